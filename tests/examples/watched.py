@@ -10,6 +10,7 @@ from tflab.records.watched import (
     Process,
     Recorded,
     RecordedValues,
+    SampledLine,
     TracedFunction,
     Tracing,
     Watched,
@@ -25,10 +26,15 @@ RUNS = {
     "total_ns": 0,
     "in_other_threads": 0,
     "traced": 0,
+    "trace_ns": 2,
     "scale": 0,
-    "waited_ns": 0,
+    "waited_ns": (0, 0),
     "times": [],
+    "longest": [0, 0, 0],
     "ops": {},
+    "first_runs": 1,
+    "not_finite": None,
+    "size": 0,
 }
 INIT_RUNS = {**RUNS, "fetches": ("init",), "calls": 1, "cold_ns": 500, "main_ns": (500, 0)}
 TRAIN_RUNS = {
@@ -55,8 +61,15 @@ SEGMENT = {
     "final": True,
     "faults": [],
     "owners": {"start of Python": 100, "Python between steps": 300, "import of TensorFlow": 2_000},
-    "lines": {("/code/train.py", 9, "next_batch"): 200, ("/code/train.py", 5, "<module>"): 70},
-    "called": {("/code/train.py", 9, "next_batch"): 30, ("/code/train.py", 4, "<module>"): 6},
+    "lines": {
+        ("/code/train.py", 9, "next_batch"): (200, 900),
+        ("/code/train.py", 5, "<module>"): (70, 64),
+    },
+    "called": {
+        ("/code/train.py", 9, "next_batch"): (30, 16),
+        ("/code/train.py", 4, "<module>"): (6, 9),
+    },
+    "elsewhere": {("/code/data.py", 2, "load"): (90, 25)},
     "runs": 5,
     "stopped": False,
     "notes": [],
@@ -69,14 +82,50 @@ SEGMENT = {
             ("w/update", "update", MINIMIZE, "ApplyAdam"),
         ]
     ],
-    "fates": {"group": 2, "counts": {"executed": 3, "unreached": 1}},
+    "fates": {
+        "group": 2,
+        "counts": {"executed": 3, "unreached": 1},
+        "not_run": 0,
+        "path": {"y": 0.5, "y_grad": 0.25, "_SOURCE": 0.25},
+    },
     "own_ns": 150,
 }
-INIT = Group("graph 1", ("init",), {}, 1, None, 500, 0, 0, 0)
-TRAIN = Group(
-    *("graph 1", ("loss:0", "train"), {"x:0": "(8, 4)"}, 5, 900.0, 900, 4_000, 2, 0),
+
+
+def group(graph, fetches=(), feeds=None, calls=1, median_ns=None, cold_ns=0, total_ns=0, **fields):
+    """A group of runs in the main thread, without what is rare."""
+    usual = {
+        "traced": 0,
+        "in_other_threads": 0,
+        "not_finite": None,
+        "first_runs": 1,
+        "on_lines_ns": 0,
+        "long_runs": 0,
+        "long_ns": 0,
+        "waited_ns": (0, 0),
+        "overhead_for_ten": None,
+    }
+    times = (median_ns, cold_ns, total_ns)
+    return Group(graph, fetches, feeds or {}, calls, *times, **{**usual, **fields})
+
+
+INIT = group("graph 1", ("init",), cold_ns=500)
+TRAIN = group(
+    *("graph 1", ("loss:0", "train"), {"x:0": "(8, 4)"}, 5, 900.0, 900, 4_000),
+    traced=2,
     on_lines_ns=900,
 )
+
+
+def line(file, number, code="", nodes=(), **fields):
+    """A line without the times that are not given."""
+    names = ("forward_ns", "backward_ns", "update_ns", "waiting_ns", "runs", "traced")
+    kinds = ("python", "tensorflow", "elsewhere")
+    sampled = (f"{kind}_{what}" for kind in kinds for what in ("ns", "samples"))
+    usual = {**dict.fromkeys((*names, *sampled), 0), "path_share": None}
+    return WatchedLine(file, number, code, nodes, **{**usual, **fields})
+
+
 WATCHED = Watched(
     program=("train.py", "--epochs", "3"),
     groups=(INIT, TRAIN),
@@ -94,26 +143,55 @@ WATCHED = Watched(
     ),
     lines=(
         # 4 runs but the first, of which 2 were traced
-        WatchedLine("/code/train.py", 3, MATMUL[2], ("y", "y_grad"), 200, 600, 0, 0, 12),
-        WatchedLine("/code/train.py", 9, "", (), 0, 0, 0, 200, 0, 30),
-        WatchedLine("/code/train.py", 5, MINIMIZE[2], ("w/update",), 0, 0, 100, 70, 4),
-        WatchedLine("/code/train.py", 4, "", (), 0, 0, 0, 0, 0, 6),
+        line(
+            *("/code/train.py", 3, MATMUL[2], ("y", "y_grad")),
+            forward_ns=200,
+            backward_ns=600,
+            runs=12,
+            traced=2,
+            path_share=0.75,
+        ),
+        line(
+            *("/code/train.py", 9),
+            python_ns=200,
+            python_samples=900,
+            tensorflow_ns=30,
+            tensorflow_samples=16,
+        ),
+        line(
+            *("/code/train.py", 5, MINIMIZE[2], ("w/update",)),
+            update_ns=100,
+            runs=4,
+            traced=2,
+            python_ns=70,
+            python_samples=64,
+        ),
+        line("/code/data.py", 2, elsewhere_ns=90, elsewhere_samples=25),
+        line("/code/train.py", 4, tensorflow_ns=6, tensorflow_samples=9),
     ),
     exit_status=0,
-    fates={"executed": 3, "unreached": 1},
-    costliest=("train.py:9 in next_batch", 230),
     stopped=False,
+    fates={"executed": 3, "unreached": 1},
+    not_run=0,
+    costliest=SampledLine("train.py:9 in next_batch", 230, 916),
+    elsewhere=SampledLine("data.py:2 in load", 90, 25),
+    open_run=None,
+    made_between={},
     notes=(),
     tracings=(),
+    made_anew=(),
+    functions=(),
+    values=None,
+    graph=None,
 )
 
 SHAPE = (("x", "float32 (8, 4)", "float32 (7, 4)"),)
 TRACINGS = (
-    Tracing("step", "train.py:3", False, (), 500_000, 1),
-    Tracing("step", "train.py:9", True, SHAPE, 200_000, 1),
-    Tracing("other", "train.py:4", False, (), 900_000, 2),
-    Tracing("step", "train.py:7", True, (), 100_000, 1),
-    Tracing("step", "train.py:3", False, (), 450_000, 3),
+    Tracing("step", "train.py:3", False, (), 500_000, 1, False),
+    Tracing("step", "train.py:9", True, SHAPE, 200_000, 1, False),
+    Tracing("other", "train.py:4", False, (), 900_000, 2, False),
+    Tracing("step", "train.py:7", True, (), 100_000, 1, False),
+    Tracing("step", "train.py:3", False, (), 450_000, 3, False),
 )
 STEP = TracedFunction(1, "step", 1, 1, 3, 800_000, 500_000, TRACINGS[3])
 OTHER = TracedFunction(2, "other", 1, 1, 1, 900_000, 900_000, TRACINGS[2])
@@ -166,9 +244,16 @@ def with_graph(file: str) -> Watched:
         ops={"y": OpTimes(2, 1_000), "x": OpTimes(4, 30)},
     )
     lines = (
-        WatchedLine(file, 4, code[4], ("y", "six", "g"), 500, 250, 0, 0, 8),
-        WatchedLine(file, 1, code[1], (), 0, 0, 0, 150, 0, 0, 5),
-        WatchedLine(file, 3, code[3], ("m",), 0, 0, 0, 0, 0),
+        line(
+            *(file, 4, code[4], ("y", "six", "g")),
+            forward_ns=500,
+            backward_ns=250,
+            runs=8,
+            traced=1,
+            path_share=0.9,
+        ),
+        line(file, 1, code[1], python_ns=150, python_samples=25, waiting_ns=5, traced=2),
+        line(file, 3, code[3], ("m",)),
     )
     parts = {**vars(WATCHED), "program": (file,), "lines": lines, "graph": graph}
     return Watched(**parts)
@@ -209,5 +294,11 @@ MADE_NAN = NotFinite(
     entered=(Entered("x", 2, 2, 0, 1, -4.0, 1e300),),
 )
 VALUES = RecordedValues(
-    group=2, run=3, ns=900, values=(Y, SIX), origins=(MADE_NAN,) * 3, not_finite=("g:0",)
+    group=2,
+    run=3,
+    ns=900,
+    values=(Y, SIX),
+    origins=(MADE_NAN,) * 3,
+    not_finite=("g:0",),
+    updated=(),
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.approval import approve
-from tests.examples.watched import CODE, TRACINGS, VALUES, with_graph
+from tests.examples.watched import CODE, TRACINGS, VALUES, line, with_graph
 from tests.shown import grid, layout, unlike, whole
 from tflab.cli import saved_files
 from tflab.errors import UsageError
@@ -15,10 +15,10 @@ from tflab.exporters import json as written
 from tflab.follow import recorded
 from tflab.records.graph import Node
 from tflab.records.placed import Fate
-from tflab.records.watched import OpTimes, WatchedLine
+from tflab.records.watched import OpTimes
 from tflab.report import html
 from tflab.report.contents import Annotated
-from tflab.run import line_table, page
+from tflab.run import lines, page
 
 
 @pytest.fixture
@@ -32,35 +32,35 @@ def annotated(part):
     yield " | ".join(("line", *part.headers, "share", "note", "nodes", "code"))
     for script in part.scripts:
         yield f"{script.name} {script.about}"
-        for line in script.lines:
-            share = "" if line.share is None else f"{line.share:.3f}"
-            cells = (str(line.number), *line.cells, share, line.note)
-            yield " | ".join((*cells, ", ".join(line.nodes), line.code))
+        for row in script.lines:
+            share = "" if row.share is None else f"{row.share:.3f}"
+            cells = (str(row.number), *row.cells, share, row.note)
+            yield " | ".join((*cells, ", ".join(row.nodes), row.code))
 
 
-def told(seen):
+def said(seen):
     """All that a page says, and of its drawing what comes from the recorded graph."""
     report = page.report(seen)
-    lines = [report.title, report.about, report.command]
+    told = [report.title, report.about, report.command]
     for chapter in report.chapters:
-        lines += ["", f"# {chapter.title}"]
+        told += ["", f"# {chapter.title}"]
         for part in chapter.parts:
-            lines += annotated(part) if isinstance(part, Annotated) else whole([part])
-    lines += ["", "# TensorBoard", *(str(item) for item in page.life(seen)["numbers"].items())]
+            told += annotated(part) if isinstance(part, Annotated) else whole([part])
+    told += ["", "# TensorBoard", *(str(item) for item in page.life(seen)["numbers"].items())]
     drawn = page.drawn_graph(seen.graph, seen.values)
-    lines += ["", f"# {drawn.name}, from state {drawn.start}"]
+    told += ["", f"# {drawn.name}, from state {drawn.start}"]
     for state in drawn.drawing.states:
         defined = " ".join(node.name for node in state.defined)
-        lines.append(f"{state.title}: {' / '.join(state.lines)}: {defined}")
+        told.append(f"{state.title}: {' / '.join(state.lines)}: {defined}")
     for name, history in drawn.histories.items():
         became = (history.carrier, history.derived_from, history.not_run, drawn.ns.get(name))
-        lines.append(f"{name}: {became} {len(history.values)} values")
-        lines += recorded.times(seen.graph, history)
-    return lines
+        told.append(f"{name}: {became} {len(history.values)} values")
+        told += recorded.times(seen.graph, history)
+    return told
 
 
 def test_everything_that_a_page_says(seen):
-    usual = told(replace(seen, tracings=TRACINGS, values=VALUES))
+    usual = said(replace(seen, tracings=TRACINGS, values=VALUES))
     # Branches that no traced run took: `y`, and `m`, which it carries
     ran = (Node("x", "Switch", ("six", "p")), Node("y", "_Fused", ("x:1",)))
     ran = (*ran, Node("m_", "Merge", ("x", "y")))
@@ -72,15 +72,15 @@ def test_everything_that_a_page_says(seen):
         "Branches of which nothing was traced": replace(branches, traced=0, ops={}),
         "A function, as it was traced": traced,
     }
-    lines = list(usual)
+    shown = list(usual)
     for name, graph in cases.items():
-        of_graph = told(replace(seen, tracings=TRACINGS, values=VALUES, graph=graph))
-        lines += ["", f"## {name}", *unlike(usual, of_graph)]
+        of_graph = said(replace(seen, tracings=TRACINGS, values=VALUES, graph=graph))
+        shown += ["", f"## {name}", *unlike(usual, of_graph)]
     alone = replace(seen, graph=None)
     assert page.life(alone) is None
     assert 'class="annotated alone"' in html.page(page.report(alone))
     assert "The drawing" not in page.explained(alone)
-    approve("run-page.txt", "\n".join(lines))
+    approve("run-page.txt", "\n".join(shown))
 
 
 def test_the_page_numbers_the_nodes_of_each_line(seen):
@@ -104,7 +104,7 @@ def test_a_file_that_is_no_longer_what_ran_shows_only_what_was_seen(seen, tmp_pa
 
 def test_the_files_of_a_program_begin_with_its_own_then_the_costliest(seen, tmp_path):
     others = [
-        WatchedLine(str(file), 1, "pass", (), ns, 0, 0, 0, 0)
+        line(str(file), 1, "pass", forward_ns=ns)
         for file, ns in ((tmp_path / "b.py", 7), (tmp_path / "a.py", 7), ("/lib/c.py", 5_000))
     ]
     named = [script.name for script in page.scripts(replace(seen, lines=(*others, *seen.lines)))]
@@ -114,15 +114,16 @@ def test_the_files_of_a_program_begin_with_its_own_then_the_costliest(seen, tmp_
 def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
     """Lines without time follow, if their nodes ran as parts of others or not in the steps."""
     code = CODE.splitlines()
-    table = line_table.table(seen)
+    table = lines.table(seen)
     assert layout(table)[-2:] == ["its nodes gives way to 22 goes 1", "code gives way to 16"]
     assert grid(table)[1:] == [
-        ("line", "forward", "backward", "waiting", "Python", "its nodes", "code"),
-        ("train.py:4", "500 ns", "250 ns", "", "", "1 of 3 nodes folded", code[3]),
-        ("train.py:1", "", "", "5 ns", "150 ns", "", code[0]),
-        ("train.py:3", "", "", "", "", "fused into line 4", code[2]),
+        ("line", "forward", "backward", "waiting", "critical path", "Python", "its nodes", "code"),
+        ("train.py:4", "500 ns*", "250 ns*", "", "90.0 %*", "", "1 of 3 nodes folded", code[3]),
+        ("train.py:1", "", "", "5 ns", "", "90 to 210 ns", "", code[0]),
+        ("train.py:3", "", "", "", "", "", "fused into line 4", code[2]),
         0,
     ]
+    assert "* from one traced run" in lines.blocks(seen)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +146,9 @@ def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
 def test_a_line_says_what_became_of_its_nodes(seen, ledger, spent, note):
     fates = (f"{words} ".split(" ") for words in ledger.split(", "))
     ledger = tuple(Fate(name, fate, None, into or None) for name, fate, into, *_ in fates)
-    line = WatchedLine("train.py", 4, "", (), *spent, 0, 0)
-    noted = line_table.by_line(replace(seen.graph, ledger=ledger), [line])
+    spent = dict(zip(("forward_ns", "backward_ns", "update_ns"), spent, strict=True))
+    own = line("train.py", 4, **spent)
+    noted = lines.notes_by_line(replace(seen.graph, ledger=ledger), [own])
     assert noted["train.py", 4] == note
 
 
@@ -154,7 +156,7 @@ def test_a_node_of_another_file_is_named_with_it(seen):
     other = replace(seen.graph.nodes[0].source, file="/code/b.py", line=7)
     nodes = (replace(seen.graph.nodes[0], source=other), *seen.graph.nodes[1:])
     graph = replace(seen.graph, nodes=nodes, ledger=(Fate("y", "fused", None, "x"),))
-    assert line_table.by_line(graph, [])["train.py", 4] == "fused into b.py line 7"
+    assert lines.notes_by_line(graph, [])["train.py", 4] == "fused into b.py line 7"
 
 
 def test_what_a_run_is_for_other_programs(seen, tmp_path):
@@ -168,7 +170,7 @@ def test_what_a_run_is_for_other_programs(seen, tmp_path):
     ("change", "sentence"),
     [
         ({"kind": "other"}, "is not a watched run; give a file that"),
-        ({"format": 99}, "is of format 99; this tflab reads format 1."),
+        ({"format": 99}, "is of format 99; this tflab reads format 2."),
         ({"groups": 3}, "is not in the format that tflab writes: groups is not a list."),
     ],
 )

@@ -39,9 +39,12 @@ def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
             sampler.BEFORE: 30,
             sampler.EAGER: 5,
         },
-        "lines": {LOOP: 20, BATCH: 10},
-        "called": {BATCH: 5},
+        "lines": {LOOP: [20, 1], BATCH: [10, 1]},
+        "called": {BATCH: [5, 1]},
+        "elsewhere": {},
         "runs": 0,
+        "in_run_ns": 0,
+        "in_run_at": None,
     }
 
 
@@ -53,7 +56,7 @@ def test_of_very_many_lines_only_the_first_have_their_times(clock, monkeypatch):
     clock.look(165, sampler.EAGER, BATCH)
     clock.look(175, sampler.EAGER)
     segment = clock.segment()
-    assert (segment["lines"], segment["called"]) == ({LOOP: 40}, {BATCH: 5})
+    assert (segment["lines"], segment["called"]) == ({LOOP: [40, 2]}, {BATCH: [5, 1]})
     assert segment["owners"][sampler.BEFORE] == 60
 
 
@@ -61,6 +64,7 @@ def test_an_import_is_looked_at_by_the_main_thread_itself_once_that_is_due(clock
     looked = []
     monkeypatch.setattr(clock, "sample", looked.append)
     interval_ns = int(sampler.INTERVAL_S * 1e9)
+    monkeypatch.setattr(sampler, "interval_ns", lambda: interval_ns)
     now = sampler.perf_counter_ns
     monkeypatch.setattr(sampler, "perf_counter_ns", lambda: 100 + interval_ns)
     clock.sample_import()
@@ -84,8 +88,8 @@ def test_between_runs_time_is_shared_out_by_what_was_seen_there(clock):
     clock.look(500, sampler.GRAPHS, BATCH)
     # Seen as a whole: the first 10 and the last 10. Of the other 140, a quarter was at BATCH.
     segment = clock.segment()
-    assert segment["lines"] == {LOOP: 10 + 105, BATCH: 35}
-    assert segment["called"] == {BATCH: 10}
+    assert segment["lines"] == {LOOP: [10 + 105, 1 + 3], BATCH: [35, 1]}
+    assert segment["called"] == {BATCH: [10, 1]}
     assert segment["owners"] == {
         sampler.START: 100,
         sampler.BEFORE: 10,
@@ -133,7 +137,7 @@ def test_a_look_that_had_to_wait_stands_for_the_time_since_the_one_before(clock)
         clock.leave(10)
         clock.look(start + waited, line=line)
     # Around the runs: 10 + 60 + 20 + 690, by looks 70 and 700 after those before them
-    assert clock.segment()["lines"] == {LOOP: 780 * 70 // 770, BATCH: 780 * 700 // 770}
+    assert clock.segment()["lines"] == {LOOP: [780 * 70 // 770, 1], BATCH: [780 * 700 // 770, 1]}
 
 
 def test_between_runs_calls_of_tensorflow_are_shared_out_too(clock):
@@ -144,7 +148,7 @@ def test_between_runs_calls_of_tensorflow_are_shared_out_too(clock):
         clock.look(start + 90, owner)
     # 20 before the first run, and 90 and 80 after them; each was seen for 80
     segment = clock.segment()
-    assert (segment["lines"], segment["called"]) == ({LOOP: 95}, {LOOP: 95})
+    assert (segment["lines"], segment["called"]) == ({LOOP: [95, 1]}, {LOOP: [95, 1]})
     assert segment["owners"][sampler.DATA] == 95
 
 
@@ -159,7 +163,38 @@ def test_a_long_run_is_nobodys_but_its_own(clock):
     clock.enter(110)
     clock.look(5_000)
     clock.look(10_000)
-    assert sum(clock.segment()["owners"].values()) == 110
+    segment = clock.segment()
+    assert sum(segment["owners"].values()) == 110
+    assert (segment["in_run_ns"], segment["in_run_at"][0]) == (9_890, __file__)  # it has not ended
+
+
+def test_a_time_without_a_look_is_as_many_samples_as_looks_were_due():
+    interval_ns = int(sampler.INTERVAL_S * 1e9)
+    assert [sampler.samples_of(count * interval_ns) for count in (0, 1, 10, 12)] == [1, 1, 1, 12]
+
+
+def test_the_moments_of_samples_are_not_regular(monkeypatch):
+    drawn = iter([*range(0, 256, 51), 255])
+    monkeypatch.setattr(sampler.os, "urandom", lambda size: bytes([next(drawn)]))
+    intervals = [sampler.interval_ns() for _ in range(6)]
+    assert intervals == [int(sampler.INTERVAL_S * 1e9 * (0.5 + at / 5)) for at in range(6)]
+    assert sampler.interval_ns(seldom=True) == pytest.approx(3 * intervals[-1], abs=3)
+
+
+def test_other_threads_are_seen_unless_they_run_graphs_or_wait(clock, monkeypatch):
+    stacks = {
+        clock.main: frames("train.py"),
+        2: frames(f"{TF}ops/script_ops.py", "data.py"),
+        3: frames("queue.py", "reader.py"),
+        4: frames(f"{TF}client/session.py", "steps.py"),
+        5: frames(sampler.__file__),
+    }
+    monkeypatch.setattr(sampler.sys, "_current_frames", lambda: stacks)
+    monkeypatch.setattr(sampler, "entered_from", lambda frame: frame)
+    clock.in_calls = {4: "a call"}
+    clock.look(130)
+    clock.look(150)
+    assert clock.segment()["elsewhere"] == {("data.py", 1, "f"): [30 + 20, 2]}
 
 
 def code(file, name="f"):

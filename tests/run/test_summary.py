@@ -13,8 +13,15 @@ from tests.examples.watched import (
     WATCHED,
 )
 from tflab.records.timed import Owner
-from tflab.records.watched import MadeAnew, Process, TracedFunction, Tracing
-from tflab.run import sampler, summary, view, watcher
+from tflab.records.watched import (
+    MadeAnew,
+    OpenRun,
+    Process,
+    SampledLine,
+    TracedFunction,
+    Tracing,
+)
+from tflab.run import exchange, lines, sampler, summary, view
 
 
 def watched(wall_ns=10_000, status=0, **fields):
@@ -22,14 +29,14 @@ def watched(wall_ns=10_000, status=0, **fields):
 
 
 def test_a_segment_becomes_a_record(tmp_path):
-    watcher.write_segment(str(tmp_path), SEGMENT)
-    assert ast.literal_eval((tmp_path / watcher.SEGMENT).read_text()) == SEGMENT
+    exchange.write_segment(str(tmp_path), SEGMENT)
+    assert ast.literal_eval((tmp_path / exchange.SEGMENT).read_text()) == SEGMENT
     segment = summary.read(tmp_path)
     assert summary.watched(("train.py", "--epochs", "3"), segment, 10_000, 0) == WATCHED
 
 
 def test_steps_that_wait_for_data_are_split_between_two_owners():
-    owners = watched(groups=[INIT_RUNS, {**TRAIN_RUNS, "waited_ns": 1_000}]).process.owners
+    owners = watched(groups=[INIT_RUNS, {**TRAIN_RUNS, "waited_ns": (1_000, 1_000)}]).process.owners
     ns = {owner.owner: owner.ns for owner in owners}
     # A quarter of 4,000 ns in all threads, and so of 3,000 ns in the main thread
     assert (ns["waiting for data in group 2"], ns["steps of group 2"]) == (750, 2_250)
@@ -40,8 +47,9 @@ def test_steps_that_wait_for_data_are_split_between_two_owners():
 def test_all_that_a_segment_may_say_is_in_the_record():
     """A place without a function's name is a module's own; a group of many graphs has no lines."""
     traced = {"function": "f", "line": None, "changed": [], "again": False, "ns": 5}
+    traced |= {"number": 1, "created": False}
     called = {**traced, "line": ("/code/train.py", 4, "<module>"), "changed": [("x", "3", "4")]}
-    called |= {"again": True, "number": 2, "way": 3, "created": True}
+    called |= {"again": True, "number": 2, "created": True}
     function = {"number": 2, "name": "f", "ordinal": 1, "alike": 1, "tracings": 2}
     anew = {"made": ("a.py", 1, "f"), "line": ("a.py", 2, "<module>"), "functions": 3, "ns": 8}
     of_function = {**TRAIN_RUNS, "function": "f", "not_finite": {"loss:0": 3}, "first_runs": 2}
@@ -51,25 +59,31 @@ def test_all_that_a_segment_may_say_is_in_the_record():
         notes=["A note."],
         groups=[{**TRAIN_RUNS, "graph": 0}, of_function],
         graphs=[[]],
-        lines={("/c/a.py", 1, "f"): 20, ("/c/a.py", 1, "g"): 5, ("/c/z.py", 2, "g"): 22},
+        lines={
+            ("/c/a.py", 1, "f"): (20, 99),
+            ("/c/a.py", 1, "g"): (5, 21),
+            ("/c/z.py", 2, "g"): (22, 9),
+        },
         called={},
+        elsewhere={},
         fates={"counts": {}, "not_run": 2},
         tracings=[traced, called],
         more_tracings=1_200,
         functions=[{**function, "ns": 9, "first_ns": 4, "last": called}],
         made_anew=[anew],
     )
-    last = Tracing("f", "train.py:4", True, (("x", "3", "4"),), 5, 2, 3, True)
+    last = Tracing("f", "train.py:4", True, (("x", "3", "4"),), 5, 2, True)
     assert (seen.stopped, seen.fates, seen.not_run, watched().not_run) == (True, {}, 2, 0)
     assert [(group.graph, group.not_finite, group.first_runs) for group in seen.groups] == [
         ("other graphs", None, 1),
         ("function f", {"loss:0": 3}, 2),
     ]
-    assert [(line.line, line.python_ns, line.forward_ns) for line in seen.lines] == [
-        *((1, 25, 0), (2, 22, 0)),
+    assert [(line.line, line.python_ns, line.python_samples) for line in seen.lines] == [
+        *((1, 25, 120), (2, 22, 9)),
     ]
-    assert seen.costliest == ("a.py:1 in f", 25)
-    assert seen.tracings == (Tracing("f", "", False, (), 5), last)
+    assert seen.costliest == SampledLine("a.py:1 in f", 25, 120)
+    assert seen.elsewhere is None
+    assert seen.tracings == (Tracing("f", "", False, (), 5, 1, False), last)
     assert seen.functions == (TracedFunction(2, "f", 1, 1, 2, 9, 4, last),)
     assert seen.made_anew == (MadeAnew("a.py:1 in f", "a.py:2", 3, 8),)
     assert seen.notes == (
@@ -88,7 +102,8 @@ def test_groups_without_a_graph_of_their_own_have_names(function, later, name):
 
 
 def lines_of(group, *graphs):
-    return summary.lines_of([summary.of_lines(group, graphs)], graphs, {}, {})
+    segment = {**summary.NOTHING, "groups": [group]}
+    return summary.lines_of([summary.of_lines(group, graphs)], graphs, segment, {})
 
 
 def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
@@ -97,7 +112,7 @@ def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
     (first, *_) = lines_of(group, more)
     assert (first.forward_ns, first.backward_ns) == (2 * 100 + 2 * 30, 600)
     assert first.nodes == ("y", "y_grad", "z")
-    assert [*map(summary.total_ns, WATCHED.lines)] == [800, 230, 170, 6]
+    assert [*map(lines.total_ns, WATCHED.lines)] == [800, 230, 170, 90, 6]
 
 
 def test_a_node_takes_as_many_times_the_ns_of_the_traced_runs_as_its_group_says():
@@ -110,7 +125,7 @@ def test_a_node_takes_as_many_times_the_ns_of_the_traced_runs_as_its_group_says(
 def test_iterators_of_a_function_share_a_name_in_its_profile_and_so_have_no_line():
     """A profile of a function has types instead of names for what gets data."""
     ops = {"IteratorGetNext": (2, 30, 2, 20)}
-    group = {**TRAIN_RUNS, "function": "step", "waited_ns": 70, "ops": ops}
+    group = {**TRAIN_RUNS, "function": "step", "waited_ns": (70, 70), "ops": ops}
     one = [("IteratorGetNext", "forward", MATMUL, "IteratorGetNext")]
     two = [*one, ("other", "forward", MINIMIZE, "IteratorGetNext")]
     ns = [[line.waiting_ns for line in lines_of(group, graph, [])] for graph in (one, two)]
@@ -120,7 +135,7 @@ def test_iterators_of_a_function_share_a_name_in_its_profile_and_so_have_no_line
 def test_waiting_for_data_is_not_part_of_forward():
     """What a group waited is that of its dequeues, by their times; one of them has no line."""
     ops = {"a": (2, 30, 2, 20), "b": (2, 60, 2, 40), "c": (2, 10, 2, 5), "y": (2, 100, 2, 60)}
-    group = {**TRAIN_RUNS, "waited_ns": 1_000, "ops": ops}
+    group = {**TRAIN_RUNS, "waited_ns": (1_000, 1_000), "ops": ops}
     graph = [
         ("a", "forward", MATMUL, "QueueDequeueManyV2"),
         ("b", "forward", MINIMIZE, "QueueDequeueManyV2"),
@@ -130,7 +145,7 @@ def test_waiting_for_data_is_not_part_of_forward():
     first, second = lines_of(group, graph)
     assert (first.line, first.forward_ns, first.waiting_ns, first.runs) == (5, 0, 600, 4)
     assert (second.line, second.forward_ns, second.waiting_ns, second.runs) == (3, 200, 300, 8)
-    assert summary.total_ns(second) == 500
+    assert lines.total_ns(second) == 500
     made = summary.of_lines(group, [graph])
     assert summary.group_of(group, made).on_lines_ns == 1_100
     # Ops that ran at once cannot have more than the runs that they were in
@@ -140,7 +155,7 @@ def test_waiting_for_data_is_not_part_of_forward():
 def test_names_that_are_no_text_are_kept(tmp_path):
     """A program's files may have any bytes in their names."""
     name = "/code/\udcff\u00e4.py"
-    watcher.write_segment(str(tmp_path), {**SEGMENT, "lines": {(name, 1, "f"): 5}})
+    exchange.write_segment(str(tmp_path), {**SEGMENT, "lines": {(name, 1, "f"): (5, 1)}})
     assert [*summary.read(tmp_path)["lines"]] == [(name, 1, "f")]
 
 
@@ -165,7 +180,7 @@ def test_what_a_killed_process_left_is_its_last_segment():
 )
 def test_a_process_that_left_nothing_or_only_a_fault_is_not_seen(fault, said, tmp_path):
     if fault is not None:
-        watcher.write_fault(str(tmp_path), fault)
+        exchange.write_fault(str(tmp_path), fault)
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, -9)
     assert seen.process == Process(700, (Owner("not seen", 700),))
     assert (seen.notes, seen.costliest) == ((said,), None)
@@ -179,7 +194,86 @@ def test_a_program_without_runs_has_python_in_one_piece():
 
 def test_a_line_has_the_time_of_its_comprehensions():
     """Up to Python 3.11 each is a function of its own."""
-    lines = {("/a.py", 11, "load"): 5, ("/a.py", 11, "<listcomp>"): 9, ("/a.py", 14, "other"): 12}
-    assert summary.costliest_line(lines) == ("a.py:11 in load", 14)
-    assert summary.costliest_line({("/a.py", 3, "<module>"): 2}) == ("a.py:3", 2)
-    assert summary.costliest_line({}) is None
+    python = {("/a.py", 11, "load"): (5, 40), ("/a.py", 11, "<listcomp>"): (9, 60)}
+    called = {("/a.py", 14, "other"): (12, 40), ("/a.py", 11, "load"): (1, 0)}
+    assert summary.costliest_line(python, called) == SampledLine("a.py:11 in load", 15, 100)
+    assert summary.costliest_line({("/a.py", 3, "<module>"): (2, 10)}).place == "a.py:3"
+    assert summary.costliest_line({}, {}) is None
+
+
+@pytest.mark.parametrize(
+    "first, second, named", [(9, 0, 0), (10, 0, 1), (60, 40, 0), (61, 40, 1), (600, 540, 0)]
+)
+def test_no_line_is_the_costliest_if_chance_may_have_made_it_the_first(first, second, named):
+    """The difference of two counts has the standard deviation of the root of their sum."""
+    spent = {("a.py", 1, "f"): (first * 10, first), ("a.py", 2, "f"): (second * 10, second)}
+    assert (summary.costliest_line(spent) is not None) is bool(named)
+
+
+@pytest.mark.parametrize(
+    "ns, samples, text",
+    [
+        (1_000_000_000, 9, ""),
+        (1_000_000_000, 16, "500 ms to 1.5 s"),
+        (400_000_000, 100, "320 to 480 ms"),
+        (400_000_000, 399, "360 to 440 ms"),
+        (412_000_000, 400, "412 ms"),
+    ],
+)
+def test_a_sampled_time_says_what_its_samples_allow(ns, samples, text):
+    assert lines.sampled(ns, samples) == text
+
+
+def test_a_run_that_did_not_end_is_an_owner_of_time():
+    """It began 2,000 ns before the process was last seen, 100 ns before its end."""
+    at = {"in_run_of": 2, "in_run_ns": 2_000, "in_run_at": ("/c/a.py", 7, "f")}
+    seen = watched(status=-15, final=False, own_ns=0, **at)
+    assert seen.open_run == OpenRun(2, 2_000, "a.py:7 in f")
+    owners = {owner.owner: owner.ns for owner in seen.process.owners}
+    assert owners["a run that did not end, of group 2"] == 2_000
+    assert owners["not seen"] == 1_200
+    assert sum(owners.values()) == 10_000
+
+
+@pytest.mark.parametrize(
+    "times, longest, total_ns, long",
+    [
+        ([10, 10, 10], [500, 101, 100, 10], 1_201, (2, 601)),
+        ([10, 10, 10], [500, 101, 100, 10], 1_203, (0, 0)),  # not most of the time
+        ([10, 10, 10], [500, 500, 500, 500], 2_000, (0, 0)),  # there may be more of them
+        ([], [500], 500, (0, 0)),
+    ],
+)
+def test_runs_that_take_far_longer_than_most_are_counted(times, longest, total_ns, long):
+    group = {**TRAIN_RUNS, "times": times, "longest": longest, "total_ns": total_ns}
+    seen = summary.group_of(group, {})
+    assert (seen.long_runs, seen.long_ns) == long
+
+
+@pytest.mark.parametrize(
+    "fields, percent",
+    [
+        ({"calls": 11, "trace_ns": 2}, 100 * 10 * 2 * 6 / 4_000),
+        ({"calls": 11, "trace_ns": 67}, None),  # more than 100 percent
+        ({"calls": 10, "trace_ns": 2}, None),  # nine runs that may be traced
+        ({"calls": 11, "trace_ns": 2, "graph": 0}, None),  # which is not kept
+    ],
+)
+def test_the_overhead_that_would_trace_ten_runs_is_known(fields, percent):
+    assert summary.group_of({**TRAIN_RUNS, **fields}, {}).overhead_for_ten == percent
+
+
+def test_lines_that_make_nodes_between_runs_are_found():
+    """The first group initialises; the graph had 1 node at the second, and 4 at the last."""
+    nodes = [("n", "forward", line, "Op") for line in (MATMUL, MINIMIZE, MATMUL, None, MATMUL)]
+    groups = [{**TRAIN_RUNS, "size": size} for size in (0, 1, 3, 4)]
+    made = summary.made_between(groups, [nodes])
+    assert made == {"train.py:5": 1, "train.py:3": 1}
+    assert summary.made_between(groups[:2], [nodes]) == {}
+
+
+def test_a_bound_is_said_where_a_profile_hardly_waits():
+    group = {**TRAIN_RUNS, "waited_ns": (40, 2_000)}
+    (note,) = watched(groups=[group], fates={}).notes
+    assert note.startswith("Group 1 waited for data for 30 ns at least and 1.50 us at most")
+    assert watched(groups=[{**group, "waited_ns": (2_000, 2_100)}], fates={}).notes == ()

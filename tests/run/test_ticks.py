@@ -96,6 +96,26 @@ def test_the_first_of_two_threads_looks_at_a_tick(monkeypatch):
     assert [*looks(main, main, sampler)] == [True, True, False]
 
 
+def test_both_timers_tick_at_the_same_moments_and_the_interval_changes(monkeypatch):
+    watching, set_to, intervals = ticks.Ticks(print, 61, 60), [], iter([16_000_000, 7_000_000])
+
+    class Library:
+        def timer_settime(self, timer, flags, spec, before):
+            spec = spec._obj
+            set_to.append((timer, flags, spec.every_s, spec.every_ns, spec.s, spec.ns))
+
+    watching.library, watching.timers = Library(), ["one", "other"]
+    monkeypatch.setattr(ticks.time, "clock_gettime_ns", lambda clock: 2_990_000_000)
+    monkeypatch.setattr(ticks, "interval_ns", lambda: next(intervals))
+    monkeypatch.setattr(ticks._signal, "sigtimedwait", lambda *of: "a tick")
+    for _ in range(2 * ticks.REGULAR):
+        watching.wait()
+    first, second = (0, 16_000_000, 3, 6_000_000), (0, 7_000_000, 2, 997_000_000)
+    assert set_to == [
+        (timer, ticks.ABSOLUTE, *to) for to in (first, second) for timer in ("one", "other")
+    ]
+
+
 def test_a_signal_that_the_program_handles_is_not_taken(monkeypatch):
     theirs = {}
     monkeypatch.setattr(ticks._signal, "getsignal", lambda number: theirs.get(number, 0))

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tflab.run import launch
+from tflab.run import exchange, launch
 
 pytestmark = pytest.mark.slow
 
@@ -200,9 +200,9 @@ def test_python_without_its_environment_is_refused(tmp_path):
 
 def test_a_fault_of_tflab_is_one_line_and_the_program_goes_on(tmp_path):
     (tmp_path / "program.py").write_text("print('done')")
-    environment = {f"{launch.PREFIX}OVERHEAD": "much"}  # which no launcher would give
-    environment |= {f"{launch.PREFIX}{name}": "0" for name in ("START", "STEPS")}
-    environment[f"{launch.PREFIX}FOLDER"] = str(tmp_path)
+    environment = {f"{exchange.PREFIX}OVERHEAD": "much"}  # which no launcher would give
+    environment |= {f"{exchange.PREFIX}{name}": "0" for name in ("START", "STEPS")}
+    environment[f"{exchange.PREFIX}FOLDER"] = str(tmp_path)
     startup = os.path.join(os.path.dirname(launch.__file__), "startup")
     done = subprocess.run(
         [sys.executable, str(tmp_path / "program.py")],

@@ -14,11 +14,20 @@ from tests.examples.watched import (
     TRAIN,
     VALUES,
     WATCHED,
+    group,
+    line,
 )
 from tests.shown import unlike, whole
 from tflab.records.timed import Owner
-from tflab.records.watched import Group, MadeAnew, Process, TracedFunction, Tracing, WatchedLine
-from tflab.run import sampler, tracings, view
+from tflab.records.watched import (
+    MadeAnew,
+    OpenRun,
+    Process,
+    SampledLine,
+    TracedFunction,
+    Tracing,
+)
+from tflab.run import sampler, view
 
 
 def groups(*added):
@@ -34,8 +43,8 @@ def process(*owners):
     return Process(sum(owner.ns for owner in owners), owners)
 
 
-LATER = Group("later groups", (), {}, 151, 9.0, 9, 9, 9, 0, on_lines_ns=9)
-FUNCTIONS = Group("later functions", (), {}, 160, 900.0, 900, 4_000, 0, 0, first_runs=159)
+LATER = group(*("later groups", (), {}, 151, 9.0, 9, 9), traced=9, on_lines_ns=9)
+FUNCTIONS = group(*("later functions", (), {}, 160, 900.0, 900, 4_000), first_runs=159)
 OF_STEP = replace(TRAIN, graph="function step", fetches=("step",))
 UNTRACED = replace(TRAIN, traced=0, cold_ns=0, total_ns=1_000, on_lines_ns=0)
 UNNAMED = replace(UNTRACED, traced=4, total_ns=200)
@@ -46,24 +55,25 @@ EAGER = replace(
     WATCHED,
     groups=(),
     process=process((sampler.EAGER, 200), ("end of Python", 9_800)),
-    costliest=("a.py:3", 500),
+    costliest=SampledLine("a.py:3", 500, 400),
 )
-MAPPED = Tracing("Dataset_map_double", "a.py:2", False, (), 5)  # tf.data runs it
+MAPPED = Tracing("Dataset_map_double", "a.py:2", False, (), 5, 1, False)  # tf.data runs it
 CHANGED = tuple((name, "1", "2") for name in "abcde")
 LITTLE = TracedFunction(
-    *(3, "little", 2, 3, 2, 300_002, 1), Tracing("little", "a.py:1", True, CHANGED, 300_001)
+    *(3, "little", 2, 3, 2, 300_002, 1),
+    Tracing("little", "a.py:1", True, CHANGED, 300_001, 3, False),
 )
 CREATING = TracedFunction(
     *(1, "step", 1, 1, 2, 2_000, 1_100),
-    Tracing("step", "gan.py:57", True, (), 900, created=True),
+    Tracing("step", "gan.py:57", True, (), 900, 1, created=True),
 )
-# In `fit`, the function of a training step and that of a test are of the same code
+# In `fit`, the function of a training step and that of a test have the same code
 MULTI = (
-    Tracing("multi_step", "train.py:3", False, (), 2_000, 1, 1),
-    Tracing("multi_step", "train.py:3", False, (), 160, 2, 2),
-    Tracing("multi_step", "train.py:9", True, SHAPE, 200, 2, 3),
-    Tracing("mapped", "train.py:3", False, (), 50, 3, 4),
-    Tracing("mapped", "train.py:3", False, (), 70, 4, 4),
+    Tracing("multi_step", "train.py:3", False, (), 2_000, 1, False),
+    Tracing("multi_step", "train.py:3", False, (), 160, 2, False),
+    Tracing("multi_step", "train.py:9", True, SHAPE, 200, 2, False),
+    Tracing("mapped", "train.py:3", False, (), 50, 3, False),
+    Tracing("mapped", "train.py:3", False, (), 70, 4, False),
 )
 MULTI_FUNCTIONS = (
     TracedFunction(1, "multi_step", 1, 2, 1, 2_000, 2_000, MULTI[0]),
@@ -83,12 +93,13 @@ CASES = {
     "one executed node did not run": replace(WATCHED, not_run=1),
     "1,002 executed nodes did not run": replace(WATCHED, not_run=1_002),
     "unknown which executed nodes ran": replace(WATCHED, not_run=None),
-    "a growing graph": groups(LATER),
+    "groups of other fetches": groups(LATER),
+    "a growing graph": replace(groups(LATER), made_between={"a.py:3": 150, "a.py:4": 2}),
     "many shapes": replace(WATCHED, groups=(TRAIN, replace(TRAIN, feeds={"x:0": "(9, 4)"}), LATER)),
     "many functions": replace(WATCHED, groups=(replace(INIT, graph="function step"), FUNCTIONS)),
     "a function": replace(WATCHED, groups=(OF_STEP,)),
     "sessions and a function": groups(OF_STEP),
-    "a group without names": groups(Group("other graphs", (), {}, 3, None, 500, 0, 0, 0)),
+    "a group without names": groups(group("other graphs", calls=3, cold_ns=500)),
     "few traced, but in groups of little time": groups(replace(TRAIN, total_ns=10)),
     "a group of 10 traced runs": groups(replace(TRAIN, calls=12, traced=10)),
     "traces without lines": replace(WATCHED, groups=(INIT, replace(TRAIN, on_lines_ns=0))),
@@ -104,15 +115,26 @@ CASES = {
     "lines miss one percent for two reasons": replace(
         WATCHED, groups=(replace(ON_LINES, cold_ns=20, total_ns=3_980, on_lines_ns=3_960),)
     ),
-    "lines without time": replace(
-        WATCHED, lines=(WatchedLine("a.py", 1, "x", ("x",), 0, 0, 0, 0, 0),) * 2
-    ),
+    "lines without time": replace(WATCHED, lines=(line("a.py", 1, "x", ("x",)),) * 2),
     "many owners": replace(WATCHED, groups=(), process=process(*NUMBERED)),
     "steps are always shown": replace(
         WATCHED, process=process(*ALIKE, ("steps of group 1", 5), ("steps of group 2", 7))
     ),
-    "a line of 0.99 %": replace(WATCHED, costliest=("train.py:9", 99)),
-    "a line of 1 %": replace(WATCHED, costliest=("train.py:9", 100)),
+    "a line of 0.99 %": replace(WATCHED, costliest=SampledLine("train.py:9", 97, 400)),
+    "a line of 1 %": replace(WATCHED, costliest=SampledLine("train.py:9", 99, 400)),
+    "a line of few samples": replace(WATCHED, costliest=SampledLine("train.py:9", 985, 100)),
+    "a run that did not end": replace(
+        WATCHED,
+        process=process(("steps of group 2", 300), ("a run that did not end, of group 2", 700)),
+        open_run=OpenRun(2, 700, "train.py:9"),
+    ),
+    "calls that mix": replace(WATCHED, groups=(INIT, replace(TRAIN, long_runs=2, long_ns=3_900))),
+    "an overhead that would trace ten": replace(
+        WATCHED, groups=(INIT, replace(TRAIN, calls=200, overhead_for_ten=11.2))
+    ),
+    "an overhead without traces": replace(
+        WATCHED, groups=(INIT, replace(TRAIN, calls=200, traced=0, overhead_for_ten=11.2))
+    ),
     "no line": replace(WATCHED, costliest=None),
     "runs in other threads": replace(
         THREADS,
@@ -121,7 +143,9 @@ CASES = {
         ),
     ),
     "runs in other threads alone": replace(
-        THREADS, process=process(("end of Python", 5_000)), costliest=("train.py:9", 100)
+        THREADS,
+        process=process(("end of Python", 5_000)),
+        costliest=SampledLine("train.py:9", 100, 400),
     ),
     "eager": EAGER,
     "eager for 0.99 %": replace(
@@ -200,4 +224,4 @@ def test_lines_and_tracings_are_told_on_request():
     said, table, fates, again = view.blocks(seen, False)
     (usual, *_) = view.blocks(WATCHED, True)
     assert (said, table.title, fates) == (usual, "Where the time went", view.fates(seen))
-    assert [again] == [*tracings.traced_again(seen.functions)]
+    assert [again] == [*view.traced_again(seen.functions)]

@@ -289,6 +289,26 @@ def test_ctrl_c_while_a_step_fails_is_ctrl_c():
 
 
 @pytest.mark.tensorflow
+def test_a_list_that_becomes_a_tuple_is_another_argument():
+    """So it has a reason that a function was traced again for the same tensors."""
+    import tensorflow as tf
+
+    @tf.function
+    def step(data):
+        return 1
+
+    one = tf.constant(1.0)
+    listed, paired = (
+        private.parts_of_arguments(step.get_concrete_function(data).function_type)
+        for data in ({"by": [one, one]}, {"by": (one, one)})
+    )
+    assert {name: part.text for name, part in listed.items() if paired[name] != part} == {
+        "data['by']": "a list"
+    }
+    assert paired["data['by']"].text == "a tuple"
+
+
+@pytest.mark.tensorflow
 def test_the_parts_of_an_argument_are_told_one_by_one_and_no_text_is_cut_unmarked():
     import tensorflow as tf
 
@@ -314,12 +334,17 @@ def test_the_parts_of_an_argument_are_told_one_by_one_and_no_text_is_cut_unmarke
     many = f"[{'0, ' * 25}0..."
     alone = {"config": "an object of Config", "many": many, "name": f"{'n' * 77}...", "rate": "3"}
     assert {name: part.text for name, part in parts.items()} == {
+        "data": "a list",
         "data[0]": "float32 (2, 3)",
         "data[1]": "int64 (2,)",
+        "batches": "a tuple",
         "batches[0]": "float32 (50, 28)",
         "batches[1]": "int32 (50,)",
+        "options": "a dict",
+        "options['by']": "a tuple",
         "options['by'][0]": "float32 ()",
         "options['by'][1]": "5",
+        "pair": "a Pair",
         "pair.one": "Variable float32 ()",
         "pair.other": "RaggedTensor int32 (2, None)",
         **alone,

@@ -133,7 +133,7 @@ class Noting:
     def results(self, step, session, values):
         return values
 
-    def end(self, step):
+    def end(self, step, session=None):
         self.noted.append(("end", step is self))
 
     def keep_stack(self):

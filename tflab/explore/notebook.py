@@ -105,12 +105,12 @@ class Cells:
             raise NoTraceback(str(error)) from None
 
     def watched(self, cell: str) -> Any:
-        from tflab.run import within
+        from tflab.run import watch_block
         from tflab.runtime import dumps, tf_import
 
         dumps.prepare()
         tf_import.load()
-        with within.watch() as seen:
+        with watch_block.watch() as seen:
             result = self.shell.run_cell(cell)
         return None if result.error_in_exec else seen
 

@@ -28,9 +28,14 @@ class Group:
     traced: int
     in_other_threads: int  # runs, also the first, that were not in the main thread
     # Fetched tensor -> the first run in which it had NaN or Inf; None: no value was checked
-    not_finite: Mapping[str, int] | None = None
-    first_runs: int = 1  # more in a later group: one of each graph, fetches and shapes
-    on_lines_ns: int = 0  # the part of total_ns that lines have
+    not_finite: Mapping[str, int] | None
+    first_runs: int  # more in a later group: one of each graph, fetches and shapes
+    on_lines_ns: int  # the part of total_ns that lines have
+    # Runs that took far longer than most, if they took most of total_ns; else 0 and 0
+    long_runs: int
+    long_ns: int
+    waited_ns: tuple[int, int]  # for data: the estimate, and the most that it can be
+    overhead_for_ten: float | None  # percent, with which ten runs are traced; None: more than 100
 
 
 @dataclass(frozen=True)
@@ -48,10 +53,34 @@ class WatchedLine:
     forward_ns: int
     backward_ns: int
     update_ns: int
-    python_ns: int
+    waiting_ns: int  # in which its nodes waited for data; not part of forward_ns
     runs: int  # of the ops of these nodes, scaled from the traced runs like their times
-    tensorflow_ns: int = 0  # what it called of TensorFlow and Keras
-    waiting_ns: int = 0  # in which its nodes waited for data; not part of forward_ns
+    traced: int  # the fewest traced runs of a group in which its nodes ran; 0 if they ran in none
+    path_share: float | None  # of the critical path of a step of the largest group
+    python_ns: int
+    python_samples: int
+    tensorflow_ns: int  # what it called of TensorFlow and Keras
+    tensorflow_samples: int
+    elsewhere_ns: int  # both, in other threads
+    elsewhere_samples: int
+
+
+@dataclass(frozen=True)
+class SampledLine:
+    """A line, and the time for which it was seen."""
+
+    place: str  # `train.py:88 in next_batch`
+    ns: int
+    samples: int
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """A run of the main thread that had not ended when the process was last seen."""
+
+    group: int  # its place among the groups, from 1
+    ns: int
+    place: str
 
 
 @dataclass(frozen=True)
@@ -72,9 +101,8 @@ class Tracing:
     changed: tuple[tuple[str, str, str], ...]  # arguments that differ: name, before, now
     ns: int
     # Of the function among all that were traced, from 1; functions may have the same name
-    number: int = 0
-    way: int = 0  # the same if that line led to the tracing through the same lines of libraries
-    created: bool = False  # traced again because the function's first tracing created variables
+    number: int
+    created: bool  # traced again because the function's first tracing created variables
 
 
 @dataclass(frozen=True)
@@ -131,7 +159,7 @@ class RecordedValues:
     values: tuple[Value, ...]
     origins: tuple[NotFinite, ...]  # the nodes that made NaN or Inf of finite values
     not_finite: tuple[str, ...]  # fetched tensors with NaN or Inf
-    updated: tuple[str, ...] = ()  # variables that the run may have updated
+    updated: tuple[str, ...]  # variables that the run may have updated
 
 
 @dataclass(frozen=True)
@@ -149,18 +177,19 @@ class Watched:
     process: Process
     lines: tuple[WatchedLine, ...]  # the most expensive first
     exit_status: int  # negative: the signal that ended it
-    fates: Mapping[str, int]  # nodes of the graph of the largest group, by fate
-    costliest: tuple[str, int] | None  # the place with most time outside of runs, and its ns
     stopped: bool  # by --steps
-    notes: tuple[
-        str, ...
-    ]  # parts that were not watched, and why; data and names that are not there
-    tracings: tuple[Tracing, ...]  # of functions, in order
-    made_anew: tuple[MadeAnew, ...] = ()
-    # Those of `tracings`, and the costliest that were traced again
-    functions: tuple[TracedFunction, ...] = ()
-    values: RecordedValues | None = None  # if they were requested
+    fates: Mapping[str, int]  # nodes of the graph of the largest group, by fate
     # Nodes of the fate `executed` whose branch no traced run took; None: no run was traced
-    not_run: int | None = 0
+    not_run: int | None
+    costliest: SampledLine | None  # if the samples show that no other line took as long
+    elsewhere: SampledLine | None  # likewise in other threads
+    open_run: OpenRun | None
+    # Lines that made nodes of a graph between its runs, and how many, the most first
+    made_between: Mapping[str, int]
+    notes: tuple[str, ...]  # what was not watched, and why; data and names that are missing
+    tracings: tuple[Tracing, ...]  # of functions, in order
+    made_anew: tuple[MadeAnew, ...]
+    functions: tuple[TracedFunction, ...]  # of `tracings`, and the costliest that were traced again
+    values: RecordedValues | None  # if they were requested
     # The graph of the largest group; None if it was not saved
-    graph: Recorded | None = field(default=None, repr=False, metadata={"json": None})
+    graph: Recorded | None = field(repr=False, metadata={"json": None})

@@ -171,14 +171,14 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         settings["KEEP"] = "1"
     with temporary.folder("run") as folder:
         ended = launch.run(args.program, Path(folder), settings, import_rest)
-        from tflab.run import largest, summary
+        from tflab.run import program_graph, summary
 
         segment = summary.read(Path(folder))
-        graph, values, notes = largest.read(Path(folder))
+        graph, values, notes = program_graph.read(Path(folder))
         os.umask(0o077)  # lines and values of a program may be private
         status = 0 if segment.get("stopped") else ended.status
-        seen = summary.watched(args.program, segment, ended.wall_ns, status, graph)
-        seen = replace(seen, values=values, notes=(*notes, *seen.notes))
+        seen = summary.watched(args.program, segment, ended.wall_ns, status)
+        seen = replace(seen, graph=graph, values=values, notes=(*notes, *seen.notes))
         shown = command.run(lambda: show(args, seen, outputs))
     return status or shown
 
@@ -186,7 +186,7 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
 def import_rest() -> None:
     """Import what reads and shows the results."""
     from tflab.exporters import json, text  # noqa: F401
-    from tflab.run import largest, summary, view  # noqa: F401
+    from tflab.run import program_graph, summary, view  # noqa: F401
 
 
 def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from heapq import heapreplace
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tflab.runtime.private import TraceBuffers
 
 KEPT_TIMES = 1001  # times of a group, for its median
+LONGEST = 100  # times of the longest runs that are kept
 MOST_BEGUN = 100_000  # different runs of a later group whose first run is recognised
-KEPT_COSTS = 101  # costs of traces of a group, for theirs
-MOST_SAMPLES = 16  # traced runs of a group that are kept for a profile
+KEPT_COSTS = 5  # costs of the last traces, whose median is what the next one will cost
+FOR_A_PATH, FOR_A_PROFILE = 3, 16  # traced runs of a group that are kept
 # Types of ops that wait for data begin so. In a function the first one represents all of them.
 DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
 WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data
 FEW = 3  # traced runs: none of so few is left out
+# The share of the budget for the measured cost of traces. Sampling and timing take the rest, and
+# what a trace costs beside that, which is about as much again on LeNet.
+FOR_TRACES = 1 / 6
+ENOUGH = 10  # traced runs of a group, for times without a warning
 # The assumed cost of a trace before the first one: a share of a step, but at most so many ns. The
 # cost grows with the number of op runs, and a step may be long because its ops are. (Measured with
 # 37 op runs in several seconds: 20 to 50 ms.)
@@ -39,6 +48,7 @@ class RunGroup:
         self.function = function  # the name of a tf.function; "" for a graph of a session
         self.begun: set[int] = set()  # of which the first run has begun, as hashes
         self.graph = graph  # None if it is not kept
+        self.size = graph.version if graph is not None else 0  # its nodes at the first run
         self.fetches = fetches
         self.feeds = feeds  # tensor -> shape
         self.calls = 0
@@ -50,27 +60,27 @@ class RunGroup:
         self.traced = 0
         self.traced_ns = 0
         self.costs: list[int] = []  # of the last traces: the longer step, and reading the trace
-        self.cost_ns = 0  # of a trace, their median: a step may be longer for another reason
+        self.traced_at_ns = 0  # of total_ns, when the last trace began
         self.times: list[int] = []  # a random sample of the untraced runs after the first
+        self.longest = [0] * LONGEST  # of all runs after the first, as a heap
         # Node -> its runs in traced runs and their ns; the traced runs that had any, and the most
         # ns in one of these
         self.ops: dict[str, list[int]] = {}
         self.covered = [0, 0]  # ns of the traced runs in which an op ran, and the most in one
-        # A RunMetadata with the graphs that ran, after one run with them
-        self.executed: bytes | None = None
+        self.asked = False  # whether a run was asked for its graphs
+        self.executed = b""  # a RunMetadata with the graphs that ran, after that run
         self.random = random.Random(number)
-        # Traced runs for a profile, evenly spread: number, start (epoch), duration and trace
+        # Traced runs, evenly spread: number, start (epoch), duration and trace
         self.samples: list[tuple[int, int, int, bytes]] = []
         self.stride = 1  # one of this many traced runs is kept
-        self.called_ns = 0  # the traced runs, without start and end of the profiler
-        self.waited_ns = 0  # the part of them in which an op waited for data
+        self.waited_ns = 0  # the part of traced_ns in which an op waited for data
         self.data_nodes: frozenset[str] | None = None  # which wait for data; None: not yet listed
         self.incomplete = False  # whether a run has more op runs than the runtime records
         # Fetched tensor -> the first run in which it was not finite; None if no value was checked
         self.not_finite: dict[str, int] | None = None
 
-    def begin(self, key: Any) -> bool:
-        """Whether this run, of what the key names, is a first run."""
+    def begin(self, key: Hashable) -> bool:
+        """Return whether this run, of what the key names, is a first run."""
         begun = hash(key) if self.later else 0
         if begun in self.begun or len(self.begun) >= MOST_BEGUN:
             return False
@@ -85,6 +95,8 @@ class RunGroup:
             self.cold_ns += took_ns
         else:
             self.total_ns += took_ns
+            if took_ns > self.longest[0]:
+                heapreplace(self.longest, took_ns)
             if step.timed:
                 self.keep(took_ns)
         self.main_ns[not step.first] += took_ns * main
@@ -98,16 +110,18 @@ class RunGroup:
         elif (place := self.random.randrange(untraced)) < KEPT_TIMES:
             self.times[place] = took_ns
 
-    def sample(self, took_ns: int, content: bytes) -> None:
+    def sample(self, took_ns: int, content: bytes, most: int) -> None:
         """Keep a traced run that has just ended; if there are too many, drop every other one."""
         if self.traced % self.stride == 0:
             self.samples.append((self.calls, time_ns() - took_ns, took_ns, content))
-        if len(self.samples) > MOST_SAMPLES:
+        if len(self.samples) > most:
             self.samples, self.stride = self.samples[::2], 2 * self.stride
 
-    def op_times(self, content: bytes, tracer: Any) -> tuple[list[str], list[int], list[int]]:
-        """Node, start and duration of the op runs in a trace of `tracer`. Raises TflabError for an
-        incomplete trace."""
+    def op_times(
+        self, content: bytes, tracer: TraceBuffers
+    ) -> tuple[list[str], list[int], list[int]]:
+        """Return node, start and duration of the op runs in a trace of `tracer`. Raises TflabError
+        for an incomplete trace."""
         from tflab.runtime import trace  # many programs end before the first trace
 
         if self.function:
@@ -115,15 +129,9 @@ class RunGroup:
         return trace.op_times(content, 0, lambda: tracer.parsed(content))
 
     def add_trace(
-        self,
-        took_ns: int,
-        called_ns: int,
-        names: Sequence[str],
-        starts: Sequence[int],
-        ns: Sequence[int],
+        self, took_ns: int, names: Sequence[str], starts: Sequence[int], ns: Sequence[int]
     ) -> None:
-        """Add a traced run: its time with and without start and end of the profiler, and its op
-        runs."""
+        """Add a traced run: its time and its op runs."""
         of_run: dict[str, list[int]] = {}
         for name, spent_ns in zip(names, ns, strict=True):
             op = of_run.setdefault(name, [0, 0])
@@ -137,13 +145,12 @@ class RunGroup:
         self.covered = [self.covered[0] + covered_ns, max(self.covered[1], covered_ns)]
         self.traced += 1
         self.traced_ns += took_ns
-        self.called_ns += called_ns
         self.add_waits(names, starts, ns)
 
     def drop_traces(self) -> None:
         """Forget the traced runs, and trace no more: the runtime does not record all op runs."""
         self.incomplete = True
-        self.traced = self.traced_ns = self.called_ns = self.waited_ns = 0
+        self.traced = self.traced_ns = self.waited_ns = 0
         self.ops, self.covered, self.samples = {}, [0, 0], []
 
     def add_waits(self, names: Sequence[str], starts: Sequence[int], ns: Sequence[int]) -> None:
@@ -157,12 +164,9 @@ class RunGroup:
             (start, ns) for name, start, ns in rows if name in self.data_nodes
         )
 
-    def runs_ns(self) -> int:
-        """The time of all runs but the first, without start and end of the profiler."""
-        return self.total_ns - (self.traced_ns - self.called_ns)
-
     def scale(self) -> float:
-        """How many times as long as in the traced runs the ops took in all runs but the first.
+        """Return how many times as long as in the traced runs the ops took in all runs but the
+        first.
 
         That is the ratio of the numbers of runs, unless the traced runs were longer than others:
         while an op ran, so did its run, so the time with ops cannot be more than that of the runs.
@@ -171,31 +175,35 @@ class RunGroup:
             return 0
         of_runs = (self.calls - 1) / self.traced
         covered_ns = without_longest(self.traced, *self.covered)
-        return min(of_runs, self.runs_ns() / covered_ns) if covered_ns else of_runs
+        return min(of_runs, self.total_ns / covered_ns) if covered_ns else of_runs
 
-    def all_waited_ns(self) -> int:
-        """The estimated time of all runs but the first in which an op waited for data.
+    def all_waited_ns(self) -> tuple[int, int]:
+        """Estimate the time of all runs but the first in which an op waited for data, and the most
+        that it can be.
 
         While the profiler starts, data arrive, so a profiled call waits less than others. If it
-        waits nevertheless, all that calls take beyond the rest of the profiled ones is waiting.
+        waits nevertheless, all that calls take beyond the rest of the profiled ones is waiting. If
+        it hardly waits, so much may be.
         """
-        if not self.traced:
-            return 0
-        runs = self.calls - 1
-        like_traced_ns = min(int(self.waited_ns * self.scale()), self.runs_ns())
-        if not self.function or self.waited_ns < WAITS * self.called_ns:
-            return like_traced_ns
-        rest_ns = (self.called_ns - self.waited_ns) * runs // self.traced
-        return max(like_traced_ns, self.runs_ns() - rest_ns)
+        if not self.waited_ns:
+            return 0, 0
+        like_traced_ns = min(int(self.waited_ns * self.scale()), self.total_ns)
+        if not self.function:
+            return like_traced_ns, like_traced_ns
+        rest_ns = (self.traced_ns - self.waited_ns) * (self.calls - 1) // self.traced
+        most_ns = max(like_traced_ns, self.total_ns - rest_ns)
+        clearly = self.waited_ns >= WAITS * self.traced_ns
+        return most_ns if clearly else like_traced_ns, most_ns
 
     def usual_ns(self) -> int:
-        """The approximate time of an untraced run."""
+        """Return the approximate time of an untraced run."""
         times = self.times[-9:]
         return sorted(times)[len(times) // 2] if times else self.cold_ns
 
     def segment(self, graphs: list[Any]) -> dict[str, object]:
         return {
             "graph": graphs.index(self.graph) + 1 if self.graph is not None else 0,
+            "size": self.size,
             "function": self.function,
             "later": self.later,
             "fetches": self.fetches,
@@ -207,28 +215,32 @@ class RunGroup:
             "main_ns": tuple(self.main_ns),
             "in_other_threads": self.in_other_threads,
             "traced": self.traced,
+            "trace_ns": self.cost_ns(),
             "scale": self.scale(),
             "waited_ns": self.all_waited_ns(),
             "times": list(self.times),
+            "longest": sorted(self.longest, reverse=True),
             "ops": {name: tuple(times) for name, times in list(self.ops.items())},
             "not_finite": self.not_finite and dict(self.not_finite),
         }
 
     def affords(self, share: float) -> bool:
-        """Whether another traced step fits into this share of the group's time."""
-        if self.incomplete:
-            return False
-        guess_ns = min(FIRST_GUESS * self.usual_ns(), MOST_GUESSED_NS)
-        cost_ns = self.cost_ns if self.costs else guess_ns
-        return (self.traced + 1) * cost_ns <= share * self.total_ns
+        """Return whether a trace fits into this share of the group's time since the last trace."""
+        since_ns = self.total_ns - self.traced_at_ns
+        return not self.incomplete and self.cost_ns() <= share * since_ns
+
+    def cost_ns(self) -> int:
+        """Return what a trace costs."""
+        if self.costs:
+            return sorted(self.costs)[len(self.costs) // 2]
+        return min(int(FIRST_GUESS * self.usual_ns()), MOST_GUESSED_NS)
 
     def add_cost(self, cost_ns: int) -> None:
         self.costs = [*self.costs[1 - KEPT_COSTS :], cost_ns]
-        self.cost_ns = sorted(self.costs)[len(self.costs) // 2]
 
 
 def union_ns(spans: Iterable[tuple[int, int]]) -> int:
-    """The time in which at least one of these spans, each a start and a duration, lasted."""
+    """Return the time in which at least one of these spans, each a start and a duration, lasted."""
     total = until = 0
     for start, end in sorted((start, start + ns) for start, ns in spans):
         total += max(0, end - max(start, until))
@@ -237,28 +249,28 @@ def union_ns(spans: Iterable[tuple[int, int]]) -> int:
 
 
 def without_longest(runs: int, ns: int, most_ns: int) -> float:
-    """The time of these runs if the longest of them had taken as long as the others on average: the
-    few that are traced stand for many, and one of them may have been interrupted."""
+    """Return the time of these runs if the longest of them had taken as long as the others on
+    average: the few that are traced stand for many, and one of them may have been interrupted."""
     return ns if runs < FEW else (ns - most_ns) * runs / (runs - 1)
 
 
 class WatchedRun:
-    """One run: its group, and the buffers of its trace."""
+    """One run: its group, and how it is traced."""
 
     __slots__ = (
-        *("begun", "call", "dumps", "fetches", "first", "group", "owned", "timed", "trace"),
-        "values",
+        *("began_ns", "begun", "builds", "call", "fetches", "first", "group", "owned", "own_ns"),
+        *("timed", "trace", "values"),
     )
 
     def __init__(self, group: RunGroup, call: PythonCall, first: bool, owned: bool) -> None:
         self.group, self.call, self.first, self.owned = group, call, first, owned
+        self.builds = False  # whether the runtime builds a step of a session in it
         self.timed = True  # whether its time counts as that of an untraced run
-        self.begun = 0  # number of calls of functions when its profile began
+        self.own_ns = 0  # the part of its time that is tflab's
         self.trace: tuple[Any, Any] | None = None  # tflab's own options and metadata
+        self.begun, self.began_ns = 0, 0  # calls when its profile began, and when that was
         self.values: Any = None  # the Plan of the run whose tensors are fetched
         self.fetches: list[Any] | None = None  # in place of the program's
-        # Of a first run: its number if its graphs are dumped, 0 if another run's are at that time
-        self.dumps: int | None = None
 
 
 class PythonCall:

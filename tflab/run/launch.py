@@ -1,7 +1,7 @@
 """Launch: the program runs in a separate process, and this process waits for its end.
 
-A signal to the command is passed on to the program. A signal from the terminal, such as Ctrl-C,
-reaches both processes anyway and is left to the program.
+A signal to the command is passed on to the program. A signal to the group of both processes, such
+as Ctrl-C, reaches the program anyway. If the command is killed, so is the program.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from tflab.cli import temporary
+from tflab.cli import landlock, temporary
 from tflab.errors import UsageError
-from tflab.run import startup, watcher
+from tflab.run import exchange, startup
 
-PREFIX = "TFLAB_RUN_"  # as in startup/sitecustomize.py
 PASSED_ON = {  # signals that ask a process for something
     getattr(signal, name)
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
     if hasattr(signal, name)
 }
+GROUP_S = 0.01  # after which a signal has reached all processes of a group
 ANSWER_S = 1.0  # time limit for the program's process to write its results
 POLL_S = 0.005
 BY_A_PROCESS = 0  # `si_code` of a signal from `kill`, not from the kernel (SI_USER)
@@ -89,7 +89,7 @@ def run(
     given["START"] = str(start_ns)
     environment = {
         **os.environ,
-        **{PREFIX + name: value for name, value in given.items()},
+        **{exchange.PREFIX + name: value for name, value in given.items()},
         "PYTHONPATH": os.pathsep.join(path),
     }
     # Ctrl-C is for the program. Until this process waits for signals, it ignores it.
@@ -100,6 +100,7 @@ def run(
         [sys.executable, *own_flags(), *program],
         env=environment,
         close_fds=False,
+        preexec_fn=die_with_command,
     )
     wait(child, folder, meanwhile)
     wall_ns = time.perf_counter_ns() - start_ns
@@ -117,21 +118,65 @@ def wait(child: subprocess.Popen[bytes], folder: Path, meanwhile: Callable[[], o
         return
     signals = PASSED_ON | {signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    witness = Witness()
     meanwhile()
     while child.poll() is None:
         # With a limit: the child may have ended before signals were blocked.
         came = signal.sigtimedwait(signals, 1.0)
-        if came and came.si_signo in PASSED_ON and came.si_code == BY_A_PROCESS:
-            ask_for_segment(child, folder)
-            child.send_signal(came.si_signo)
+        if came and came.si_signo in PASSED_ON:
+            to_all = witness.got(came.si_signo)
+            if came.si_code == BY_A_PROCESS and not to_all:
+                ask_for_segment(child, folder)
+                child.send_signal(came.si_signo)
+    witness.end()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+
+
+class Witness:
+    """A process that gets the signals to the group of the command, and does nothing else."""
+
+    def __init__(self) -> None:
+        self.process = self.begin()
+
+    def begin(self) -> int:
+        process = os.fork()
+        if not process:
+            die_with_command()
+            os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+            while True:
+                signal.pause()  # the signals are blocked, and so they stay pending
+        return process
+
+    def got(self, number: int) -> bool:
+        """Return whether a signal that the command got went to the whole group."""
+        time.sleep(GROUP_S)
+        try:
+            status = Path(f"/proc/{self.process}/status").read_text()
+        except OSError:  # not on this system
+            return False
+        pending = int(status.partition("ShdPnd:")[2].split()[0], 16)
+        if pending:  # for ever
+            self.end()
+            self.process = self.begin()
+        return bool(pending >> (number - 1) & 1)
+
+    def end(self) -> None:
+        with suppress(OSError):
+            os.kill(self.process, signal.SIGKILL)
+            os.waitpid(self.process, 0)
+
+
+def die_with_command() -> None:
+    """Let the kernel kill this process when the command ends, where it can."""
+    with suppress(OSError, AttributeError):
+        landlock.die_with_parent()
 
 
 def ask_for_segment(child: subprocess.Popen[bytes], folder: Path) -> None:
     """Let the program's process write its results now, if it answers soon."""
     end = time.monotonic() + ANSWER_S
-    watcher.ask(str(folder))
-    while watcher.is_asked(str(folder)) and time.monotonic() < end and child.poll() is None:
+    exchange.ask(str(folder))
+    while exchange.is_asked(str(folder)) and time.monotonic() < end and child.poll() is None:
         time.sleep(POLL_S)
 
 

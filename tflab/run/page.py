@@ -1,5 +1,4 @@
-"""Page: a watched program as a page, with its lines next to the drawing of its graph; and its
-stacks."""
+"""Page: a watched program as a page, with its lines next to the drawing of its graph."""
 
 from __future__ import annotations
 
@@ -26,23 +25,23 @@ from tflab.report.contents import (
     ScriptLine,
     State,
 )
-from tflab.run import line_table, summary, tracings, view
+from tflab.run import lines, summary, view
 from tflab.views import values
 from tflab.views.op_table import text_or_blank
 
 MOST_FILES = 10
 MOST_LINES = 5_000  # of a file that is shown completely
-HEADERS = ("forward", "backward", "updates", "waiting", "Python", "TensorFlow", "op runs")
+HEADERS = (*lines.HEADERS, "op runs")
 
 
 def report(seen: Watched) -> Report:
     """The page of a watched program."""
-    first, *rest = view.blocks(seen, lines=False)
+    first, *rest = view.blocks(seen, with_lines=False)
     about = str(first).removeprefix("tflab: ")
     command = " ".join(("python -m tflab.run", *seen.program))
     where: list[Part] = [*rest, *groups(seen)]
     if seen.tracings:
-        where.append(tracings.table(seen.tracings, seen.functions))
+        where.append(view.tracings_table(seen))
     if seen.values:
         where += values.statistics(seen.values.values)
     chapters = [Chapter("The whole process", tuple(where))]
@@ -57,7 +56,7 @@ def life(seen: Watched) -> storage.Life | None:
     """The graph of the largest group as TensorBoard's Life shows it; None where none was kept."""
     if seen.graph is None:
         return None
-    _, *where = view.blocks(seen, lines=False)
+    _, *where = view.blocks(seen, with_lines=False)
     parts = (("In short", where), ("Runs", groups(seen)))
     ran = len(seen.graph.executed) - len(not_taken(seen.graph.executed, seen.graph.ops))
     numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": ran}
@@ -77,7 +76,11 @@ def groups(seen: Watched) -> Iterator[Table]:
                 Column(
                     "median", lambda row: text_or_blank(row[1].median_ns, units.time), right=True
                 ),
-                Column("all others", lambda row: line_table.time(row[1].total_ns), right=True),
+                Column(
+                    "all others",
+                    lambda row: text_or_blank(row[1].total_ns or None, units.time),
+                    right=True,
+                ),
                 Column("traced", lambda row: f"{row[1].traced:,}", right=True),
                 Column("fetches", lambda row: ", ".join(row[1].fetches), elastic=True),
                 Column("fed", lambda row: fed(row[1]), elastic=True),
@@ -97,9 +100,11 @@ def explained(seen: Watched) -> str:
         "gradients, and waiting is the time in which they waited for data, in all runs except the "
         "first ones, estimated from the traced runs. Python is the time of the line itself, and "
         "TensorFlow is the time of its calls to TensorFlow and Keras. Both are sampled outside of "
-        "runs."
+        "runs. A program without the nodes of a line saves their time at most, because ops run at "
+        "the same time; the critical path is the chain of ops that a step waits for. "
+        f"{lines.ONCE} marks what one traced run says."
     )
-    words = " ".join((words, *line_table.few_traced(seen)))
+    words = " ".join((words, *lines.few_traced(seen)))
     if seen.graph is None:
         return words
     return (
@@ -117,12 +122,12 @@ def scripts(seen: Watched) -> Iterator[Script]:
     by_file: dict[str, dict[int, WatchedLine]] = {}
     for line in seen.lines:
         by_file.setdefault(line.file, {})[line.line] = line
-    spent = {file: sum(map(summary.total_ns, lines.values())) for file, lines in by_file.items()}
-    own = seen.program[0]
-    files = sorted(by_file, key=lambda file: (file != own, -spent[file], file))
-    most = max(map(summary.total_ns, seen.lines), default=0)
-    nodes = line_table.nodes_by_line(seen.graph)
-    told = line_table.by_line(seen.graph, seen.lines)
+    spent = {file: sum(map(lines.total_ns, own.values())) for file, own in by_file.items()}
+    script = seen.program[0]
+    files = sorted(by_file, key=lambda file: (file != script, -spent[file], file))
+    most = max(map(lines.total_ns, seen.lines), default=0)
+    nodes = lines.nodes_by_line(seen.graph)
+    told = lines.notes_by_line(seen.graph, seen.lines)
     for file in files[:MOST_FILES]:
         texts = lines_of_file(file, by_file[file])
         about = "" if texts else "the file has changed; only the recorded lines are shown"
@@ -139,8 +144,8 @@ def scripts(seen: Watched) -> Iterator[Script]:
 
 
 def without_empty_columns(annotated: Annotated) -> Annotated:
-    lines = [line for script in annotated.scripts for line in script.lines]
-    kept = [at for at in range(len(annotated.headers)) if any(line.cells[at] for line in lines)]
+    shown = [line for script in annotated.scripts for line in script.lines]
+    kept = [at for at in range(len(annotated.headers)) if any(line.cells[at] for line in shown)]
 
     def narrowed(script: Script) -> Script:
         cells = (tuple(line.cells[at] for at in kept) for line in script.lines)
@@ -164,10 +169,8 @@ def row(
         return ScriptLine(
             number, code.expandtabs(4), ("",) * len(HEADERS), None, note, tuple(nodes)
         )
-    of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
-    spent = (*of_nodes, line.python_ns, line.tensorflow_ns)
-    cells = (*map(line_table.time, spent), f"{line.runs:,}" if line.runs else "")
-    share = sum(spent) / most if most and sum(spent) else None
+    cells = (*lines.times(line), f"{line.runs:,}" if line.runs else "")
+    share = lines.total_ns(line) / most if lines.total_ns(line) else None
     return ScriptLine(number, code.expandtabs(4), cells, share, note, tuple(nodes))
 
 

@@ -1,77 +1,90 @@
-"""Recorder: the runs of sessions, in groups of runs that do the same.
+"""Recorder: the runs of sessions and the calls of functions, in groups of runs that do the same.
 
-A group is a graph, its fetches, and the shapes of its feeds. Every run is timed. The first run of a
-group is kept separately, because the runtime builds the step in it. Some of the others are traced,
-as many as the budget allows, spread over the whole time of the program. The memory needed does not
-grow with the number of runs.
+A group is a graph, its fetches, and the shapes of its feeds, or a concrete function. Every run is
+timed. The first run of a group is kept separately, because the runtime builds the step in it. Some
+of the others are traced, as many as the budget allows, spread over the whole time of the program. A
+function has no options to trace one of its runs, so TensorFlow's profiler runs during some of its
+calls. The memory needed does not grow with the number of runs.
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
-from _thread import allocate_lock, get_ident, interrupt_main
+from _thread import get_ident, interrupt_main
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import ExitStack
 from glob import glob
 from signal import SIG_DFL, SIG_IGN, SIGINT, getsignal
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tflab.errors import TflabError
-from tflab.records.graph import Node
-from tflab.run.function_calls import Functions
-from tflab.run.groups import PythonCall, RunGroup, WatchedRun
-from tflab.run.program_graphs import MOST_CONSTANTS, Dumps, Lines, line_of
+from tflab.run import program_graph
+from tflab.run.exchange import Settings
+from tflab.run.functions import Functions
+from tflab.run.groups import (
+    FOR_A_PATH,
+    FOR_A_PROFILE,
+    FOR_TRACES,
+    PythonCall,
+    RunGroup,
+    WatchedRun,
+)
+from tflab.run.sampler import Sampler
 from tflab.runtime import private
 
 if TYPE_CHECKING:
     from tflab.run.values import Values
 
 MOST_GROUPS = 100  # later ones form one group of functions and one of sessions
-MOST_GRAPHS = 16  # graphs that are kept until the end
-MOST_NODES = 50_000  # limit for a graph whose ops are recorded
-WAITING = 4  # traces waiting to be read
-# The share of the budget for the measured cost of traces. Sampling and timing take the rest, and
-# what a trace costs beside that, which is about as much again on LeNet.
-FOR_TRACES = 1 / 6
 LONG = "The ops of some runs have no times: TensorFlow records at most 1,048,576 op runs of a run."
 WARNING, ERROR = 1, 2  # log levels: dumps log below the first, traces below the second
 SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
+OTHERS, OTHER_FUNCTIONS = "others", "other functions"  # the keys of the later groups
+NUMBER = re.compile(r"\d[\d,.]*")
 
 
 class Recorder:
-    """What `private.watch` reports about runs. None of its methods raises an exception."""
+    """What `private.watch` and `private.watch_functions` report about runs. None of its methods
+    raises an exception."""
 
-    def __init__(self, watcher: Any) -> None:
-        self.watcher, self.sampler = watcher, watcher.sampler
-        self.main = watcher.sampler.main
-        self.groups: dict[Any, RunGroup] = {}
-        self.first_runs = 0
-        self.graphs: list[Any] = []
+    def __init__(
+        self, settings: Settings, sampler: Sampler, broke: Callable[[Exception], None]
+    ) -> None:
+        self.settings, self.sampler, self.broke = settings, sampler, broke
+        self.main = sampler.main
+        self.groups: dict[Hashable, RunGroup] = {}
+        self.graphs = program_graph.ProgramGraphs(self.note)
+        self.functions = Functions(sampler, broke)
         self.calls: dict[int, PythonCall] = {}  # by thread
-        # With the number of the run, its time, and that without start and end of the profiler
+        sampler.in_calls = self.calls
+        self.begun = 0  # calls of functions
+        self.building = self.built = 0  # first runs of sessions: now, and all
+        # The trace that is to be read, with the time of its run and what it cost beside it
         self.waiting: deque[tuple[RunGroup, bytes, int, int]] = deque()
-        self.tracing = allocate_lock()  # held by the first run whose graphs are dumped
-        self.share = FOR_TRACES * watcher.overhead / 100
-        self.next_stop = watcher.steps or sys.maxsize
-        self.stopped_by_steps = False
-        self.notes: list[str] = []
-        self.lines = Lines(self.note)
-        self.keep_stack = self.keep_first_stack  # called when an op is made
-        self.unwatch: Callable[[], None] = lambda: None
-        self.functions = Functions(self)
-        self.most_waiting = WAITING
         self.has_read = False  # a trace; the first costs more, because modules are imported
+        self.profiled: WatchedRun | None = None  # the call that is profiled now
+        self.share = FOR_TRACES * settings.overhead / 100
+        self.next_stop = settings.steps or sys.maxsize
+        self.stopped_by_steps = False
+        self.notes: dict[str, str] = {}
+        self.keep_stack = self.keep_first_stack  # called when an op is made
+        self.watching = ExitStack()
         self.log: private.Log | None = None
-        self.own_ns = 0  # of the main thread: the time in which values were fetched
+        self.tracer: private.TraceBuffers | None = None
+        self.dumps: program_graph.Dumps | None = None
+        self.profiling: private.Profiling | None = None
+        self.own_ns = 0  # the main thread's time in runs that is tflab's
         self.values: Values | None = None
-        if watcher.values is not None:
+        if settings.values:
             from tflab.run import values  # few programs need it
 
-            self.values = values.Values(self)
+            self.values = values.Values(settings.values, self.note)
 
-    def begin_watching(self) -> Recorder:
+    def watch_sessions(self) -> None:
         try:
             self.sampler.builds = private.Building(self.main)
             self.log = private.Log()
@@ -79,22 +92,30 @@ class Recorder:
             level = FULL_TRACE if glob("/dev/nvidia[0-9]*") else SOFTWARE_TRACE
             self.traced_options = self.tracer.options(trace_level=level)
             self.graphs_options = self.tracer.options(output_partition_graphs=True)
-            self.dumps = Dumps(self.watcher.folder, self.log)
+            self.dumps = program_graph.Dumps(self.settings.folder, self.log)
         except TflabError as error:
             self.log = None
-            self.notes.append(str(error))
-        self.unwatch = private.watch(self)
-        return self
+            self.note(str(error))
+        self.watching.callback(private.watch(self))
+
+    def watch_functions(self) -> None:
+        try:
+            self.watching.enter_context(private.derivations(broke=self.broke))
+            self.profiling = private.Profiling(self.settings.folder)
+        except TflabError as error:
+            self.note(str(error))
+        self.watching.callback(private.watch_functions(self, self.functions))
+
+    def stop(self) -> None:
+        self.watching.close()
 
     def keep_first_stack(self) -> None:
         if get_ident() == self.main:
             self.sampler.builds()  # from now on other threads can find that out
-            self.keep_stack = self.lines.keep_stack
-        self.lines.keep_stack()
+            self.keep_stack = self.graphs.keep_stack
+        self.graphs.keep_stack()
 
-    def stop(self) -> None:
-        self.unwatch()
-        self.functions.stop()
+    # Calls: `session.run`, which leads to a step, and all that is a step by itself
 
     def enter(self) -> PythonCall | None:
         """A call begins; None if it is part of another call of its thread."""
@@ -117,11 +138,13 @@ class Recorder:
         if thread == self.main:
             self.sampler.leave(took_ns if step else 0)
         if step:
-            usual_ns = min(took_ns, int(step.group.usual_ns())) if step.values else took_ns
-            step.group.add(usual_ns, step, thread == self.main)
-            self.own_ns += (took_ns - usual_ns) * (thread == self.main)
+            spent_ns = took_ns - step.own_ns
+            if step.values and step.group.usual_ns():  # the run fetched more than it usually does
+                spent_ns = min(spent_ns, step.group.usual_ns())
+            step.group.add(spent_ns, step, thread == self.main)
+            self.own_ns += (took_ns - spent_ns) * (thread == self.main)
             if step.group.calls >= self.next_stop:
-                self.next_stop += self.watcher.steps
+                self.next_stop += self.settings.steps
                 self.interrupt()
 
     def interrupt(self) -> None:
@@ -141,70 +164,113 @@ class Recorder:
         else:
             interrupt_main()
 
+    # Steps
+
     def begin(
-        self, session: Any, options: Any, feeds: Any, fetches: Any, targets: Any, metadata: Any
+        self,
+        session: Any,
+        options: Any,
+        feeds: Mapping[Any, Any],
+        fetches: Sequence[Any],
+        targets: Sequence[Any],
+        metadata: Any,
     ) -> WatchedRun | None:
         """A step begins, in a call or as one of its own."""
         try:
             shapes = [(tensor, value.shape) for tensor, value in feeds.items()]
             key = (tuple(fetches), tuple(targets), tuple(shapes))
-            group = self.groups.get(key) or self.new_group(key, session)
+            group = self.groups.get(key) or self.new_group(
+                key, session, (*fetches, *targets), feeds
+            )
             step = self.new_step(group, key)
-            # MonitoredSession gives each run empty options
-            own = options is not None and not (self.log and self.tracer.content(options) == b"")
-            step.timed = not own
-            if self.log and group.graph is not None:
-                if step.first and self.may_be_written(group):
-                    self.begin_first(step)
-                if not own:
+            if self.tracer and group.graph is not None:
+                step.builds = step.first
+                self.building += step.first
+                self.built += step.first
+                # MonitoredSession gives each run empty options
+                if options is None or self.tracer.content(options) == b"":
                     self.trace(step)
+                else:
+                    step.timed = False
             if self.values and group.graph is not None:
+                began_ns = perf_counter_ns()
                 self.values.begin(step, session, feeds, fetches)
+                step.own_ns += perf_counter_ns() - began_ns
             return step
         except Exception as error:
-            self.watcher.broke(error)
+            self.broke(error)
             return None
 
-    def begin_part(self, session: Any, fetches: Any) -> WatchedRun | None:
-        return self.begin_timed(session, tuple(fetches), ("a part of a run", *fetches))
+    def begin_part(self, session: Any, fetches: Sequence[Any]) -> WatchedRun | None:
+        """A part of a run begins, which cannot be traced."""
+        return self.begin_timed(("a part of a run", *fetches), session, fetches)
 
     def begin_compiled(self, session: Any) -> WatchedRun | None:
-        return self.begin_timed(session, (), ("compiled", id(session.graph)))
+        """A step begins that was prepared before, which cannot be traced."""
+        return self.begin_timed(("compiled", id(session.graph)), session, ())
 
-    def begin_timed(self, session: Any, fetches: Any, key: Any) -> WatchedRun | None:
-        """A step begins that cannot be traced."""
+    def begin_timed(self, key: Hashable, session: Any, fetches: Sequence[Any]) -> WatchedRun | None:
         try:
-            group = self.groups.get(key) or self.new_group((fetches, (), ()), session, key)
+            group = self.groups.get(key) or self.new_group(key, session, fetches, {})
             return self.new_step(group, key)
         except Exception as error:
-            self.watcher.broke(error)
+            self.broke(error)
+            return None
+
+    def begin_function(self, function: Any) -> WatchedRun | None:
+        """A function is called, or becomes a node of another function's graph."""
+        try:
+            called = private.called(function)
+            if called is None:
+                return None
+            self.begun += 1
+            key = ("function", called[0])
+            group = self.groups.get(key) or self.new_function(key, function, *called)
+            step = self.new_step(group, key)
+            if not step.first and step.owned and group.graph is not None:
+                self.profile(step)
+            return step
+        except Exception as error:
+            self.broke(error)
             return None
 
     def results(self, step: WatchedRun | None, session: Any, fetched: Any) -> Any:
         """Look at the fetched values of a step, and return those that the program asked for."""
         if not (self.values and step):
             return fetched
+        began_ns = perf_counter_ns()
         own = fetched[: step.values.own] if step.values else fetched
         try:
             self.values.look(step, own)
             if step.values:
-                self.values.take(step, session, fetched)
+                nodes = self.graphs.nodes_of(step.group.graph)
+                self.values.take(step, session, fetched, nodes)
         except Exception as error:
-            self.watcher.broke(error)
+            self.broke(error)
+        step.own_ns += perf_counter_ns() - began_ns
         return own
 
-    def end(self, step: WatchedRun | None) -> None:
+    def end(self, step: WatchedRun | None, session: Any = None) -> None:
+        """A step has ended or failed."""
         if step is None:
             return
-        if step.trace or step.dumps is not None:
-            try:
-                self.take(step)
-            except Exception as error:
-                self.watcher.broke(error)
+        began_ns = perf_counter_ns()
+        try:
+            if step is self.profiled:
+                self.take_profile(step)
+            elif step.trace:
+                self.take_trace(step)
+            if step.builds:
+                self.building -= 1
+            if step.trace and step.timed and step.group.executed:
+                self.dump(step.group, session)
+        except Exception as error:
+            self.broke(error)
+        step.own_ns += perf_counter_ns() - began_ns
         if step.owned:
             self.leave(step.call)
 
-    def new_step(self, group: RunGroup, key: Any) -> WatchedRun:
+    def new_step(self, group: RunGroup, key: Hashable) -> WatchedRun:
         thread = get_ident()
         owned = thread not in self.calls
         call = self.enter() if owned else self.calls[thread]
@@ -212,137 +278,189 @@ class Recorder:
         step = call.step = WatchedRun(group, call, group.begin(key), owned)
         return step
 
-    def new_group(self, names: Any, session: Any, key: Any = None) -> RunGroup:
-        fetches, targets, shapes = names
-        feeds = {private.tensor_name(tensor): str(shape) for tensor, shape in shapes}
-        fetched = tuple(map(private.tensor_name, (*fetches, *targets)))
-        return self.add_group(names if key is None else key, session.graph, fetched, feeds)
+    def new_group(
+        self, key: Hashable, session: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any]
+    ) -> RunGroup:
+        shapes = {private.tensor_name(tensor): str(fed.shape) for tensor, fed in feeds.items()}
+        return self.add_group(key, session.graph, tuple(map(private.tensor_name, fetches)), shapes)
+
+    def new_function(self, key: Hashable, function: Any, name: bytes, graph: Any) -> RunGroup:
+        shown = getattr(graph, "name", "") or name.decode()
+        types = private.arguments(function.function_type)
+        return self.add_group(key, graph, (shown,), types, function=shown)
 
     def add_group(
-        self, key: Any, graph: Any, fetches: tuple[str, ...], feeds: Any, function: str = ""
+        self,
+        key: Hashable,
+        graph: Any,
+        fetches: tuple[str, ...],
+        feeds: Mapping[str, str],
+        function: str = "",
     ) -> RunGroup:
-        if len(self.groups) >= MOST_GROUPS:
-            others = RunGroup(len(self.groups) + 1, None, (), {}, function, later=True)
-            return self.groups.setdefault("other functions" if function else "others", others)
-        if graph not in self.graphs:
-            small = len(graph.get_operations()) <= MOST_NODES
-            if len(self.graphs) < MOST_GRAPHS and small:
-                self.graphs.append(graph)
-            else:
-                graph = None
-        group = RunGroup(len(self.groups) + 1, graph, fetches, feeds, function)
-        self.groups[key] = group
+        number = len(self.groups) + 1
+        if number > MOST_GROUPS:
+            others = RunGroup(number, None, (), {}, function, later=True)
+            return self.groups.setdefault(OTHER_FUNCTIONS if function else OTHERS, others)
+        kept = graph if self.graphs.add(graph) else None
+        group = self.groups[key] = RunGroup(number, kept, fetches, feeds, function)
         return group
 
-    def may_be_written(self, group: RunGroup) -> bool:
-        """Whether the runtime may dump a group's graph; that of a large one takes long."""
-        size = self.dumps.size_of_constants(group.graph)
-        if size <= MOST_CONSTANTS:
-            return True
-        group.executed = b""
-        self.note(
-            f"The fates of the nodes of a graph are not recorded: it has {size >> 20:,} MiB of "
-            "constants, which TensorFlow would write into a file at each pass."
-        )
-        return False
-
-    def begin_first(self, step: WatchedRun) -> None:
-        """Let the runtime dump the graphs of its passes, unless another step does so now."""
-        assert self.log
-        self.first_runs += 1
-        step.dumps = self.first_runs if self.tracing.acquire(False) else 0
-        self.log.quiet(WARNING)
-        if step.dumps:
-            self.dumps.begin()
+    # Traces, and the graphs of the passes
 
     def trace(self, step: WatchedRun) -> None:
-        """Let the step be traced if the budget of its group allows it; its first run returns the
-        graphs."""
+        """Let the first run of a group return its graphs, and trace another one if the budget
+        allows it."""
+        assert self.tracer and self.log
         group = step.group
-        if group.executed is None:
-            group.executed = b""
+        if self.share and not group.asked:
+            group.asked = True
             step.trace = self.graphs_options, self.tracer.metadata()
-        elif not step.first and group.affords(self.share) and len(self.waiting) < WAITING:
-            assert self.log
+        elif not step.first and not self.waiting and group.affords(self.share):
             self.log.quiet(ERROR)
+            group.traced_at_ns = group.total_ns
             step.trace = self.traced_options, self.tracer.metadata()
             step.timed = False
 
-    def take(self, step: WatchedRun) -> None:
-        """Read the results of a step that has ended or failed."""
-        assert self.log
+    def take_trace(self, step: WatchedRun) -> None:
+        assert self.tracer and self.log and step.trace
         group = step.group
-        if step.trace:
-            took_ns = perf_counter_ns() - step.call.start_ns
-            content = self.tracer.taken(step.trace[1])
-            if step.timed:
-                group.executed = content
+        took_ns = perf_counter_ns() - step.call.start_ns
+        content = self.tracer.taken(step.trace[1])
+        if step.timed:
+            group.executed = content
+            return
+        self.log.usual()
+        if content:
+            most = FOR_A_PROFILE if self.settings.logdir else FOR_A_PATH
+            group.sample(took_ns, content, most)
+            self.waiting.append((group, content, took_ns, 0))
+
+    def profile(self, step: WatchedRun) -> None:
+        """Start the profiler if the budget allows it and no other thread is in a call."""
+        group = step.group
+        if self.profiling is None or self.log is None or len(self.calls) > 1 or self.waiting:
+            return
+        if group.affords(self.share):
+            began_ns = perf_counter_ns()
+            self.log.quiet(ERROR)
+            if self.profiling.start():
+                group.traced_at_ns = group.total_ns
+                self.profiled, step.timed, step.begun = step, False, self.begun
             else:
                 self.log.usual()
-                if content:
-                    if self.watcher.logdir:
-                        group.sample(took_ns, content)
-                    self.waiting.append((group, content, took_ns, took_ns))
-        if step.dumps is not None:
-            if step.dumps:
-                self.dumps.end(group.number, keep=step.dumps == self.first_runs)
-                self.tracing.release()
-            self.log.usual()
+            step.began_ns = perf_counter_ns()
+            step.own_ns += step.began_ns - began_ns
+
+    def take_profile(self, step: WatchedRun) -> None:
+        """Stop the profiler. Its trace counts only if no other call began meanwhile."""
+        assert self.profiling and self.log
+        self.profiled = None
+        ended_ns = perf_counter_ns()
+        content = self.profiling.stop()
+        self.log.usual()
+        if self.begun == step.begun:
+            cost_ns = step.own_ns + perf_counter_ns() - ended_ns
+            self.waiting.append((step.group, content, ended_ns - step.began_ns, cost_ns))
 
     def read_traces(self) -> None:
         """Add up the waiting traces, in another thread than those that run steps."""
         while self.waiting:
-            group, content, took_ns, called_ns = self.waiting.popleft()
+            group, content, took_ns, cost_ns = self.waiting[0]
             began_ns = perf_counter_ns()
             try:
-                rows = group.op_times(content, self.tracer)
+                assert self.tracer
+                group.add_trace(took_ns, *group.op_times(content, self.tracer))
             except TflabError:
                 group.drop_traces()
                 self.note(LONG)
-                continue
-            group.add_trace(took_ns, called_ns, *rows)
-            longer_ns = max(0, took_ns - group.usual_ns())
-            if self.has_read:
-                group.add_cost(longer_ns + perf_counter_ns() - began_ns)
-            self.has_read = True
+            else:
+                longer_ns = max(0, took_ns - group.usual_ns())
+                if self.has_read:
+                    group.add_cost(cost_ns + longer_ns + perf_counter_ns() - began_ns)
+                self.has_read = True
+            self.waiting.popleft()
+
+    def dump(self, group: RunGroup, session: Any) -> None:
+        """Let the runtime build the step of a group once more, and dump the graphs of its passes.
+
+        The first run itself is not longer than without tflab.
+        """
+        assert self.dumps and self.log
+        if not self.dumps.may_begin(group):
+            return
+        alone, built = not self.building, self.built
+        self.log.quiet(WARNING)
+        self.dumps.begin()
+        try:
+            private.build(session, [*group.feeds], group.fetches)
+        except TflabError as error:
+            self.note(str(error))
+        finally:
+            self.dumps.end(group, alone and built == self.built)
+            self.log.usual()
+
+    # Results
 
     def segment(self, final: bool) -> dict[str, object]:
-        """The groups of runs, the nodes of their graphs, and their fates in the largest."""
+        """Return the groups of runs, the nodes of their graphs, and their fates in the largest."""
         self.read_traces()
-        graphs = [self.nodes_of(graph, final) for graph in self.graphs]
+        groups = [*self.groups.values()]
+        call = self.calls.get(self.main)
         return {
             "stopped": self.stopped_by_steps,
-            "groups": [group.segment(self.graphs) for group in list(self.groups.values())],
-            "graphs": [[line_of(node) for node in nodes] for nodes in graphs],
-            "fates": self.fates() if final else {},
-            "notes": self.notes,
-            "values_ns": self.own_ns,
+            "in_run_of": call.step.group.number if call and call.step else 0,
+            "groups": [group.segment(self.graphs.graphs) for group in groups],
+            "graphs": self.graphs.segment(groups, final),
+            "fates": self.write_largest(groups) if final and groups else {},
             **self.functions.segment(),
         }
 
-    def fates(self) -> dict[str, Any]:
-        if not self.groups:
-            return {}
-        from tflab.run import largest  # not before the end: it takes a while to import
-
+    def write_largest(self, groups: Sequence[RunGroup]) -> dict[str, object]:
+        """Write what is known of the group that took longest, and return the fates of its nodes."""
+        group = max(groups, key=lambda group: (group.total_ns, group.cold_ns))
         try:
-            return largest.fates(self)
+            if group.function:
+                self.write_function(group, groups)
+            elif group.executed:
+                return self.write_graph(group)
+        except TflabError as error:
+            self.note(str(error))
         except Exception as error:  # all else is written nevertheless
             what = f"{type(error).__name__}: {error}"
             self.note(f"The largest group is not shown because of an error of tflab: {what}")
-            return {}
+        return {}
 
-    def nodes_of(self, graph: Any, final: bool) -> tuple[Node, ...]:
-        """The nodes of a graph, and those nodes of called functions, branches and loops that ran as
-        parts of it."""
-        groups = [group for group in list(self.groups.values()) if group.graph is graph]
-        return self.lines.with_inlined(graph, final, {name for g in groups for name in list(g.ops)})
+    def write_function(self, group: RunGroup, groups: Sequence[RunGroup]) -> None:
+        if self.values:
+            self.note("Values are only shown for runs of sessions, not inside of functions.")
+        if self.settings.keeps and group.graph is not None:
+            nodes = self.graphs.nodes_of_groups(group.graph, groups, final=True)
+            program_graph.save(self.settings.folder, group, nodes)
+
+    def write_graph(self, group: RunGroup) -> dict[str, object]:
+        from tflab.runtime import nodes  # not earlier: this may resume an interrupted import
+
+        assert self.tracer and self.dumps
+        folder, logdir = self.settings.folder, self.settings.logdir
+        parts = self.tracer.parsed(group.executed).partition_graphs
+        if logdir:
+            program_graph.write_profile(logdir, group, parts, self.tracer.parsed)
+        if self.values:
+            self.values.write(group, folder)
+        executed = tuple(node for part in parts for node in nodes.from_graph_def(part, {}, {}))
+        user_nodes = self.graphs.nodes_of(group.graph)
+        path = program_graph.path_shares(group, executed, self.tracer.parsed)
+        known: dict[str, object] = {"group": group.number, "path": path}
+        try:
+            account = program_graph.account_of(group, self.dumps, user_nodes, executed)
+        except TflabError as error:
+            self.note(str(error))
+            return known
+        if self.settings.keeps:
+            program_graph.save(folder, group, user_nodes, executed, account, parts)
+        return known | program_graph.fates_of(group, account, executed)
 
     def note(self, sentence: str) -> None:
-        if sentence not in self.notes:
-            self.notes.append(sentence)
-
-
-def begin(watcher: Any) -> Recorder:
-    """Record the runs of this process from now on. TensorFlow's session is there already."""
-    return Recorder(watcher).begin_watching()
+        """Keep a sentence for the end of the program; a later one that differs only in its numbers
+        takes its place."""
+        self.notes[NUMBER.sub("", sentence)] = sentence

@@ -17,11 +17,15 @@ from time import perf_counter_ns
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Mapping
     from types import FrameType
+    from typing import TypeVar
 
-# Between samples; not a round number, so that it is not in step with the program
-INTERVAL_S = 0.011
+    Key = TypeVar("Key")
+    Lines = dict[tuple[str, int, str], list[int]]
+
+INTERVAL_S = 0.011  # between samples, on average
+LONG = 10  # intervals without a sample
 SELDOM_S = 3 * INTERVAL_S  # for a thread that interrupts a main thread about which enough is known
 # Threads of Python take turns every so often. Without ticks and with the usual 5 ms, the sampler
 # would get its turn only where the program waits, and not see a loop's Python between two steps.
@@ -59,6 +63,8 @@ OWNERS = (
 )
 # Where Python begins a function, it looks for signals. Before Python 3.11 no instruction does that.
 RESUME = (lambda: None).__code__.co_code[0] if sys.version_info >= (3, 11) else -1
+# Files of the library in which a thread waits for another one, or for data
+WAITING = ("threading.py", "queue.py", "selectors.py", "socket.py", "subprocess.py", "thread.py")
 Line = tuple[str, int, str]  # file, line, function
 
 
@@ -73,15 +79,19 @@ class Sampler:
         self.inside: tuple[int, int, int] = (0, 0, 0)
         self.owners: dict[str, int] = {START: perf_counter_ns() - start_ns}
         self.assigned_ns = self.owners[START]  # time outside of runs with an owner
-        self.lines: dict[Line, int] = {}  # their Python, and what it calls but TensorFlow and Keras
-        self.called: dict[Line, int] = {}  # what they called of these
+        # Of lines, ns and the number of samples
+        self.lines: Lines = {}  # their Python, and what it calls but TensorFlow and Keras
+        self.called: Lines = {}  # what they called of these
+        self.elsewhere: Lines = {}  # both, in other threads
         # The last sample: number of finished runs (-1: in a run), and its time
         self.looked = (0, perf_counter_ns())
         self.mixed_ns = 0  # time outside of runs without an owner yet
-        self.weights: dict[tuple[str, Line | None], int] = {}  # ns between samples, for its owners
+        # The ns between samples, and their number, for the owners of that time
+        self.weights: dict[tuple[str, Line | None], list[int]] = {}
         self.tail: tuple[int, int] = (0, 0)  # number of finished runs, ns of Python since the last
         # Whether the main thread builds a graph, once TensorFlow is imported
         self.builds: Callable[[], bool] = lambda: False
+        self.in_calls: Container[int] = ()  # threads in a run
         self.looking = _thread.allocate_lock()
         self.importing = False  # where the last sample was
         self.kinds: dict[str, int] = {}
@@ -111,7 +121,7 @@ class Sampler:
 
     def sample_import(self) -> None:
         """The main thread imports a module: it looks itself, so that no thread interrupts it."""
-        due_ns = self.looked[1] + int(INTERVAL_S * 1e9)
+        due_ns = self.looked[1] + interval_ns()
         if perf_counter_ns() > due_ns and _thread.get_ident() == self.main:
             self.sample(sys._getframe())
 
@@ -123,7 +133,8 @@ class Sampler:
         """
         state = self.inside
         now_ns = perf_counter_ns()
-        frame = entered_from(frame or sys._current_frames().get(self.main))
+        frames = sys._current_frames()
+        frame = entered_from(frame or frames.get(self.main))
         ended_ns, began_ns, runs = state
         owner, line = ("", None) if began_ns else self.owner_of(frame)
         if self.inside is not state:
@@ -131,19 +142,19 @@ class Sampler:
         self.importing = owner in (IMPORT_TENSORFLOW, IMPORTS)
         outside_ns = (began_ns or now_ns) - self.start_ns - ended_ns
         spent_ns, self.assigned_ns = outside_ns - self.assigned_ns, outside_ns
+        passed_ns = now_ns - self.looked[1]
+        samples = samples_of(passed_ns)
         if owner and self.looked[0] == runs:
-            self.assign(owner, line, spent_ns, runs)
+            self.assign(owner, line, spent_ns, samples, runs)
         else:
             self.mixed_ns += spent_ns
             if owner:
-                seen = (owner, line)
-                self.weights[seen] = self.weights.get(seen, 0) + now_ns - self.looked[1]
+                add(self.weights.setdefault((owner, line), [0, 0]), passed_ns, samples)
+        self.look_elsewhere(frames, passed_ns)
         self.looked = (-1 if began_ns else runs, now_ns)
 
-    def assign(self, owner: str, line: Line | None, spent_ns: int, runs: int) -> None:
-        lines = self.lines if owner == BETWEEN else self.called
-        if line is not None and (line in lines or len(lines) < MOST_LINES):
-            lines[line] = lines.get(line, 0) + spent_ns
+    def assign(self, owner: str, line: Line | None, spent_ns: int, samples: int, runs: int) -> None:
+        add_line(self.lines if owner == BETWEEN else self.called, line, spent_ns, samples)
         if owner != BETWEEN:
             self.owners[owner] = self.owners.get(owner, 0) + spent_ns
         elif not runs:
@@ -153,6 +164,12 @@ class Sampler:
         else:  # a run happened since: the time before it was between steps
             self.owners[BETWEEN] = self.owners.get(BETWEEN, 0) + self.tail[1]
             self.tail = (runs, spent_ns)
+
+    def look_elsewhere(self, frames: Mapping[int, FrameType], passed_ns: int) -> None:
+        """Attribute the time since the last sample to the lines of the other threads, too."""
+        for thread, frame in frames.items():
+            if thread != self.main and thread not in self.in_calls and not is_waiting(frame):
+                add_line(self.elsewhere, self.line_of(frame), passed_ns, 1)
 
     def owner_of(self, frame: FrameType | None) -> tuple[str, Line | None]:
         """The owner of the time at this frame, and the innermost line of the program."""
@@ -219,23 +236,60 @@ class Sampler:
         _, began_ns, runs = self.inside
         tail = BETWEEN if began_ns or self.tail[0] < runs else AFTER
         owners = {**self.owners, tail: self.owners.get(tail, 0) + self.tail[1]}
-        lines, called = dict(self.lines), dict(self.called)
-        weights, left_ns = dict(self.weights), self.mixed_ns
-        whole = sum(weights.values())
-        for (owner, line), weight in weights.items():
+        lines, called = copied(self.lines), copied(self.called)
+        weights, left_ns = copied(self.weights), self.mixed_ns
+        whole = sum(weight for weight, _ in weights.values())
+        for (owner, line), (weight, samples) in weights.items():
             share_ns = self.mixed_ns * weight // whole
             left_ns -= share_ns
             owners[owner] = owners.get(owner, 0) + share_ns
             if line is not None:
                 of_owner = lines if owner == BETWEEN else called
-                of_owner[line] = of_owner.get(line, 0) + share_ns
+                add(of_owner.setdefault(line, [0, 0]), share_ns, samples)
         owners[BETWEEN] = owners.get(BETWEEN, 0) + left_ns
         return {
             "owners": {owner: ns for owner, ns in owners.items() if ns},
             "lines": lines,
             "called": called,
+            "elsewhere": copied(self.elsewhere),
             "runs": runs,
+            "in_run_ns": perf_counter_ns() - began_ns if began_ns else 0,
+            "in_run_at": self.line_of(sys._current_frames().get(self.main)) if began_ns else None,
         }
+
+
+def interval_ns(seldom: bool = False) -> int:
+    """The time until the next sample. It varies by a half, so that samples are not in step with a
+    loop of the program."""
+    interval_s = SELDOM_S if seldom else INTERVAL_S
+    return int(interval_s * 1e9 * (0.5 + os.urandom(1)[0] / 255))
+
+
+def samples_of(passed_ns: int) -> int:
+    """Return for how many samples one stands. In C code that does not release Python, a thread
+    cannot look before the end, and so all of a long time passed where it looks."""
+    interval_ns = int(INTERVAL_S * 1e9)
+    return passed_ns // interval_ns if passed_ns > LONG * interval_ns else 1
+
+
+def add(sum_of: list[int], ns: int, samples: int) -> None:
+    sum_of[0] += ns
+    sum_of[1] += samples
+
+
+def add_line(lines: Lines, line: Line | None, ns: int, samples: int) -> None:
+    if line is not None and (line in lines or len(lines) < MOST_LINES):
+        add(lines.setdefault(line, [0, 0]), ns, samples)
+
+
+def copied(sums: Mapping[Key, list[int]]) -> dict[Key, list[int]]:
+    """Copy sums, to which another thread may add meanwhile."""
+    return {key: [*sum_of] for key, sum_of in [*sums.items()]}
+
+
+def is_waiting(frame: FrameType) -> bool:
+    """Return whether a thread waits, and does nothing by itself."""
+    return frame.f_code.co_filename.endswith(WAITING)
 
 
 def installed_package(file: str) -> list[str] | None:

@@ -5,29 +5,32 @@ from __future__ import annotations
 import ast
 import linecache
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tflab import units
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.records.timed import Owner
 from tflab.records.watched import (
     Group,
     MadeAnew,
+    OpenRun,
     Process,
-    Recorded,
+    SampledLine,
     TracedFunction,
     Tracing,
     Watched,
     WatchedLine,
 )
-from tflab.run import sampler, watcher
-from tflab.run.groups import DATA_OPS, without_longest
+from tflab.run import exchange, lines, sampler
+from tflab.run.groups import DATA_OPS, ENOUGH, FOR_TRACES, without_longest
 
 FIRST_RUNS = "first runs"
 STEPS = "steps of group"
+OPEN = "a run that did not end, of group"
 WAITING = "waiting for data in group"
 FUNCTION = "function"
 LATER, LATER_FUNCTIONS = "later groups", "later functions"
@@ -37,6 +40,8 @@ WAITS, OP_RUNS = "waits", "op runs"
 NONE: Counter[str] = Counter()
 Graph = Sequence[tuple[str, str, Any, str]]  # node, phase, line, op
 MOST_CODE = 200  # characters of a source line
+FAR_LONGER = 10  # times as long as the median
+Spent = Mapping[sampler.Line, Sequence[int]]  # ns and number of samples
 OWN = "tflab"
 STOPPED = "tflab stopped watching"
 REST = "not seen"
@@ -44,6 +49,7 @@ NOTHING: Mapping[str, Any] = {
     "owners": {},
     "lines": {},
     "called": {},
+    "elsewhere": {},
     "own_ns": 0,
     "final": False,
     "faults": [],
@@ -64,9 +70,9 @@ ORDER = (
 def read(folder: Path) -> Mapping[str, Any]:
     """The last segment of a process; empty if it left none."""
     faults = [
-        file.read_text(encoding="utf-8") for file in [folder / watcher.FAULT] if file.exists()
+        file.read_text(encoding="utf-8") for file in [folder / exchange.FAULT] if file.exists()
     ]
-    file = folder / watcher.SEGMENT
+    file = folder / exchange.SEGMENT
     if not file.exists():
         return {**NOTHING, "faults": faults}
     text = file.read_text(encoding="utf-8", errors="surrogateescape")
@@ -75,29 +81,27 @@ def read(folder: Path) -> Mapping[str, Any]:
 
 
 def watched(
-    program: Sequence[str],
-    segment: Mapping[str, Any],
-    wall_ns: int,
-    status: int,
-    graph: Recorded | None = None,
+    program: Sequence[str], segment: Mapping[str, Any], wall_ns: int, status: int
 ) -> Watched:
-    """The record of a process with this duration and exit status."""
+    """Return the record of a process with this duration and exit status, without graph and
+    values."""
     groups, graphs = segment.get("groups", ()), segment.get("graphs", ())
     of_groups = [of_lines(group, graphs) for group in groups]
-    owners = ledger(segment, groups, wall_ns)
-    python, called = segment["lines"], segment["called"]
-    stopped = bool(segment.get("stopped"))
+    fates = segment.get("fates", {})
     return Watched(
         program=tuple(program),
         groups=tuple(map(group_of, groups, of_groups)),
-        process=Process(wall_ns, owners),
-        lines=lines_of(of_groups, graphs, python, called),
+        process=Process(wall_ns, ledger(segment, groups, wall_ns)),
+        lines=lines_of(of_groups, graphs, segment, path_of(fates, groups, graphs)),
         exit_status=status,
-        fates=segment.get("fates", {}).get("counts", {}),
-        not_run=segment.get("fates", {}).get("not_run", 0),
-        costliest=costliest_line(Counter(python) + Counter(called)),
-        stopped=stopped,
-        notes=tuple(notes_of(segment)),
+        stopped=bool(segment.get("stopped")),
+        fates=fates.get("counts", {}),
+        not_run=fates.get("not_run", 0),
+        costliest=costliest_line(segment["lines"], segment["called"]),
+        elsewhere=costliest_line(segment["elsewhere"]),
+        open_run=open_run(segment),
+        made_between=made_between(groups, graphs),
+        notes=tuple(notes_of(segment, wall_ns)),
         tracings=tuple(map(tracing_of, segment.get("tracings", ()))),
         made_anew=tuple(
             MadeAnew(place(*anew["made"]), place(*anew["line"]), anew["functions"], anew["ns"])
@@ -107,20 +111,46 @@ def watched(
             TracedFunction(**{**function, "last": tracing_of(function["last"])})
             for function in segment.get("functions", ())
         ),
-        graph=graph,
+        values=None,
+        graph=None,
     )
 
 
-def costliest_line(spent: Mapping[sampler.Line, int]) -> tuple[str, int] | None:
-    """The place of the line with most time, and its ns. A line may have several functions: up to
-    Python 3.11 a comprehension is one."""
-    total = without_functions(spent)
-    if not total:
+def costliest_line(*spent: Spent) -> SampledLine | None:
+    """Return the line with most time, if the samples show that it is the first. A line may have
+    several functions: up to Python 3.11 a comprehension is one."""
+    ranked = sorted(by_place(*spent).items(), key=lambda row: -row[1][0])
+    if not ranked:
         return None
-    (line, line_ns), *_ = total.most_common(1)
-    functions = {key[2]: ns for key, ns in spent.items() if key[:2] == line}
-    named = [name for name in functions if not name.startswith("<")]
-    return place(*line, max(named or functions, key=functions.__getitem__)), line_ns
+    ((file, number), (ns, samples)), *others = ranked
+    functions = Counter[str]()
+    for (*at, function), (own_ns, _) in (item for each in spent for item in each.items()):
+        functions[function] += own_ns * (at == [file, number])
+    named = [name for name, own_ns in functions.items() if own_ns and not name.startswith("<")]
+    function = max(named or functions, key=functions.__getitem__)
+    first = SampledLine(place(file, number, function), ns, samples)
+    return first if lines.clearly_first(first, others[0][1][1] if others else 0) else None
+
+
+def open_run(segment: Mapping[str, Any]) -> OpenRun | None:
+    """Return the run that the main thread had not ended when it was last seen."""
+    if not segment.get("in_run_of"):
+        return None
+    line = segment["in_run_at"]
+    return OpenRun(segment["in_run_of"], segment["in_run_ns"], place(*line) if line else "")
+
+
+def made_between(groups: Sequence[Mapping[str, Any]], graphs: Sequence[Graph]) -> dict[str, int]:
+    """Return the lines that made nodes after the second group of a graph had begun, and how many.
+
+    The first one usually initialises the variables.
+    """
+    made: Counter[str] = Counter()
+    for number, graph in enumerate(graphs, 1):
+        sizes = [group["size"] for group in groups if group["graph"] == number]
+        made_late = graph[sizes[1] : sizes[-1]] if len(sizes) > 2 else ()
+        made.update(place(line[0], line[1], "<module>") for _, _, line, _ in made_late if line)
+    return dict(made.most_common())
 
 
 def ledger(
@@ -129,12 +159,14 @@ def ledger(
     """Every nanosecond of the process, attributed to exactly one owner; owners without time are
     omitted."""
     owners = dict(segment["owners"])
+    if run := open_run(segment):
+        owners[f"{OPEN} {run.group}"] = run.ns
     if not segment.get("runs") and sampler.BEFORE in owners:
         owners["Python"] = owners.pop(sampler.BEFORE)
     owners[FIRST_RUNS] = sum(group["main_ns"][0] for group in groups)
     steps: dict[str, int] = {}
     for at, group in enumerate(groups, 1):
-        waited_ns = waited(group)
+        waited_ns = waited(group, group["waited_ns"][0])
         steps[f"{WAITING} {at}"] = waited_ns
         steps[name_of_steps(at)] = group["main_ns"][1] - waited_ns
     known = {name: owners.pop(name) for name in ORDER if name in owners}
@@ -144,9 +176,9 @@ def ledger(
     return tuple(Owner(owner, ns) for owner, ns in owners.items() if ns)
 
 
-def waited(group: Mapping[str, Any]) -> int:
-    """The part of the steps of a group in the main thread in which an op waited for data."""
-    share = group["waited_ns"] / group["total_ns"] if group["total_ns"] else 0
+def waited(group: Mapping[str, Any], waited_ns: int) -> int:
+    """Return the part of the steps of a group in the main thread in which an op waited for data."""
+    share = waited_ns / group["total_ns"] if group["total_ns"] else 0
     return round(group["main_ns"][1] * share)
 
 
@@ -162,9 +194,8 @@ def tracing_of(tracing: Mapping[str, Any]) -> Tracing:
         again=tracing["again"],
         changed=tuple(map(tuple, tracing["changed"])),
         ns=tracing["ns"],
-        number=tracing.get("number", 0),
-        way=tracing.get("way", 0),
-        created=tracing.get("created", False),
+        number=tracing["number"],
+        created=tracing["created"],
     )
 
 
@@ -176,22 +207,45 @@ def graph_of(group: Mapping[str, Any]) -> str:
     return f"graph {group['graph']}" if group["graph"] else "other graphs"
 
 
-def group_of(group: Mapping[str, Any], lines: Mapping[Any, Counter[str]]) -> Group:
-    on_lines_ns = sum(of_line.total() - of_line[OP_RUNS] for of_line in lines.values())
+def group_of(group: Mapping[str, Any], spent: Mapping[Any, Counter[str]]) -> Group:
+    on_lines_ns = sum(of_line.total() - of_line[OP_RUNS] for of_line in spent.values())
+    middle_ns = float(median(group["times"])) if group["times"] else None
+    long_runs, long_ns = long_runs_of(group, middle_ns)
     return Group(
         graph=graph_of(group),
         fetches=tuple(group["fetches"]),
         feeds=group["feeds"],
         calls=group["calls"],
-        median_ns=float(median(group["times"])) if group["times"] else None,
+        median_ns=middle_ns,
         cold_ns=group["cold_ns"],
         total_ns=group["total_ns"],
         traced=group["traced"],
         in_other_threads=group["in_other_threads"],
-        not_finite=group.get("not_finite"),
-        first_runs=group.get("first_runs", 1),
+        not_finite=group["not_finite"],
+        first_runs=group["first_runs"],
         on_lines_ns=min(on_lines_ns, group["total_ns"]),
+        long_runs=long_runs,
+        long_ns=long_ns,
+        waited_ns=tuple(group["waited_ns"]),
+        overhead_for_ten=overhead_for_ten(group),
     )
+
+
+def long_runs_of(group: Mapping[str, Any], middle_ns: float | None) -> tuple[int, int]:
+    """Return the number and the time of the runs that took far longer than the median, if they took
+    most of the time and all of them are known."""
+    known = group["longest"]
+    longer = [ns for ns in known if middle_ns is not None and ns > FAR_LONGER * middle_ns]
+    most = 2 * sum(longer) > group["total_ns"] and len(longer) < len(known)
+    return (len(longer), sum(longer)) if most else (0, 0)
+
+
+def overhead_for_ten(group: Mapping[str, Any]) -> float | None:
+    """Return the percentage of the program's time with which ten runs are traced."""
+    if group["calls"] <= ENOUGH or not group["total_ns"] or not group["graph"]:
+        return None
+    percent = 100 * ENOUGH * group["trace_ns"] / (FOR_TRACES * group["total_ns"])
+    return percent if percent <= 100 else None
 
 
 def of_lines(
@@ -213,23 +267,37 @@ def of_lines(
         of_line = spent.setdefault(line, Counter())
         of_line[OP_RUNS] += round(op_runs * (group["calls"] - 1) / group["traced"])
         if name in waiting:
-            of_line[WAITS] += round(group["waited_ns"] * ns / data_ns) if ns else 0
+            of_line[WAITS] += round(group["waited_ns"][0] * ns / data_ns) if ns else 0
         else:
             of_line[phase] += round(without_longest(traced_runs, ns, most_ns) * group["scale"])
     return spent
 
 
+def path_of(
+    fates: Mapping[str, Any], groups: Sequence[Mapping[str, Any]], graphs: Sequence[Graph]
+) -> dict[tuple[str, int], float]:
+    """Return the share of each line in the critical path of a step of the largest group."""
+    spent: dict[tuple[str, int], float] = {}
+    if shares := fates.get("path"):
+        for name, _, line, _ in graphs[groups[fates["group"] - 1]["graph"] - 1]:
+            if line and name in shares:
+                spent[line[:2]] = spent.get(line[:2], 0) + shares[name]
+    return spent
+
+
 def lines_of(
-    of_groups: Iterable[Mapping[tuple[str, int], Counter[str]]],
+    of_groups: Sequence[Mapping[tuple[str, int], Counter[str]]],
     graphs: Sequence[Graph],
-    python: Mapping[sampler.Line, int],
-    called: Mapping[sampler.Line, int],
+    segment: Mapping[str, Any],
+    path: Mapping[tuple[str, int], float],
 ) -> tuple[WatchedLine, ...]:
-    """The lines that made nodes of graphs that ran, or that took time outside of runs."""
+    """Return the lines that made nodes of graphs that ran, or that took time outside of runs."""
     spent: dict[tuple[str, int], Counter[str]] = {}
-    for of_group in of_groups:
+    traced: dict[tuple[str, int], int] = {}
+    for group, of_group in zip(segment.get("groups", ()), of_groups, strict=True):
         for at, counts in of_group.items():
             spent.setdefault(at, Counter()).update(counts)
+            traced[at] = min(group["traced"], traced.get(at, group["traced"]))
     names: dict[tuple[str, int], dict[str, None]] = {}
     code: dict[tuple[str, int], str] = {}
     for graph in graphs:
@@ -237,9 +305,11 @@ def lines_of(
             if line:
                 names.setdefault(line[:2], {})[name] = None
                 code[line[:2]] = line[2]
-    own, tensorflow = without_functions(python), without_functions(called)
-    keys = dict.fromkeys([*names, *own, *tensorflow])
-    lines = [
+    python, tensorflow, elsewhere = (
+        by_place(segment[kind]) for kind in ("lines", "called", "elsewhere")
+    )
+    keys = dict.fromkeys([*names, *python, *tensorflow, *elsewhere])
+    known = [
         WatchedLine(
             file=key[0],
             line=key[1],
@@ -248,26 +318,29 @@ def lines_of(
             forward_ns=spent.get(key, NONE)[FORWARD],
             backward_ns=spent.get(key, NONE)[BACKWARD],
             update_ns=spent.get(key, NONE)[UPDATE],
-            python_ns=own[key],
-            runs=spent.get(key, NONE)[OP_RUNS],
-            tensorflow_ns=tensorflow[key],
             waiting_ns=spent.get(key, NONE)[WAITS],
+            runs=spent.get(key, NONE)[OP_RUNS],
+            traced=traced.get(key, 0),
+            path_share=path.get(key),
+            python_ns=python[key][0],
+            python_samples=python[key][1],
+            tensorflow_ns=tensorflow[key][0],
+            tensorflow_samples=tensorflow[key][1],
+            elsewhere_ns=elsewhere[key][0],
+            elsewhere_samples=elsewhere[key][1],
         )
         for key in keys
     ]
-    return tuple(sorted(lines, key=lambda line: (-total_ns(line), line.file, line.line)))
+    return tuple(sorted(known, key=lambda line: (-lines.total_ns(line), line.file, line.line)))
 
 
-def without_functions(spent: Mapping[sampler.Line, int]) -> Counter[tuple[str, int]]:
-    total: Counter[tuple[str, int]] = Counter()
-    for (file, number, _), ns in spent.items():
-        total[file, number] += ns
+def by_place(*spent: Spent) -> defaultdict[tuple[str, int], tuple[int, int]]:
+    """Return ns and number of samples of each line, whatever its functions."""
+    total: defaultdict[tuple[str, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for (file, number, _), (ns, samples) in (item for each in spent for item in each.items()):
+        before = total[file, number]
+        total[file, number] = before[0] + ns, before[1] + samples
     return total
-
-
-def total_ns(line: WatchedLine) -> int:
-    nodes_ns = line.forward_ns + line.backward_ns + line.update_ns + line.waiting_ns
-    return nodes_ns + line.python_ns + line.tensorflow_ns
 
 
 def place(file: str, line: int, function: str) -> str:
@@ -276,7 +349,7 @@ def place(file: str, line: int, function: str) -> str:
     return f"{os.path.basename(file)}:{line}{name}"
 
 
-def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
+def notes_of(segment: Mapping[str, Any], wall_ns: int) -> Iterable[str]:
     if segment["faults"]:
         what = segment["faults"][0] or "the results could not be written; the disk may be full."
         yield f"{STOPPED} because of this error: {what}"
@@ -292,4 +365,11 @@ def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
     if segment.get("more_tracings"):
         listed, more = len(segment["tracings"]), segment["more_tracings"]
         yield f"Of {listed + more:,} tracings of functions, only the first {listed:,} are listed."
+    for at, group in enumerate(segment.get("groups", ()), 1):
+        least_ns, most_ns = (waited(group, ns) for ns in group["waited_ns"])
+        if most_ns - least_ns > max(least_ns, wall_ns / 100):
+            yield (
+                f"Group {at} waited for data for {units.time(least_ns)} at least and "
+                f"{units.time(most_ns)} at most: data arrive while TensorFlow's profiler starts."
+            )
     yield from segment.get("notes", ())

@@ -1,4 +1,4 @@
-"""Ticks: the moments at which somebody looks where the main thread is, and who looks.
+"""Ticks: the moments at which a thread looks where the main thread is, and which thread looks.
 
 A thread that wants to look has to wait for the GIL. It gets it where the main thread releases it,
 so in a loop that calls C code it would see the same call each time, however short that is. The
@@ -9,7 +9,8 @@ So whenever the main thread has used the processor for so long, the kernel sends
 threads, and the first that can look does. In bytecode that is the main thread. In C code that
 released the GIL it is the sampler's thread, which sees the line of that code. The clock of these
 signals stops while the main thread waits, so that none interrupts it. Every so often the sampler's
-thread finds out whether it waits, and then looks as well.
+thread finds out whether it waits, and then looks as well. It also changes the interval between
+ticks, so that they are not in step with a loop of the program.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import ctypes
 import sys
 import time
 
-from tflab.run.sampler import INTERVAL_S, SELDOM_S
+from tflab.run.sampler import interval_ns
 
 TYPE_CHECKING = False  # that of `typing`, which is not imported
 if TYPE_CHECKING:
@@ -30,12 +31,12 @@ if TYPE_CHECKING:
 
     Look = Callable[[FrameType | None], None]
 
-INTERVAL_NS = int(INTERVAL_S * 1e9)
-SELDOM_NS = int(SELDOM_S * 1e9)
+SECOND_NS = 1_000_000_000
+REGULAR = 16  # ticks, after which the interval changes
 WINDOW_S = 0.001  # in which a main thread that waits hardly uses the processor
 WAITS = 0.2  # of the window
 BEFORE_LAST = (3, 4)  # the last real-time signals but so many: a program hardly has its own there
-SIGEV_THREAD_ID = 4  # of Linux: include/uapi/asm-generic/siginfo.h
+SIGEV_THREAD_ID, ABSOLUTE = 4, 1  # of Linux: include/uapi/asm-generic/siginfo.h
 
 
 class SigEvent(ctypes.Structure):
@@ -63,13 +64,14 @@ class Ticks:
         self.look, self.own, self.waking = look, own, waking
         self.main = _thread.get_native_id()
         self.clock = time.pthread_getcpuclockid(_thread.get_ident())
+        self.ticks = 0  # so far
         self.next_ns = 0  # when to find out whether the main thread waits
         # Whether it is in a run, whose time is measured: then it need not be found out
         self.in_run: Callable[[], bool] = lambda: False
         self.importing: Callable[[], bool] = lambda: False  # which hardly ever waits
-        self.library: Any = ctypes.CDLL(None)
+        self.library: Any = ctypes.PyDLL(None)
         if not hasattr(self.library, "timer_create"):  # before version 2.34 of the C library
-            self.library = ctypes.CDLL("librt.so.1")
+            self.library = ctypes.PyDLL("librt.so.1")
         self.timers: list[ctypes.c_void_p] = []
         self.thread = 0  # the sampler's, while it runs
         self.waking_thread = _thread.allocate_lock()
@@ -80,13 +82,24 @@ class Ticks:
         """Called by the sampler's thread. Raises OSError."""
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [self.waking])  # it waits for it
         own_thread, self.thread = _thread.get_native_id(), _thread.get_ident()
-        every = TimerSpec(0, INTERVAL_NS, 0, INTERVAL_NS)
         for number, thread in ((self.own, self.main), (self.waking, own_thread)):
             event, timer = SigEvent(None, number, SIGEV_THREAD_ID, thread, b""), ctypes.c_void_p()
             if self.library.timer_create(self.clock, ctypes.byref(event), ctypes.byref(timer)):
                 raise OSError("This system has no timer for the time of a thread.")
             self.timers.append(timer)
-            self.library.timer_settime(timer, 0, ctypes.byref(every), None)
+        self.set_interval()
+
+    def set_interval(self) -> None:
+        """Let both timers tick regularly, in another interval than so far.
+
+        This thread gets its turn where the main thread releases the GIL. So it does not set each
+        tick: these would depend on what the main thread does.
+        """
+        every_ns = interval_ns()
+        first_ns = time.clock_gettime_ns(self.clock) + every_ns
+        spec = TimerSpec(0, every_ns, *divmod(first_ns, SECOND_NS))
+        for timer in self.timers:
+            self.library.timer_settime(timer, ABSOLUTE, ctypes.byref(spec), None)
 
     def stop(self) -> None:
         while self.timers:
@@ -97,13 +110,16 @@ class Ticks:
         has to look."""
         left_ns = max(self.next_ns - time.monotonic_ns(), 0)
         if _signal.sigtimedwait([self.waking], left_ns / 1e9):
+            self.ticks += 1
+            if self.ticks % REGULAR == 0:
+                self.set_interval()
             return self.is_first()
-        interval_ns = SELDOM_NS if self.importing() else INTERVAL_NS
-        self.next_ns = max(self.next_ns, time.monotonic_ns() - interval_ns) + interval_ns
+        later_ns = interval_ns(self.importing())
+        self.next_ns = max(self.next_ns, time.monotonic_ns() - later_ns) + later_ns
         return self.in_run() or self.main_waits()
 
     def is_first(self) -> bool:
-        """Whether this thread has to look, because the other one has not looked at this tick."""
+        """Return whether this thread looks, because the other one has not looked at this tick."""
         thread = _thread.get_ident()
         second = self.looked_first not in (0, thread)
         self.looked_first = 0 if second else thread
@@ -122,7 +138,7 @@ class Ticks:
         self.stop()
 
     def main_waits(self) -> bool:
-        """Whether the main thread hardly uses the processor."""
+        """Return whether the main thread hardly uses the processor."""
         used_ns, began_ns = time.clock_gettime_ns(self.clock), time.monotonic_ns()
         time.sleep(WINDOW_S)
         used_ns = time.clock_gettime_ns(self.clock) - used_ns

@@ -10,11 +10,14 @@ import sys
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 
-TENSORFLOW = "tensorflow"
+    Execute = Callable[[ModuleType], object]
+
+TENSORFLOW, KERAS = "tensorflow", "keras"
 TUTORIALS = ("examples", "tutorials", "mnist")  # the package of `input_data`
 # How modules of TensorFlow 2.21.0 call themselves, and how programs call them; longer names first
 PUBLIC = {
@@ -34,31 +37,62 @@ def begin() -> None:
 
 
 class Version1Finder:
-    """Finds TensorFlow as Python does. After its import, its name is that of TensorFlow 1."""
+    """Finds TensorFlow and Keras as Python does. After the import of TensorFlow, its name is that
+    of TensorFlow 1, except while Keras is imported, which needs version 2."""
+
+    def __init__(self) -> None:
+        self.version_1: ModuleType | None = None
+        self.version_2: ModuleType | None = None
+        self.in_keras = False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        if name != TENSORFLOW:
+        around = {TENSORFLOW: self.import_tensorflow, KERAS: self.import_keras}.get(name)
+        if around is None:
             return None
         from importlib.util import find_spec
 
         sys.meta_path.remove(self)
-        spec = find_spec(name)
+        try:
+            spec = find_spec(name)
+        finally:
+            sys.meta_path.insert(0, self)
         if spec and spec.loader:
             execute = spec.loader.exec_module
 
             def exec_module(module: ModuleType) -> None:
-                execute(module)
-                become_version_1(module)
+                around(module, execute)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
 
+    def import_tensorflow(self, module: ModuleType, execute: Execute) -> None:
+        execute(module)
+        self.version_2 = module
+        if not self.in_keras:
+            self.put_version_1(module)
 
-def become_version_1(tensorflow: Any) -> None:
-    """Put TensorFlow 1 in the place of this module.
+    def import_keras(self, module: ModuleType, execute: Execute) -> None:
+        self.in_keras = True
+        if self.version_2:
+            sys.modules[TENSORFLOW] = self.version_2
+        try:
+            execute(module)
+        finally:
+            self.in_keras = False
+            if self.version_2:
+                self.put_version_1(self.version_2)
 
-    Modules of TensorFlow have imported one another by now, so they still use version 2.
-    """
+    def put_version_1(self, version_2: ModuleType) -> None:
+        """Put TensorFlow 1 in the place of version 2.
+
+        Modules of TensorFlow and Keras have imported it by now, so they still use version 2.
+        """
+        self.version_1 = self.version_1 or version_1_of(version_2)
+        sys.modules[TENSORFLOW] = self.version_1
+
+
+def version_1_of(tensorflow: Any) -> ModuleType:
+    """Return TensorFlow 1 with the module of its tutorials."""
     from tflab.run import input_data
 
     v1 = tensorflow.compat.v1
@@ -67,8 +101,7 @@ def become_version_1(tensorflow: Any) -> None:
     v1.disable_v2_behavior()
     v1.logging.set_verbosity(level)
     v1.__path__ = [*v1.__path__, *tensorflow.__path__]  # for `import tensorflow.python.ops`
-    sys.modules[TENSORFLOW] = parent = v1
-    path = TENSORFLOW
+    parent, path = v1, TENSORFLOW
     for name in TUTORIALS:
         path += f".{name}"
         module: Any = type(sys)(path)
@@ -76,6 +109,7 @@ def become_version_1(tensorflow: Any) -> None:
         setattr(parent, name, module)
         sys.modules[path] = parent = module
     sys.modules[f"{path}.input_data"] = parent.input_data = input_data
+    return v1
 
 
 def notes() -> list[str]:

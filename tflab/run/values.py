@@ -18,10 +18,10 @@ import numpy as np
 
 from tflab.errors import TflabError
 from tflab.records.codec import encoded
-from tflab.records.graph import graph_def_name
+from tflab.records.graph import Node, graph_def_name
 from tflab.records.values import Value
 from tflab.records.watched import RecordedValues
-from tflab.run import largest
+from tflab.run import program_graph
 from tflab.run.groups import RunGroup, WatchedRun
 from tflab.runtime import private
 
@@ -40,20 +40,21 @@ class Plan:
 
 
 class Values:
-    """The values of one run of each group. `recorder` is the Recorder of these runs."""
+    """The values of one run of each group, `run`."""
 
-    def __init__(self, recorder: Any) -> None:
-        self.recorder = recorder
-        self.at = recorder.watcher.values
+    def __init__(self, run: int, note: program_graph.Note) -> None:
+        self.run, self.note = run, note
         self.reasons: dict[int, str] = {}  # number of a group -> why it has no values
         self.seen: dict[int, RecordedValues] = {}
 
-    def begin(self, step: WatchedRun, session: Any, feeds: Any, fetches: Sequence[Any]) -> bool:
+    def begin(
+        self, step: WatchedRun, session: Any, feeds: Mapping[Any, Any], fetches: Sequence[Any]
+    ) -> None:
         """Extend the fetches of a run if it is the one whose values are wanted."""
         group = step.group
         full = len(self.reasons) >= MOST_GROUPS
-        if group.function or session.sess_str or full or group.calls + 1 != self.at:
-            return False
+        if session.sess_str or full or group.calls + 1 != self.run:
+            return
         from tflab.analysis import values as analysis
         from tflab.runtime import nodes, values
 
@@ -66,34 +67,23 @@ class Values:
             names = values.selected(graph, names, rows)
         except TflabError as error:
             self.reasons[group.number] = str(error)
-            return False
+            return
         self.reasons[group.number] = "that run failed"
-        before = self.variables(session, graph)
+        before = variables(session, graph)
         step.values = Plan(tuple(names), len(fetches), fed, before)
         step.fetches = [*fetches, *private.tensor_outputs(graph, names)]
         step.timed = False
-        return True
 
-    def variables(self, session: Any, graph: Any) -> dict[str, np.ndarray]:
-        """Return the variables of a graph; none of those that are not initialised."""
-        from tflab.runtime.session import variable_readers
-
-        readers = variable_readers(graph, [op.name for op in graph.get_operations()])
-        known = {}
-        for name, tensor in readers.items():
-            array = private.fetch_alone(session, private.tensor_outputs(graph, [tensor])[0])
-            if array is not None:
-                known[name] = array
-        return known
-
-    def take(self, step: WatchedRun, session: Any, fetched: Sequence[Any]) -> list[Any]:
-        """Keep the values of a run, and return what the program had asked for."""
+    def take(
+        self, step: WatchedRun, session: Any, fetched: Sequence[Any], listed: Sequence[Node]
+    ) -> None:
+        """Keep the values of a run. `listed` are the nodes of its graph, with their lines."""
         from tflab.analysis import values as analysis
         from tflab.lifecycle import values as lifecycle
         from tflab.runtime import values
 
         plan, group = step.values, step.group
-        own, others = list(fetched[: plan.own]), fetched[plan.own :]
+        own, others = fetched[: plan.own], fetched[plan.own :]
         arrays = {
             graph_def_name(name): np.asarray(array)
             for name, array in zip(plan.names, others, strict=True)
@@ -104,9 +94,8 @@ class Values:
             computed=values.with_references(group.graph, arrays, plan.before),
             fetched=dict(zip(tensors, map(np.asarray, own), strict=False)),
             before=plan.before,
-            after=self.variables(session, group.graph),
+            after=variables(session, group.graph),
         )
-        listed = self.recorder.lines.nodes_of(group.graph)
         graph = analysis.needed(listed, group.fetches, plan.feeds)
         updated = dict(lifecycle.updates(graph, plan.before))
         self.seen[group.number] = RecordedValues(
@@ -118,7 +107,6 @@ class Values:
             not_finite=lifecycle.results(step_values),
             updated=tuple(dict.fromkeys(updated.values())),
         )
-        return own
 
     def look(self, step: WatchedRun, fetched: Sequence[Any]) -> None:
         """Note the fetched values that are not finite for the first time."""
@@ -129,15 +117,28 @@ class Values:
             if name not in seen and not is_finite(value):
                 seen[name] = group.calls + 1
 
-    def write(self, group: RunGroup) -> None:
+    def write(self, group: RunGroup, folder: str) -> None:
         """Write the values of a group; a note gives the reason if there are none."""
         seen = self.seen.get(group.number)
         if seen is None:
             reason = self.reasons.get(group.number, EARLY)
-            self.recorder.note(f"No values of run {self.at:,} of group {group.number}: {reason}.")
+            self.note(f"No values of run {self.run:,} of group {group.number}: {reason}.")
             return
         text = json.dumps(encoded(seen))
-        Path(self.recorder.watcher.folder, largest.VALUES).write_text(text, encoding="utf-8")
+        Path(folder, program_graph.VALUES).write_text(text, encoding="utf-8")
+
+
+def variables(session: Any, graph: Any) -> dict[str, np.ndarray]:
+    """Return the variables of a graph; none of those that are not initialised."""
+    from tflab.runtime.session import variable_readers
+
+    readers = variable_readers(graph, [op.name for op in graph.get_operations()])
+    known = {}
+    for name, tensor in readers.items():
+        array = private.fetch_alone(session, private.tensor_outputs(graph, [tensor])[0])
+        if array is not None:
+            known[name] = array
+    return known
 
 
 def is_finite(value: Any) -> bool:

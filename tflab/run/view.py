@@ -1,4 +1,4 @@
-"""View of a watched program: where its time went, on half a screen, and what it traced."""
+"""View: where the time of a watched program went, on half a screen, and what it traced."""
 
 from __future__ import annotations
 
@@ -7,15 +7,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab import units
-from tflab.records.blocks import Block, Column, Table
+from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.timed import Owner
 from tflab.records.values import VARIABLE
-from tflab.records.watched import Group, RecordedValues, Watched
-from tflab.run import line_table, sampler, summary, tracings
+from tflab.records.watched import (
+    Group,
+    MadeAnew,
+    RecordedValues,
+    SampledLine,
+    TracedFunction,
+    Tracing,
+    Watched,
+)
+from tflab.run import lines, sampler, summary
 from tflab.views import values
+from tflab.views.op_table import text_or_blank
 
 ROWS = 7  # of the table of owners
 ORIGINS = 2  # of NaN and Inf, each with a sentence
+TRACED = 15  # functions in the table of tracings
+ANEW = 4  # lines that make functions again and again, in a sentence
+CHANGES = 3  # arguments that differ, in a sentence
 # Times between runs, of the thread whose runs these are
 OF_MAIN_THREAD = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER)
 UNLIKE = {
@@ -30,32 +42,32 @@ class Row:
 
     owner: str
     ns: int
-    wall_ns: int
+    share: float | None  # of the program's time; None for tflab's own
     about: str
 
 
 OWNERS = (
     Column("", lambda row: row.owner),
     Column("time", lambda row: units.time(row.ns), right=True),
-    Column("share", lambda row: units.percent(row.ns / row.wall_ns), right=True),
+    Column("share", lambda row: text_or_blank(row.share, units.percent), right=True),
     Column("", lambda row: row.about, elastic=True),
 )
 
 
-def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
+def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     yield f"tflab: {' '.join((ending(seen), *time_outside_runs(seen)))}"
     yield Table("Where the time went", OWNERS, tuple(rows(seen)), drawing=True)
     if seen.fates:
         yield fates(seen)
     if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
         yield " ".join(sentences)
-    if lines:
-        yield from line_table.blocks(seen)
-    yield from many_groups(seen.groups)
-    yield from tracings.traced_again(seen.functions)
-    yield from tracings.made_anew(seen.made_anew)
-    if lines and seen.tracings:
-        yield tracings.table(seen.tracings, seen.functions)
+    if with_lines:
+        yield from lines.blocks(seen)
+    yield from many_groups(seen)
+    yield from traced_again(seen.functions)
+    yield from made_anew(seen.made_anew)
+    if with_lines and seen.tracings:
+        yield tracings_table(seen)
     yield from seen.notes
 
 
@@ -74,30 +86,47 @@ def name_of(seen: Watched) -> str:
     return os.path.basename(seen.program[1 if seen.program[0] == "-m" else 0])
 
 
+def program_ns(seen: Watched) -> int:
+    """Return the time of the process without tflab's own."""
+    owners = seen.process.owners
+    return seen.process.wall_ns - sum(owner.ns for owner in owners if owner.owner == summary.OWN)
+
+
 def time_outside_runs(seen: Watched) -> Iterator[str]:
     """`53 % of its time passed outside session.run, 16 % at train.py:88 in next_batch.`, or `of the
     main thread's time` if other threads ran steps, too."""
-    others = in_other_threads(seen)
+    others, all_ns = in_other_threads(seen), program_ns(seen)
     within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
-    outside_ns = seen.process.wall_ns - within_ns
-    line, line_ns = seen.costliest or ("", 0)
-    at_line = f"{round(100 * line_ns / seen.process.wall_ns)} %"
-    told = 100 * line_ns >= seen.process.wall_ns  # less than one percent is not worth a sentence
+    at_line = seen.costliest and share_at(seen.costliest, all_ns)
     if within_ns:
-        share = round(100 * outside_ns / seen.process.wall_ns)
-        where = f", {at_line} at {line}" if told else ""
+        share = round(100 * (all_ns - within_ns) / all_ns)
+        where = f", {at_line}" if at_line else ""
         kinds = dict.fromkeys(map(is_function, seen.groups))
         runs = " and ".join("calls of functions" if kind else "session.run" for kind in kinds)
         whose = "the main thread's" if others else "its"
         yield f"{share} % of {whose} time passed outside {runs}{where}."
-    elif told:
-        yield f"{no_runs(seen)}; {at_line} of its time passed at {line}."
+    elif at_line:
+        yield f"{no_runs(seen)}; {at_line.replace(' at ', ' of its time passed at ', 1)}."
+    if run := seen.open_run:
+        place = f", at {run.place}" if run.place else ""
+        began = f"it began {units.time(run.ns)} before the end{place}"
+        yield f"A run of group {run.group} did not end: {began}."
     if others:
         of_all = f"of {units.plural(sum(group.calls for group in seen.groups), 'run')}"
         yield (
             f"{others:,} {of_all} happened in other threads; the first table has the main thread's "
             "time."
         )
+    if (line := seen.elsewhere) and 100 * line.ns >= all_ns:
+        yield f"In other threads, {line.place} took {lines.sampled(line.ns, line.samples)}."
+
+
+def share_at(line: SampledLine, all_ns: int) -> str:
+    """`16 % at train.py:88 in next_batch`; nothing if that is less than one percent."""
+    if 100 * line.ns < all_ns:
+        return ""
+    share = lines.spread(lambda value: f"{value:.0f} %", 100 * line.ns / all_ns, line.samples)
+    return f"{share} at {line.place}"
 
 
 def no_runs(seen: Watched) -> str:
@@ -123,14 +152,14 @@ def is_function(group: Group) -> bool:
 
 def is_run(owner: Owner) -> bool:
     return owner.owner == summary.FIRST_RUNS or owner.owner.startswith(
-        (summary.STEPS, summary.WAITING)
+        (summary.STEPS, summary.WAITING, summary.OPEN)
     )
 
 
 def rows(seen: Watched) -> Iterator[Row]:
     """The owners in the order of a program. The steps of a group are always shown; the smallest
     owners are combined."""
-    wall_ns = seen.process.wall_ns
+    all_ns = program_ns(seen)
     about = {
         summary.name_of_steps(at): about_group(group) for at, group in enumerate(seen.groups, 1)
     }
@@ -139,16 +168,19 @@ def rows(seen: Watched) -> Iterator[Row]:
     first = max(steps, key=lambda owner: owner.ns, default=None)
     largest = sorted(owners, key=lambda owner: (owner is not first, -owner.ns))
     shown = {owner.owner for owner in (largest if len(owners) <= ROWS else largest[: ROWS - 1])}
+    shown.add(summary.OWN)  # which is no part of the shares
     for owner in owners:
         if owner.owner in shown:
             name = owner.owner
             if name in OF_MAIN_THREAD and in_other_threads(seen):
                 name += " of the main thread"
-            yield Row(name, owner.ns, wall_ns, about.get(name, ""))
+            share = None if name == summary.OWN else owner.ns / all_ns
+            yield Row(name, owner.ns, share, about.get(name, ""))
     rest = [owner for owner in owners if owner.owner not in shown]
     if rest:
         names = ", ".join(owner.owner for owner in rest)
-        yield Row("all else", sum(owner.ns for owner in rest), wall_ns, names)
+        rest_ns = sum(owner.ns for owner in rest)
+        yield Row("all else", rest_ns, rest_ns / all_ns, names)
 
 
 def about_group(group: Group) -> str:
@@ -157,13 +189,14 @@ def about_group(group: Group) -> str:
     names = ", ".join(group.fetches) or UNLIKE.get(group.graph, "compiled steps")
     how = "profiled" if is_function(group) else "traced"
     traced = f", {group.traced:,} {how}" if group.traced else ""
-    return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{traced}: {names}"
+    long = f", {group.long_runs:,} took {units.time(group.long_ns)}" if group.long_runs else ""
+    return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{long}{traced}: {names}"
 
 
-def many_groups(groups: Sequence[Group]) -> Iterator[str]:
+def many_groups(seen: Watched) -> Iterator[str]:
     """What follows from more groups than tflab tells apart."""
-    told = [group for group in groups if group.graph not in UNLIKE]
-    later = {group.graph: group for group in groups if group.graph in UNLIKE}
+    told = [group for group in seen.groups if group.graph not in UNLIKE]
+    later = {group.graph: group for group in seen.groups if group.graph in UNLIKE}
     if functions := later.get(summary.LATER_FUNCTIONS):
         graphs = units.plural(functions.first_runs, "graph")
         yield (
@@ -182,9 +215,110 @@ def many_groups(groups: Sequence[Group]) -> Iterator[str]:
     if 2 * prepared > len(told):
         yield (
             f"{prepared:,} of the first {len(told):,} fetch or feed other tensors than earlier "
-            "groups, and the runtime prepares the graph again for each of these groups. If the "
-            "program makes new nodes between its runs, make them once, before the first run."
+            "groups, and the runtime prepares the graph again for each of these groups."
         )
+    if seen.made_between:
+        (place, most), *others = seen.made_between.items()
+        more = f" ({units.plural(len(others), 'other line')} did so too)" if others else ""
+        yield (
+            f"{place} made {units.plural(most, 'node')} between these runs{more}: make them once, "
+            "before the first run."
+        )
+
+
+# Tracings of functions
+
+
+def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
+    """`The function step was traced 5 times, in 1.20 s (700 ms after the first time); the last time
+    at train.py:30, because ...`, of the function that took longest to trace again."""
+    again = [function for function in functions if function.tracings > 1]
+    if not again:
+        return
+    most = max(again, key=lambda function: function.ns - function.first_ns)
+    times, last = units.plural(most.tracings, "time"), most.last
+    traced = f"The function {label(most)} was traced {times}, in {units.time(most.ns)}"
+    if last.created:
+        yield (
+            f"{traced}, {reason(last)}. If these exist before its first call, it is traced once; "
+            "optimizer.build(variables) creates those of a Keras optimizer."
+        )
+    else:
+        after = f"({units.time(most.ns - most.first_ns)} after the first time)"
+        yield f"{traced} {after}; the last time at {last.place}, {reason(last)}."
+
+
+def label(function: TracedFunction) -> str:
+    """`step`, or `step (number 2 of 3)` if several functions were made of the same code."""
+    number = f" (number {function.ordinal:,} of {function.alike:,})"
+    return f"{function.name}{number if function.alike > 1 else ''}"
+
+
+def made_anew(anew: Sequence[MadeAnew]) -> Iterator[str]:
+    """The functions that were traced although they were made of the same lines."""
+    costliest = sorted(anew, key=lambda functions: -functions.ns)
+    for most in costliest[:1]:
+        yield (
+            f"{most.functions:,} functions made from the same lines ({most.made}) were called at "
+            f"{most.place} with the same types, and each was traced: {units.time(most.ns)} in all. "
+            "If they do the same, make the function once, outside the loop."
+        )
+    if others := costliest[1:]:
+        listed = [
+            f"{each.functions:,} from {each.made}, called at {each.place} ({units.time(each.ns)})"
+            for each in others[:ANEW]
+        ]
+        if (more := len(others) - ANEW) > 0:
+            listed.append(f"and {units.plural(more, 'other line')}")
+        yield f"So were others: {'; '.join(listed)}."
+
+
+def reason(tracing: Tracing) -> str:
+    """Which argument differed: `because x was float32 (8, 4) and is float32 (7, 4)`."""
+    if not tracing.again:
+        return ""
+    if tracing.created:
+        return "because its first tracing created variables"
+    if not tracing.changed:
+        return (
+            "with the same arguments (TensorFlow also traces again for another graph, device or "
+            "strategy)"
+        )
+    changes = [f"{name} was {was} and is {now}" for name, was, now in tracing.changed[:CHANGES]]
+    more = len(tracing.changed) - CHANGES
+    others = f", and {units.plural(more, 'other')} changed" if more > 0 else ""
+    return f"because {', '.join(changes)}{others}"
+
+
+@dataclass(frozen=True)
+class TracedRow:
+    """Tracings that read the same."""
+
+    function: str
+    place: str
+    why: str
+    ns: tuple[int, ...]
+
+
+def tracings_table(seen: Watched) -> Table:
+    known = {function.number: function for function in seen.functions}
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for tracing in seen.tracings:
+        function = known.get(tracing.number)
+        name = function.name if function else tracing.function
+        if function and function.tracings > 1:
+            name = label(function)
+        alike.setdefault((name, tracing.place, reason(tracing)), []).append(tracing.ns)
+    found = [TracedRow(*key, tuple(ns)) for key, ns in alike.items()]
+    columns: Sequence[Column] = (
+        Column("function", lambda row: row.function),
+        Column("times", lambda row: f"{len(row.ns):,}", right=True),
+        Column("time", lambda row: units.time(sum(row.ns)), right=True),
+        Column("called at", lambda row: row.place),
+        Column("traced again", lambda row: row.why, elastic=True),
+    )
+    costliest = sorted(found, key=lambda row: -sum(row.ns))
+    return shortened("Functions that were traced", columns, costliest, TRACED)
 
 
 def fates(seen: Watched) -> str:

@@ -15,19 +15,17 @@ import os
 import sys
 from time import perf_counter_ns
 
-from tflab.run import sampler, v1
+from tflab.run import exchange, sampler, v1
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any
+
+    from tflab.run.recorder import Recorder
+    from tflab.run.ticks import Ticks
 
 SESSION = "tensorflow.python.client.session"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
-# Files in the folder
-SEGMENT = "segment"
-FAULT = "fault"  # why watching failed
-ASKED = "asked"  # exists while the command waits for a new segment
 FLUSH_S = 3.0
 ASK_EVERY = 10  # turns of the thread: to look for a file takes longer than all else in a turn
 FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
@@ -36,21 +34,15 @@ FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
 class Watcher:
     """The sampler, its thread, and the recorder of runs after TensorFlow is imported."""
 
-    def __init__(self, given: dict[str, str]) -> None:
-        self.folder = given["FOLDER"]
-        self.logdir = given.get("LOGDIR")
-        self.keeps = "KEEP" in given  # the graph of the largest group
-        # The number of the run whose values are fetched; None: of no run
-        self.values = int(given["VALUES"]) if "VALUES" in given else None
-        self.overhead = float(given["OVERHEAD"])
-        self.steps = int(given["STEPS"])
+    def __init__(self, settings: exchange.Settings) -> None:
+        self.settings, self.folder = settings, settings.folder
         self.process = os.getpid()
-        self.sampler = sampler.Sampler(int(given["START"]))
-        self.recorder: Any = None  # a Recorder, after TensorFlow is imported
+        self.sampler = sampler.Sampler(settings.start_ns)
+        self.recorder: Recorder | None = None  # after TensorFlow is imported
         self.faults: list[str] = []
         self.finder = TensorFlowFinder(self)
         self.running = self.stopping = self.forked = self.looking = False
-        self.ticks: Any = None  # once TensorFlow is imported, on Linux; a Ticks
+        self.ticks: Ticks | None = None  # once TensorFlow is imported, on Linux
         self.turn_s = sys.getswitchinterval()
         self.wake = _thread.allocate_lock()  # the thread waits for it between two samples
         self.ended = _thread.allocate_lock()  # the thread holds it while it runs
@@ -113,11 +105,11 @@ class Watcher:
                     if self.recorder:
                         self.recorder.read_traces()
                     self.turns += 1
-                    asked = self.turns % ASK_EVERY == 0 and is_asked(self.folder)
+                    asked = self.turns % ASK_EVERY == 0 and exchange.is_asked(self.folder)
                     if asked or perf_counter_ns() > self.flush_at_ns:
                         self.flush()
                     if asked:
-                        answer(self.folder)
+                        exchange.answer(self.folder)
         except Exception as error:
             self.broke(error)
         finally:
@@ -143,8 +135,7 @@ class Watcher:
             self.ticks.start()
         due = self.ticks.wait() if self.ticks else True
         if not self.ticks:
-            often = not self.sampler.importing
-            self.wake.acquire(timeout=sampler.INTERVAL_S if often else sampler.SELDOM_S)
+            self.wake.acquire(timeout=sampler.interval_ns(self.sampler.importing) / 1e9)
         if due and not self.stopping:
             self.sampler.sample()
 
@@ -166,6 +157,15 @@ class Watcher:
         if self.recorder:
             self.recorder.stop()
 
+    def record(self) -> Recorder:
+        """Record the runs of this process from now on. TensorFlow's session is there already."""
+        from tflab.run import recorder
+
+        self.recorder = recorder.Recorder(self.settings, self.sampler, self.broke)
+        self.recorder.watch_sessions()
+        self.tick()
+        return self.recorder
+
     def see_import(self) -> None:
         """Python imports a module; those of sessions and functions may be loaded now."""
         if self.looking:
@@ -180,14 +180,11 @@ class Watcher:
             session, functions = sys.modules.get(SESSION), sys.modules.get(FUNCTIONS)
             # The last class in the module
             if self.recorder is None and hasattr(session, "InteractiveSession"):
-                from tflab.run import recorder
-
-                self.recorder = recorder.begin(self)
-                self.tick()
+                self.record()
             # After all imports of the module
             elif self.recorder and hasattr(functions, "Function"):
                 sys.meta_path.remove(self.finder)
-                self.recorder.functions.watch()
+                self.recorder.watch_functions()
         except Exception as error:
             if self.finder in sys.meta_path:
                 sys.meta_path.remove(self.finder)
@@ -200,13 +197,16 @@ class Watcher:
     def flush(self, final: bool = False) -> None:
         """Write the results so far."""
         began_ns = perf_counter_ns()
-        write_segment(self.folder, self.segment(final))
+        exchange.write_segment(self.folder, self.segment(final))
         took_ns = perf_counter_ns() - began_ns
         self.flush_at_ns = began_ns + max(int(FLUSH_S * 1e9), FLUSH_SHARE * took_ns)
 
     def segment(self, final: bool) -> dict[str, object]:
         """The results; with `final`, the main thread waits until all traces are read."""
-        recorded = self.recorder.segment(final) if self.recorder else {}
+        recorder = self.recorder
+        recorded = recorder.segment(final) if recorder else {}
+        notes = [*recorder.notes.values()] if recorder else []
+        own_ns = recorder.own_ns if recorder else 0
         return {
             "until_ns": perf_counter_ns() - self.sampler.start_ns,
             "final": final,
@@ -214,9 +214,8 @@ class Watcher:
             "forked": self.forked,
             **self.sampler.segment(),
             **recorded,
-            "notes": [*recorded.get("notes", ()), *v1.notes()],
-            "own_ns": recorded.get("values_ns", 0)
-            + (perf_counter_ns() - self.finish_ns if final else 0),
+            "notes": [*notes, *v1.notes()],
+            "own_ns": own_ns + (perf_counter_ns() - self.finish_ns if final else 0),
         }
 
     def finish(self) -> None:
@@ -233,7 +232,7 @@ class Watcher:
         except BaseException as error:  # also Ctrl-C, which atexit would report as an error
             self.faults.append(f"{type(error).__name__}: {error}")
             try:  # noqa: SIM105  (the program may have a contextlib.py)
-                write_fault(self.folder, self.faults[0])
+                exchange.write_fault(self.folder, self.faults[0])
             except OSError:
                 pass  # for example a full disk; the command reports missing results
         if getattr(sys, "last_type", None) is KeyboardInterrupt:
@@ -264,36 +263,7 @@ class TensorFlowFinder:
 
 def begin(given: dict[str, str]) -> None:
     """Watch this process from now on, with the settings of `tflab.run.launch`."""
-    Watcher(given).begin()
-    if given.get("V1"):
+    settings = exchange.Settings(given)
+    Watcher(settings).begin()
+    if settings.v1:
         v1.begin()
-
-
-# The results that this process writes for the command, as Python literals. It may end at any
-# moment, so there is always a complete segment: it is written under another name and renamed.
-
-
-def write_segment(folder: str, segment: dict[str, object]) -> None:
-    path = os.path.join(folder, SEGMENT)
-    with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(repr(segment))
-    os.replace(f"{path}.new", path)
-
-
-def write_fault(folder: str, fault: str) -> None:
-    with open(os.path.join(folder, FAULT), "w", encoding="utf-8") as file:
-        file.write(fault)
-
-
-def ask(folder: str) -> None:
-    """Ask the program's process for a segment."""
-    with open(os.path.join(folder, ASKED), "w", encoding="utf-8"):
-        pass
-
-
-def is_asked(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, ASKED))
-
-
-def answer(folder: str) -> None:
-    os.remove(os.path.join(folder, ASKED))

@@ -34,6 +34,7 @@ from tflab.runtime.private.sessions import (
     Building,
     Log,
     TraceBuffers,
+    build,
     fetch_alone,
     is_watched,
     tensor_name,

@@ -13,11 +13,12 @@ import ctypes
 import inspect
 import linecache
 from _thread import allocate_lock, get_ident
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any, Protocol
 
+from tflab.errors import TflabError
 from tflab.runtime.private.corner import corner
 from tflab.runtime.private.steps import read_dump_settings
 
@@ -34,7 +35,7 @@ STEP = (
     f"{NOTED} = {WATCHER}.begin(self, options, feed_dict, fetch_list, target_list, run_metadata)\n"
     f"if {NOTED} and {NOTED}.trace: options, run_metadata = {NOTED}.trace\n"
     f"if {NOTED} and {NOTED}.fetches: fetch_list = {NOTED}.fetches",
-    f"{WATCHER}.end({NOTED})",
+    f"{WATCHER}.end({NOTED}, self)",
     f"{WATCHER}.results({NOTED}, self, None)",  # with the result in place of None
 )
 PARTIAL = (f"{NOTED} = {WATCHER}.begin_part(self, fetch_list)", f"{WATCHER}.end({NOTED})")
@@ -57,7 +58,7 @@ class SessionWatcher(Protocol):
 
     def results(self, noted: Any, session: Any, values: Any) -> Any: ...
 
-    def end(self, noted: Any) -> None: ...
+    def end(self, noted: Any, session: Any = None) -> None: ...
 
     def keep_stack(self) -> None: ...
 
@@ -225,6 +226,30 @@ def fetch_alone(session: Any, output: Any) -> Any:
             return run(session._session, None, {}, [output], [], None)[0]
         except errors.OpError:  # a variable that is not initialised
             return None
+
+
+def build(session: Any, feeds: Sequence[str], fetches: Sequence[str]) -> None:
+    """Let the runtime build the step of a run once more, without running it.
+
+    A callable of a session has a step of its own. Stateful kernels are those of the session.
+    `BaseSession._Callable` in tensorflow/python/client/session.py, TensorFlow 2.21.0.
+    """
+    with corner("the steps of a session", FILE):
+        from tensorflow.core.protobuf import config_pb2
+        from tensorflow.python.client import pywrap_tf_session as client
+        from tensorflow.python.framework import errors
+
+        tensors = [name for name in fetches if ":" in name]
+        targets = [name for name in fetches if ":" not in name]
+        options = config_pb2.CallableOptions(feed=feeds, fetch=tensors, target=targets)
+        buffer = client.TF_NewBufferFromString(options.SerializeToString())
+        make, release = client.TF_SessionMakeCallable, client.TF_SessionReleaseCallable
+    try:
+        release(session._session, make(session._session, buffer))
+    except errors.OpError as error:
+        raise TflabError(f"The fates of nodes are not shown: {error.message}") from error
+    finally:
+        client.TF_DeleteBuffer(buffer)
 
 
 class TraceBuffers:

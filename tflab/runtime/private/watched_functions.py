@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tflab.runtime.private.corner import corner
 from tflab.runtime.private.sessions import NOTED, WATCHER, exchanged, instrumented
@@ -30,8 +30,27 @@ TRACE = (
 )
 
 
-def watch_functions(watcher: Any) -> Callable[[], None]:
-    """Report all calls and tracings of functions to the watcher; returns a function that stops it.
+class CallWatcher(Protocol):
+    """Receives reports of calls. No method raises; the result of `begin_function` is passed to
+    `end`."""
+
+    def begin_function(self, function: Any) -> Any: ...
+
+    def end(self, noted: Any) -> None: ...
+
+
+class TracingWatcher(Protocol):
+    """Receives reports of tracings. No method raises; the result of the first is passed to the
+    second."""
+
+    def begin_tracing(self, function_type: Any, options: Any) -> Any: ...
+
+    def end_tracing(self, noted: Any) -> None: ...
+
+
+def watch_functions(calls: CallWatcher, tracings: TracingWatcher) -> Callable[[], None]:
+    """Report all calls and tracings of functions to these watchers; returns a function that stops
+    it.
 
     `AtomicFunction.call_flat` and `_create_concrete_function` in atomic_function.py and
     tracing_compilation.py of tensorflow/python/eager/polymorphic_function, TensorFlow 2.21.0.
@@ -49,8 +68,8 @@ def watch_functions(watcher: Any) -> Callable[[], None]:
         watched = {
             function: instrumented(function, *calls) for function, calls in functions.items()
         }
-    for module in (atomic_function, tracing_compilation):
-        setattr(module, WATCHER, watcher)
+    setattr(atomic_function, WATCHER, calls)
+    setattr(tracing_compilation, WATCHER, tracings)
     return exchanged(watched)
 
 
@@ -102,6 +121,9 @@ def leaves(path: str, kind: Any) -> Iterator[tuple[str, Part]]:
     (`from_value` in tensorflow/core/function/trace_type/trace_type_builder.py)."""
     inner = components(kind)
     if inner is not None:
+        kind = getattr(kind, "_element_spec", kind)
+        name = getattr(kind, "type_name", type(kind).__name__.lower())  # of a named tuple
+        yield path, Part(f"a {name}", hash(name))
         for access, component in inner.items():
             yield from leaves(path + access, component)
     elif (reference := reference_of(kind)) is not None:

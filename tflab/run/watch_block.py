@@ -1,4 +1,4 @@
-"""Within: a program watches a part of itself.
+"""Watch block: a program watches a part of itself.
 
     with tflab.watch() as seen:
         train()
@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
@@ -19,7 +20,8 @@ from typing import Any
 from tflab.cli import temporary
 from tflab.records.blocks import Block
 from tflab.records.watched import Watched
-from tflab.run import largest, recorder, summary
+from tflab.run import program_graph, summary
+from tflab.run.exchange import Settings
 from tflab.run.watcher import Watcher
 from tflab.runtime import private
 
@@ -39,7 +41,7 @@ class Seen:
 
         if self.run is None:
             return (self.why,)
-        _, *others = view.blocks(self.run, lines=True)
+        _, *others = view.blocks(self.run, with_lines=True)
         return (*view.time_outside_runs(self.run), *others)
 
     def __repr__(self) -> str:
@@ -67,7 +69,10 @@ def watch(overhead: float = 5.0) -> Iterator[Seen]:
         return
     turn_s = sys.getswitchinterval()
     with temporary.folder("run") as folder:
-        watcher = begin(str(folder), overhead)
+        given = {"FOLDER": str(folder), "START": str(perf_counter_ns()), "KEEP": "1"}
+        watcher = Watcher(Settings({**given, "OVERHEAD": str(overhead), "STEPS": "0"}))
+        watcher.record().watch_functions()
+        watcher.resume()
         try:
             yield seen
         finally:
@@ -75,26 +80,18 @@ def watch(overhead: float = 5.0) -> Iterator[Seen]:
             seen.run = end(watcher)
 
 
-def begin(folder: str, overhead: float) -> Watcher:
-    given = {"FOLDER": folder, "OVERHEAD": str(overhead), "STEPS": "0", "KEEP": "1"}
-    watcher = Watcher({**given, "START": str(perf_counter_ns())})
-    watcher.recorder = recorder.begin(watcher)
-    watcher.recorder.functions.watch()
-    watcher.tick()
-    watcher.resume()
-    return watcher
-
-
 def end(watcher: Watcher) -> Watched:
     """Stop watching, and read the results."""
+    assert watcher.recorder
     watcher.stop()
     watcher.sampler.sample()
     watcher.recorder.stop()
-    segment: dict[str, Any] = {**watcher.segment(final=True), "own_ns": 0}
-    wall_ns = sum(segment["owners"].values())
+    segment: dict[str, Any] = {**watcher.segment(final=True), "own_ns": watcher.recorder.own_ns}
+    wall_ns = segment["own_ns"] + sum(segment["owners"].values())
     wall_ns += sum(sum(group["main_ns"]) for group in segment["groups"])
-    graph, *_ = largest.read(Path(watcher.folder))
-    return summary.watched(("a part of a program",), segment, wall_ns, 0, graph)
+    seen = summary.watched(("a part of a program",), segment, wall_ns, 0)
+    graph, *_ = program_graph.read(Path(watcher.folder))
+    return replace(seen, graph=graph)
 
 
 class Hook:

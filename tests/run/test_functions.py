@@ -8,7 +8,7 @@ import pytest
 
 from tests.examples.watched import SEGMENT
 from tflab.records.watched import MadeAnew
-from tflab.run import function_calls, summary
+from tflab.run import functions, summary
 from tflab.runtime.private import Part
 
 
@@ -39,16 +39,16 @@ def parts(**texts):
     ],
 )
 def test_a_tracing_is_compared_with_the_earlier_one_that_is_most_alike(now, earlier, changed):
-    assert function_calls.nearest(parts(**now), [parts(**then) for then in earlier]) == changed
+    assert functions.nearest(parts(**now), [parts(**then) for then in earlier]) == changed
 
 
 def test_arguments_that_read_the_same_and_differ_are_others():
     then, now = Part("an object of Config", 1), Part("an object of Config", 2)
-    assert function_calls.nearest({"config": now}, [{"config": then}]) == [
+    assert functions.nearest({"config": now}, [{"config": then}]) == [
         ("config", "an object of Config", "another object of Config")
     ]
     variables = Part("Variable float32 ()", 1), Part("Variable float32 ()", 2)
-    assert function_calls.differing(*variables)[1] == "another Variable float32 ()"
+    assert functions.differing(*variables)[1] == "another Variable float32 ()"
 
 
 class Constraint:
@@ -66,8 +66,7 @@ class Program:
     def __init__(self):
         self.faults = []
         self.sampler = SimpleNamespace(is_program=lambda file: file == __file__)
-        watcher = SimpleNamespace(sampler=self.sampler, broke=self.faults.append)
-        self.seen = function_calls.Functions(SimpleNamespace(watcher=watcher))
+        self.seen = functions.Functions(self.sampler, self.faults.append)
 
     def trace(self, cache, x="float32 (3,)", line=9, function=None, scope="", name="step"):
         self.sampler.line_of = lambda frame: ("/code/train.py", line, "main")
@@ -101,13 +100,13 @@ def program():
 
 
 def test_all_tracings_of_a_function_are_counted_and_the_last_is_known(program, monkeypatch):
-    monkeypatch.setattr(function_calls, "MOST_TRACINGS", 4)
-    monkeypatch.setattr(function_calls, "COMPARED", 3)
+    monkeypatch.setattr(functions, "MOST_TRACINGS", 4)
+    monkeypatch.setattr(functions, "COMPARED", 3)
     cache = []
     for number in range(7):
         program.trace(cache, x=str(number), line=number)
         cache.append("a tracing")
-    function = next(iter(program.seen.retraced.values()))
+    function = program.seen.retraced[1]
     assert len(function.earlier) == 3
     seen = program.watched()
     assert [tracing.changed for tracing in seen.tracings][-1] == (("x", "2", "3"),)
@@ -120,12 +119,14 @@ def test_all_tracings_of_a_function_are_counted_and_the_last_is_known(program, m
 
 
 def test_of_many_functions_those_are_kept_that_took_longest_to_trace_again(program, monkeypatch):
-    monkeypatch.setattr(function_calls, "MOST_TRACINGS", 2)
+    monkeypatch.setattr(functions, "MOST_TRACINGS", 2)
     for number, ns in enumerate((5, 40, 10, 30, 20), 1):
-        function = function_calls.Traced(number, "step", None, number)
-        for tracing in ({"ns": 1_000}, {"ns": ns}):
+        function = functions.Traced(number, "step", None, number)
+        for took_ns in (1_000, ns):
+            tracing = functions.Tracing(function, None, {}, False)
+            tracing.ns = took_ns
             function.add(tracing)
-            program.seen.keep(function, tracing)
+            program.seen.keep(tracing)
         assert (function.ns, function.again_ns()) == (1_000 + ns, ns)
     assert list(program.seen.retraced) == [2, 4]
     assert list(program.seen.listed) == [1]  # the list of tracings has those of the first only
@@ -146,10 +147,10 @@ def test_functions_of_one_name_are_told_apart_by_what_differs(program):
     functions = program.watched().functions
     lines = [function.__code__.co_firstlineno for function in (step, other)]
     assert [(function.name, function.ordinal, function.alike) for function in functions] == [
-        (f"step at test_function_calls.py:{lines[0]}", 1, 1),
+        (f"step at test_functions.py:{lines[0]}", 1, 1),
         ("Model.step", 1, 2),
         ("Model.step", 2, 2),
-        (f"step at test_function_calls.py:{lines[1]}", 1, 1),
+        (f"step at test_functions.py:{lines[1]}", 1, 1),
     ]
     assert [tracing.number for tracing in program.watched().tracings] == [1, 2, 3, 4]
 
@@ -172,18 +173,6 @@ def test_a_tracing_follows_from_the_creation_of_variables_only_once(program):
     other.append("a tracing")
     program.trace(other, x="float32 (4,)", scope="VARIABLE_CREATION")
     assert not any(tracing.created for tracing in program.watched().tracings[4:])
-
-
-def test_the_way_of_a_tracing_is_through_the_lines_of_libraries(program):
-    def called_in(name):
-        library = {"trace": program.trace}
-        exec(compile("def run():\n    trace([])", f"/lib/{name}.py", "exec"), library)
-        library["run"]()
-
-    for name in ("fit", "evaluate", "fit"):
-        called_in(name)
-    program.trace([])
-    assert [tracing.way for tracing in program.watched().tracings] == [1, 2, 1, 3]
 
 
 def test_an_object_is_another_one_even_if_it_has_the_place_of_the_first():
@@ -217,5 +206,5 @@ def test_functions_made_anew_of_the_same_code_are_counted_and_not_taken_for_one(
     spent = sum(tracing["ns"] for tracing in segment["tracings"][:3])
     assert (anew["functions"], anew["ns"]) == (3, spent)
     known = program.watched().made_anew
-    made = f"test_function_calls.py:{step.__code__.co_firstlineno} in step"
+    made = f"test_functions.py:{step.__code__.co_firstlineno} in step"
     assert known == (MadeAnew(made, "train.py:9 in main", 3, spent),)

@@ -1,0 +1,242 @@
+"""Lines: the most expensive lines of a watched program, the fates of their nodes, and the time that
+no line has."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tflab import units
+from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.graph import Node, Source
+from tflab.records.placed import Fate
+from tflab.records.watched import Group, Recorded, SampledLine, Watched, WatchedLine
+from tflab.run.groups import ENOUGH
+
+MOST = 15
+NAMED = 3  # groups in a sentence
+CARRIED = {"fused": "into", "merged": "with"}  # fates of nodes whose work another node does
+NOT_NEEDED = "not needed by this group"
+LEAST_SAMPLES = 10  # of a line, for its time
+PRECISE = 0.1  # the largest error of a time that is shown as one number
+ONCE = "*"  # marks a time that comes from one traced run
+TITLE = "The costliest lines, over all runs: without a line, the program saves its time at most"
+
+Line = tuple[str, int]
+
+
+def blocks(seen: Watched) -> Iterator[Block]:
+    lines = table(seen)
+    if lines.rows:
+        yield lines
+        if any(ONCE in cell for row in lines.cells() for cell in row[:-1]):
+            yield f"{ONCE} from one traced run"
+        yield from few_traced(seen)
+    yield from without_line(seen)
+
+
+def table(seen: Watched) -> Table:
+    """Return the most expensive lines, then lines whose nodes took no time, with the reason."""
+    notes = notes_by_line(seen.graph, seen.lines)
+
+    def note(line: WatchedLine) -> str:
+        return notes.get((line.file, line.line), "")
+
+    known = [line for line in seen.lines if any(times(line)) or note(line) not in ("", NOT_NEEDED)]
+    columns: tuple[Column, ...] = (
+        Column("line", lambda line: f"{os.path.basename(line.file)}:{line.line}"),
+        *(Column(header, time_at(at), right=True) for at, header in enumerate(HEADERS)),
+        Column("its nodes", note, elastic=True, least=22, spare=1),
+        Column("code", lambda line: line.code, elastic=True),
+    )
+    columns = tuple(column for column in columns if any(map(column.cell, known[:MOST])))
+    return shortened(TITLE, columns, known, MOST)
+
+
+HEADERS = (
+    *("forward", "backward", "updates", "waiting", "critical path"),
+    *("Python", "TensorFlow", "other threads"),
+)
+
+
+def time_at(place: int) -> Callable[[WatchedLine], str]:
+    return lambda line: times(line)[place]
+
+
+def times(line: WatchedLine) -> tuple[str, ...]:
+    """Return the cells of HEADERS."""
+    once = ONCE if line.traced == 1 else ""
+    of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
+    path = f"{units.percent(line.path_share)}{once}" if line.path_share else ""
+    return (
+        *(f"{units.time(ns)}{once}" if ns else "" for ns in of_nodes),
+        path,
+        sampled(line.python_ns, line.python_samples),
+        sampled(line.tensorflow_ns, line.tensorflow_samples),
+        sampled(line.elsewhere_ns, line.elsewhere_samples),
+    )
+
+
+def total_ns(line: WatchedLine) -> int:
+    nodes_ns = line.forward_ns + line.backward_ns + line.update_ns + line.waiting_ns
+    return nodes_ns + line.python_ns + line.tensorflow_ns + line.elsewhere_ns
+
+
+# What a number of samples says of a time
+
+
+def interval(ns: float, samples: int) -> tuple[float, float] | None:
+    """Return the 95 % interval of a time that was sampled; None if there are too few samples.
+
+    The number of samples on a line is nearly Poisson, so its standard deviation is its root.
+    """
+    if samples < LEAST_SAMPLES:
+        return None
+    error_ns = 2 * ns / math.sqrt(samples)
+    return ns - error_ns, ns + error_ns
+
+
+def sampled(ns: int, samples: int) -> str:
+    """Return `1.25 s`, or `0.3 to 0.5 s` where the samples do not say more."""
+    return spread(units.time, ns, samples)
+
+
+def spread(say: Callable[[float], str], value: float, samples: int) -> str:
+    """Return a sampled value, or its interval; nothing if there are too few samples."""
+    known = interval(value, samples)
+    if known is None:
+        return ""
+    low, high = known
+    if high - value <= PRECISE * value:
+        return say(value)
+    (least, small), (most, unit) = (say(float(f"{bound:.1e}")).split(" ") for bound in (low, high))
+    first = f"{float(least):g}" if small == unit else f"{float(least):g} {small}"
+    return most if (least, small) == (most, unit) else f"{first} to {float(most):g} {unit}"
+
+
+def clearly_first(first: SampledLine, second_samples: int) -> bool:
+    """Return whether a line was seen so often that chance does not explain that it is first."""
+    more = first.samples - second_samples
+    return first.samples >= LEAST_SAMPLES and more > 2 * math.sqrt(first.samples + second_samples)
+
+
+# What the traces do not say
+
+
+def few_traced(seen: Watched) -> Iterator[str]:
+    """Yield `The times of ops are estimates from few traced runs: 2 of the 199 of group 2
+    (--overhead 12 traces ten).`"""
+    all_ns = sum(group.total_ns for group in seen.groups)
+    few = [
+        f"{group.traced or 'none'} of the {group.calls - 1:,} of group {at}{more_traces(group)}"
+        for at, group in enumerate(seen.groups, 1)
+        if group.traced < min(ENOUGH, group.calls - 1)
+        and (group.on_lines_ns or not group.traced)
+        and 100 * group.total_ns >= all_ns
+        and (group.traced or group.overhead_for_ten)
+    ]
+    if few:
+        more = f" and of {units.plural(len(few) - NAMED, 'more group')}" if few[NAMED:] else ""
+        listed = ", ".join(few[:NAMED])
+        yield f"The times of ops are estimates from few traced runs: {listed}{more}."
+
+
+def more_traces(group: Group) -> str:
+    percent = group.overhead_for_ten
+    return f" (--overhead {math.ceil(percent)} traces {ENOUGH})" if percent else ""
+
+
+def without_line(seen: Watched) -> Iterator[str]:
+    """Yield `No line has 1.90 s of the 3.00 s of all runs: first runs (1.20 s) and 1 group that was
+    not traced (700 ms).`"""
+    missing = reasons(seen.groups)
+    missing_ns = sum(missing.values())
+    all_ns = sum(group.cold_ns + group.total_ns for group in seen.groups)
+    if 100 * missing_ns >= all_ns > 0:
+        parts = [f"{why} ({units.time(ns)})" for why, ns in missing.items() if 100 * ns >= all_ns]
+        listed = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
+        because = f": {listed}" if listed else ""
+        yield (
+            f"No line has {units.time(missing_ns)} of the {units.time(all_ns)} of all runs"
+            f"{because}."
+        )
+
+
+def reasons(groups: Sequence[Group]) -> dict[str, int]:
+    """Return why time of runs is on no line, and its ns."""
+    late = [group for group in groups if group.total_ns]
+    untraced = [group for group in late if not group.traced]
+    unnamed = [group for group in late if group.traced and not group.on_lines_ns]
+    was = "was" if len(untraced) == 1 else "were"
+    return {
+        "first runs": sum(group.cold_ns for group in groups),
+        f"{units.plural(len(untraced), 'group')} that {was} not traced": whole(untraced),
+        f"{units.plural(len(unnamed), 'group')} whose traces have no op of a line": whole(unnamed),
+        "time in which no op of a line ran": sum(
+            group.total_ns - group.on_lines_ns for group in late if group.on_lines_ns
+        ),
+    }
+
+
+def whole(groups: Sequence[Group]) -> int:
+    return sum(group.total_ns for group in groups)
+
+
+# The fates of the nodes of a line, in a few words
+
+
+def nodes_by_line(graph: Recorded | None) -> dict[Line, list[str]]:
+    made: dict[Line, list[str]] = {}
+    for node in graph.nodes if graph else ():
+        if node.line:
+            made.setdefault(line_of(node.line), []).append(node.name)
+    return made
+
+
+def notes_by_line(graph: Recorded | None, lines: Sequence[WatchedLine]) -> dict[Line, str]:
+    """Return the fates of the nodes of each line, unless all were executed."""
+    if graph is None:
+        return {}
+    by_name = {node.name: node for node in graph.nodes}
+    fates = {fate.name: fate for fate in graph.ledger}
+    with_time = {
+        (line.file, line.line)
+        for line in lines
+        if line.forward_ns or line.backward_ns or line.update_ns
+    }
+    told: dict[Line, str] = {}
+    for line, names in nodes_by_line(graph).items():
+        own = [fates[name] for name in names if name in fates]
+        told[line] = "; ".join(notes(line, own, by_name, line in with_time))
+    return told
+
+
+def notes(
+    line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], has_time: bool
+) -> Iterator[str]:
+    """Yield `fused into line 41`, `folded: free`."""
+    reached = [fate for fate in fates if fate.fate != "unreached"]
+    if fates and not reached:
+        yield NOT_NEEDED
+        return
+    for how, word in CARRIED.items():
+        into = [by_name.get(fate.into or "") for fate in reached if fate.fate == how]
+        places = Counter(line_of(node.line) for node in into if node and node.line)
+        for (file, number), count in places.items():
+            if (file, number) != line:
+                other = "" if file == line[0] else f"{os.path.basename(file)} "
+                yield f"{some_of(count, len(reached))}{how} {word} {other}line {number}"
+    folded = Counter(fate.fate for fate in reached)["folded"]
+    if folded:
+        free = ": free" if folded == len(reached) and not has_time else ""
+        yield f"{some_of(folded, len(reached))}folded{free}"
+
+
+def line_of(source: Source) -> Line:
+    return source.file, source.line
+
+
+def some_of(count: int, total: int) -> str:
+    return "" if count == total else f"{count} of {total} nodes "

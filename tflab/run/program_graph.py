@@ -1,0 +1,399 @@
+"""Program graph: the graphs of the program, and what became of the nodes of the most expensive one.
+
+While the program runs, this keeps the lines that make nodes, and the runtime's dumps of the passes.
+At its end, it writes the graph of the group that took longest, the fates of its nodes, and some of
+its steps for TensorBoard.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from tflab.errors import TflabError
+from tflab.records.graph import Node
+from tflab.run.groups import RunGroup
+from tflab.runtime import dumps, private
+
+# Not before the end: to import what shows the graph takes a while
+if TYPE_CHECKING:
+    from tflab.records.placed import Fate, Origin, Pass
+    from tflab.records.timed import OpRun
+    from tflab.records.watched import Recorded, RecordedValues
+
+MOST_GRAPHS = 16  # graphs that are kept until the end
+MOST_NODES = 50_000  # limit for a graph whose ops are recorded
+MOST_SAVED_NODES = 10_000  # limit for a graph that is saved
+LARGE_GRAPH = 1_000  # graphs with more nodes are read only once, at the end
+MOST_CODES = 10_000  # pieces of code that are kept
+MOST_CODE = 200  # characters of a source line
+NAME, VALUES = "graph", "values"  # files of the largest group
+Note = Callable[[str], None]  # receives a sentence about what cannot be known
+GraphLine = tuple[str, str, tuple[str, int, str] | None, str]  # name, phase, line, op
+
+
+class ProgramGraphs:
+    """What is known of the graphs so far."""
+
+    def __init__(self, note: Note) -> None:
+        self.note = note
+        self.graphs: list[Any] = []
+        self.nodes: dict[int, tuple[Node, ...]] = {}  # by the graph's id
+        # With the numbers of nodes and names that they were found for
+        self.inlined: dict[int, tuple[tuple[int, int] | None, tuple[Node, ...]]] = {}
+        self.codes: dict[int, object] = {}  # code that makes ops, by its id
+
+    def add(self, graph: Any) -> bool:
+        """Keep a graph, and return whether it is kept."""
+        if graph in self.graphs:
+            return True
+        if len(self.graphs) >= MOST_GRAPHS or len(graph.get_operations()) > MOST_NODES:
+            return False
+        self.graphs.append(graph)
+        return True
+
+    def keep_stack(self) -> None:
+        """An op is made. TensorFlow stores the code on its stack but lets Python free it, and the
+        line of the op is read later."""
+        codes = self.codes
+        if len(codes) < MOST_CODES:
+            frame: FrameType | None = sys._getframe(1)
+            while frame:
+                code = frame.f_code
+                codes[id(code)] = code
+                frame = frame.f_back
+
+    def nodes_of(self, graph: Any, final: bool = True) -> tuple[Node, ...]:
+        """Return the nodes of a graph with their lines; before the end those known before, if the
+        graph is large or the program is changing it."""
+        known = self.nodes.get(id(graph), ())
+        count = len(graph.get_operations())
+        if count == len(known) or (known and not count) or (not final and count > LARGE_GRAPH):
+            return known
+        if len(self.codes) >= MOST_CODES:
+            self.note("Too many pieces of code make nodes; their lines were not recorded.")
+            return known
+        from tflab.runtime import nodes
+
+        try:
+            self.nodes[id(graph)] = nodes.from_graph(graph)
+        except Exception:
+            if final:
+                raise
+            return known
+        return self.nodes[id(graph)]
+
+    def with_inlined(self, graph: Any, final: bool, names: Collection[str]) -> tuple[Node, ...]:
+        """Return the nodes of a graph, and those of its functions, branches and loops that ran
+        under these names."""
+        nodes = self.nodes_of(graph, final)
+        key = len(nodes), len(names)
+        known, inlined = self.inlined.get(id(graph), (None, ()))
+        if known != key:
+            inlined = tuple(inlined_in(graph, nodes, names)) if nodes and names else ()
+            self.inlined[id(graph)] = key, inlined
+        return (*nodes, *inlined)
+
+    def nodes_of_groups(
+        self, graph: Any, groups: Sequence[RunGroup], final: bool
+    ) -> tuple[Node, ...]:
+        """Return the nodes of a graph, and all that ran as parts of it in these groups."""
+        ran = [[*group.ops] for group in groups if group.graph is graph]
+        return self.with_inlined(graph, final, {name for names in ran for name in names})
+
+    def segment(self, groups: Sequence[RunGroup], final: bool) -> list[list[GraphLine]]:
+        return [
+            [graph_line(node) for node in self.nodes_of_groups(graph, groups, final)]
+            for graph in self.graphs
+        ]
+
+
+def inlined_in(graph: Any, nodes: Sequence[Node], names: Iterable[str]) -> Iterator[Node]:
+    from tflab.runtime import functions
+
+    known = {node.name for node in nodes}
+    if bodies := functions.of_graph(graph):
+        for name, node in functions.origins(names, nodes, bodies):
+            if name not in known:
+                yield replace(node, name=name)
+
+
+def graph_line(node: Node) -> GraphLine:
+    made = node.line
+    line = (made.file, made.line, made.code[:MOST_CODE]) if made else None
+    return node.name, node.phase, line, node.op
+
+
+# The runtime's dumps of the graphs of its passes
+
+GRAPPLER = ("meta_optimizer", 4)  # the file, and the log level from which it dumps
+NAMES = ("TF_DUMP_GRAPH_NAME_FILTER", "TF_DUMP_GRAPH_GROUPS", "TF_DUMP_GRAPH_FMT")
+OF_USERS = (dumps.DUMP_FOLDER, *NAMES, "TF_CPP_VMODULE")
+# Bytes of constants in a graph to dump, because each pass writes all of them
+MOST_CONSTANTS = 2 * 2**20
+SMALL = 2**16  # bytes of a constant up to which its shape gives its size
+MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
+
+# Why a step has no dumps
+OTHERS = "the runtime built the steps of several groups at once"
+NOTHING = "the runtime wrote no files for the largest group"
+OWN = "the program, or its environment, uses the runtime's dumps itself"
+LARGE_DUMPS = f"the runtime's dumps have more than {MOST_BYTES >> 20} MiB"
+LARGE_CONSTANTS = "its graph has {:,} MiB of constants, which TensorFlow would write at each pass"
+
+
+class Dumps:
+    """The runtime's dumps of graphs, with a folder for each step that it built."""
+
+    def __init__(self, folder: str, log: private.Log) -> None:
+        self.fresh, self.log = Path(folder, "dumps"), log
+        self.kept_bytes = 0
+        self.folders: dict[Hashable, Path] = {}
+        self.missing: dict[Hashable, str] = {}  # why a step has no dumps
+        # Graph -> ops so far, bytes of their constants
+        self.constants: dict[int, tuple[int, int]] = {}
+        # In a notebook tflab itself may have prepared its process for dumps.
+        given = {name: os.environ[name] for name in OF_USERS if name in os.environ}
+        self.prepared = bool(given) and given.items() <= dumps.DUMP_ENVIRONMENT.items()
+        # Dumps that the user of the program requested are left alone.
+        self.wanted = self.prepared or not given
+        if self.wanted:
+            self.fresh.mkdir()
+
+    def may_begin(self, group: RunGroup) -> bool:
+        """Return whether the step of a group has no dumps yet, and may have some."""
+        key = step_of(group)
+        size = self.size_of_constants(group.graph)
+        if not self.wanted:
+            self.missing[key] = OWN
+        elif size > MOST_CONSTANTS:
+            self.missing[key] = LARGE_CONSTANTS.format(size >> 20)
+        return key not in self.missing and key not in self.folders
+
+    def size_of_constants(self, graph: Any) -> int:
+        """Return the bytes of the constants in a graph, which may have grown since the last
+        call."""
+        count, size = self.constants.get(id(graph), (0, 0))
+        ops = graph.get_operations()
+        for op in ops[count:]:
+            if op.type == "Const":
+                value = op.outputs[0]
+                bytes_by_shape = (value.shape.num_elements() or 0) * value.dtype.size
+                # A constant that repeats a number is smaller
+                small = bytes_by_shape <= SMALL
+                size += bytes_by_shape if small else op.node_def.ByteSize()
+        self.constants[id(graph)] = len(ops), size
+        return size
+
+    def begin(self) -> None:
+        """From now on the runtime writes dumps. The program's Python does not see the variables."""
+        for file in self.fresh.iterdir():  # left over
+            file.unlink(missing_ok=True)
+        os.putenv(dumps.DUMP_FOLDER, str(self.fresh))
+        if self.prepared:
+            return
+        for name in NAMES:
+            os.putenv(name, dumps.DUMP_ENVIRONMENT[name])
+        self.log.read_variables()
+        self.log.detail(*GRAPPLER)
+
+    def end(self, group: RunGroup, alone: bool) -> None:
+        """Keep the files written since `begin` for the step of this group, if it was built
+        alone."""
+        if self.prepared:
+            os.unsetenv(dumps.DUMP_FOLDER)
+        else:
+            self.log.detail(GRAPPLER[0], 0)
+            for name in NAMES:  # child processes of the program should write nothing
+                os.unsetenv(name)
+            self.log.read_variables()
+        files = [*self.fresh.iterdir()]
+        size = sum(file.stat().st_size for file in files)
+        if not files:
+            self.missing[step_of(group)] = NOTHING
+        elif not alone:
+            self.missing[step_of(group)] = OTHERS
+        elif self.kept_bytes + size > MOST_BYTES:
+            self.missing[step_of(group)] = LARGE_DUMPS
+        else:
+            self.kept_bytes += size
+            folder = self.folders[step_of(group)] = self.fresh.with_name(f"dumps-{group.number}")
+            folder.mkdir()
+            for file in files:
+                file.rename(folder / file.name)
+
+
+def step_of(group: RunGroup) -> Hashable:
+    """Return what a session builds one step for: the shapes of feeds do not matter."""
+    return id(group.graph), group.fetches, frozenset(group.feeds)
+
+
+# The largest group, at the end of the program
+
+
+@dataclass(frozen=True)
+class Account:
+    """The fate of each node of a graph, pass by pass."""
+
+    passes: tuple[Pass, ...]
+    ledger: tuple[Fate, ...]
+    origins: tuple[Origin, ...]
+
+
+NOT_SEEN = Account((), (), ())
+
+
+def account_of(
+    group: RunGroup, written: Dumps, user_nodes: tuple[Node, ...], executed: tuple[Node, ...]
+) -> Account:
+    """Return the fate of each node in the runs of the group. Raises TflabError if they are
+    unknown."""
+    from tflab.analysis import fates, passes
+
+    folder = written.folders.get(step_of(group))
+    if folder is None:
+        reason = written.missing.get(step_of(group), OTHERS)
+        raise TflabError(f"The fates of the nodes are not shown: {reason}.")
+    steps = passes.compare(user_nodes, dumps.read(folder), executed)
+    ledger = fates.fates(user_nodes, steps, executed, group.fetches, group.feeds)
+    origins = tuple(fates.origins(ledger, steps, executed))
+    unknown = [origin.name for origin in origins if origin.origin == "unknown"]
+    if unknown:
+        raise TflabError(
+            f"The fates of the nodes are not shown: the origin of {len(unknown)} executed nodes "
+            f"is unknown; {unknown[0]} is one of them."
+        )
+    return Account(steps, ledger, origins)
+
+
+def fates_of(group: RunGroup, account: Account, executed: Sequence[Node]) -> dict[str, object]:
+    """Return the number of nodes with each fate, and how many of the program's nodes are in a
+    branch that no traced run took; None if that is unknown, because no run was traced."""
+    from tflab.analysis import fates
+
+    not_run: int | None = 0
+    if group.traced:
+        stayed = {fate.name for fate in account.ledger if fate.fate == "executed"}
+        not_run = len(stayed.intersection(fates.not_taken(executed, group.ops)))
+    elif fates.depending(executed):
+        not_run = None
+    counts = dict(Counter(fate.fate for fate in account.ledger))
+    return {"counts": counts, "not_run": not_run}
+
+
+def path_shares(
+    group: RunGroup, executed: Sequence[Node], parsed: Callable[[bytes], Any]
+) -> dict[str, float]:
+    """Return the share of each node in the critical path of the kept traced runs. `parsed` makes a
+    RunMetadata from a trace."""
+    from tflab.analysis.critical_path import critical_path
+    from tflab.runtime import trace
+
+    types = {node.name: node.op for node in executed}
+    runs: list[OpRun] = []
+    for number, *_, content in group.samples:
+        runs += trace.op_runs(number, parsed(content).step_stats, types)
+    if not runs:
+        return {}
+    path = critical_path(executed, [run for run in runs if run.name != trace.EXECUTOR])
+    spent: Counter[str] = Counter()
+    for name, ns in zip(path.nodes, path.durations_ns, strict=True):
+        spent[name] += ns
+    return {name: ns / path.ns for name, ns in spent.items()}
+
+
+def save(
+    folder: str,
+    group: RunGroup,
+    nodes: tuple[Node, ...],
+    executed: tuple[Node, ...] = (),
+    account: Account = NOT_SEEN,
+    parts: Sequence[Any] = (),
+) -> None:
+    """Save the graph of a group. `parts` are the GraphDefs that ran. Raises TflabError for a graph
+    that is too large."""
+    from tflab.records.codec import encoded
+    from tflab.records.watched import OpTimes, Recorded
+    from tflab.runtime import devices
+
+    if len(nodes) > MOST_SAVED_NODES:
+        raise TflabError(
+            f"The graph has {len(nodes):,} nodes; at most {MOST_SAVED_NODES:,} are kept."
+        )
+    origins, ledger = account.origins, account.ledger
+    graph = Recorded(
+        group=group.number,
+        nodes=nodes,
+        derived=derived(group.graph),
+        variables=len(group.graph.get_collection("trainable_variables")),
+        fetches=group.fetches,
+        executed=executed,
+        passes=account.passes,
+        ledger=ledger,
+        origins=origins,
+        assignments=tuple(devices.assignments(group.graph, executed, origins, ledger)),
+        kernels=tuple(devices.chosen_kernels(parts, group.graph)),
+        traced=group.traced,
+        ops={name: OpTimes(runs, ns) for name, (runs, ns, *_) in group.ops.items()},
+    )
+    Path(folder, NAME).write_text(json.dumps(encoded(graph)), encoding="utf-8")
+
+
+def derived(graph: Any) -> dict[str, str]:
+    """Return the node of the program from which each node of a gradient is derived."""
+    from tflab.runtime import nodes
+
+    names = (op.name for op in graph.get_operations())
+    forward = ((name, nodes.forward_of(graph, name)) for name in names)
+    return {name: origin for name, origin in forward if origin}
+
+
+def read(folder: Path) -> tuple[Recorded | None, RecordedValues | None, tuple[str, ...]]:
+    """Return the saved graph and values, or None, and why they cannot be read."""
+    from tflab.records.codec import WrongError, decoded
+    from tflab.records.watched import Recorded, RecordedValues
+
+    kept: list[Any] = []
+    notes: list[str] = []
+    for kind, name in ((Recorded, NAME), (RecordedValues, VALUES)):
+        file, content = folder / name, None
+        try:
+            if file.exists():
+                content = decoded(kind, json.loads(file.read_text(encoding="utf-8")))
+        except (WrongError, ValueError, RecursionError) as error:
+            notes.append(f"The {name} of the largest group cannot be read: {error}.")
+        kept.append(content)
+    return kept[0], kept[1], tuple(notes)
+
+
+def write_profile(
+    logdir: str, group: RunGroup, parts: Sequence[Any], parsed: Callable[[bytes], Any]
+) -> None:
+    """Write a graph as the program built it and as it ran, and some of its runs as a profile.
+
+    `parts` are the GraphDefs that ran; `parsed` makes a RunMetadata from a trace.
+    """
+    from tflab.exporters import tensorboard, xspace
+    from tflab.records.timed import Capture, StepTime
+    from tflab.runtime import trace
+
+    types = {node.name: node.op for part in parts for node in part.node}
+    steps: list[StepTime] = []
+    runs: list[OpRun] = []
+    for number, start_ns, wall_ns, content in group.samples:
+        stats = parsed(content).step_stats
+        steps.append(StepTime(number, start_ns, wall_ns))
+        runs += (run for run in trace.op_runs(number, stats, types) if run.name != trace.EXECUTOR)
+    last = group.samples[-1:]
+    traces = [(f"run {number}", number, parsed(content)) for number, *_, content in last]
+    tensorboard.write_graph(logdir, group.graph)
+    tensorboard.write_executed(logdir, parts, traces)
+    if steps:
+        xspace.write(logdir, [Capture("watched", tuple(steps), tuple(runs))])
