@@ -22,6 +22,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
+from tflab.records.blocks import fact_table
 from tflab.records.options import Model
 from tflab.records.stages import Placement
 from tflab.runtime import session
@@ -62,7 +63,7 @@ def python_calls(evaluate: Callable[[], object]) -> int:
 def main() -> None:
     *_, placed = lifecycle.walk("__main__:build", stop="placement")
     assert isinstance(placed, Placement)
-    lesson.show(pass_log.pass_log(placed), placement.balance(placed))
+    lesson.show(pass_log.pass_log(placed), fact_table(placement.facts(placed)))
 
     columns = points("train").columns.values()
     step = session.step_of(placed.program, placed.fetches)

@@ -18,6 +18,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
 from tflab.datasets import Dataset
+from tflab.records.blocks import fact_table
 from tflab.records.graph import node_of
 from tflab.records.options import Model, Options
 from tflab.records.stages import Placement
@@ -70,7 +71,7 @@ def main() -> None:
     lesson.show(
         lesson.table("What runs where", ("device", "node", "type", "takes", "line"), rows(placed)),
         placement.transfers(placed),
-        placement.cuts(placed),
+        fact_table(placement.transferred(placed)),
         lesson.table(
             f"A step on one device and on two, {ROUNDS} of each in turn",
             ("devices", "median", "p10", "p90", "against one"),

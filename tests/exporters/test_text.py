@@ -66,7 +66,7 @@ def test_titles_and_headers_are_bold_and_what_is_of_less_use_is_dim(monkeypatch)
 
 
 def test_a_stage_on_the_way_is_one_line():
-    line = f"1  {stages.STAGES[Frontend].title}: 1 node, 0 edges."
+    line = f"1  {stages.STAGES[Frontend].title}: 1 node, 0 edges, from a file without lines."
     assert stage_lines(STAGE) == [line]
 
 

@@ -13,7 +13,7 @@ from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Options
 from tflab.runtime import nodes
-from tflab.views import in_short
+from tflab.views import stages
 
 pytestmark = pytest.mark.tensorflow
 
@@ -218,9 +218,9 @@ def test_a_line_made_the_nodes_that_its_call_created_and_no_others(function):
     for op in frontend.live.graph.get_operations():
         (*_, number) = (f.lineno for f in op.traceback if f.filename == __file__)
         made[number] += 1
-    (table,) = in_short.blocks(frontend)
+    *_, table = stages.on_one_screen(frontend)
     count = len(frontend.nodes)
-    assert table.title.startswith(f"{len(made)} lines of the program made {count} nodes and ")
+    assert table.title.startswith(f"{len(made)} lines of the program made {count:,} of {count:,} ")
     rows = {int(row[0].partition(":")[2]): int(row[2]) for row in table.cells()}
     assert rows == {number: made[number] for number in rows} and len(rows) == 5
     assert rows[max(made, key=made.__getitem__)] == max(made.values())

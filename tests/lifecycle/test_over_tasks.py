@@ -195,7 +195,7 @@ def test_a_task_that_pauses_makes_its_step_long_and_is_named(
     assert max(stage.step_times, key=lambda step: step.wall_ns).step == 2
     assert sum(owner.ns for owner in stage.time_ledger) == stage.wall_ns
     assert all(offset.consistent for offset in stage.network.offsets)
-    said = [block for block in network.blocks(stage) if isinstance(block, str)]
+    said = [block for block in network.tables(stage) if isinstance(block, str)]
     (waited,) = [sentence for sentence in said if sentence.startswith("The steps waited for")]
     assert waited.startswith("The steps waited for task 1 most: ")
 

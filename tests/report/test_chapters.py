@@ -38,9 +38,10 @@ SENT = (
     Transfer("relu:0", "relu/_0", "relu/_1", CPU_0, CPU_1, "float32", (16, 3), 192),
     Transfer("loss:0", "loss/_2", "loss/_3", CPU_1, CPU_0, "float32", None, None),
 )
+NAMES = tuple(node.name for node in PLACEMENT.nodes)
 TWO_DEVICES = replace(
     PLACEMENT,
-    partitions=(Partition(CPU_1, ("a",) * 5), Partition(CPU_0, ("b",))),
+    partitions=(Partition(CPU_1, NAMES[:5]), Partition(CPU_0, NAMES[5:6])),
     transfers=SENT,
 )
 ON_TWO = Walked(
@@ -183,9 +184,3 @@ def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
         "thirteen lines": lines(long[1]),
     }
     approve_text("report-lines.md", lines(PROGRAM), variants)
-
-
-def test_a_graph_from_a_file_was_read(tmp_path):
-    path = tmp_path / "frozen.pb"
-    path.touch()
-    assert graph_chapter.sizes(replace(TOY, model=str(path))) == "read from a file as 2 nodes"

@@ -130,13 +130,10 @@ AGAIN = replace(PASSES[3], name="remapper")
 @pytest.mark.parametrize(
     "steps, frame",
     [
-        (PASSES, ("3 other runs of passes", ("layout, memory_optimizer",))),
+        (PASSES, ("3 runs", ("layout, memory_optimizer",))),
         (PASSES[2:3], None),
-        (
-            (*PASSES, AGAIN),
-            ("4 other runs of passes", ("layout, memory_optimizer", "other runs of remapper")),
-        ),
-        (PASSES[:3], ("1 other pass", ("layout",))),
+        ((*PASSES, AGAIN), ("4 runs", ("layout, memory_optimizer, remapper",))),
+        (PASSES[:3], ("1 run", ("layout",))),
     ],
 )
 def test_the_passes_that_changed_nothing_stand_apart_from_the_states(steps, frame):

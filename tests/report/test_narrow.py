@@ -12,7 +12,7 @@ from tflab.compare import view as compare_view
 from tflab.follow import view as follow_view
 from tflab.records.blocks import Strip, Table
 from tflab.report import chapters
-from tflab.views import in_short, stages
+from tflab.views import stages
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 LONG = "/srv/somebody/with/a/rather/long/name/of/a/folder/runs/lenet-20260101-120000"
@@ -30,7 +30,7 @@ BLOCKS = {
     "doctor": lambda: doctor.blocks((CHECK,)),
     "report": report,
     "stages": lambda: [block for stage in STAGES for block in stages.page(stage)],
-    "stages in short": lambda: [block for stage in STAGES for block in in_short.blocks(stage)],
+    "stages in short": lambda: [block for stage in STAGES for block in stages.on_one_screen(stage)],
 }
 
 

@@ -8,6 +8,7 @@ import pytest
 from tests.examples.printed import approve_view
 from tests.records_by_hand import source
 from tflab.analysis.gradient_nodes import GATES, SHAPES, STARTS
+from tflab.records.blocks import fact_table
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Node, Tensor
 from tflab.records.stages import Backward
@@ -91,6 +92,10 @@ VARIANTS = {
         )
     },
     "one derivative without a formula": {"variable_count": 4},
+    "two derivatives are facts": {"derivatives": STAGE.derivatives[:2], "variable_count": 2},
+    "an equation of five lines": {
+        "chain_rule": (Link("loss", "", "y" * 200, "", "dL/d(y)", "", True),)
+    },
     "a long chain is told by its layers": chain_of(
         *("loss/mean", "loss/ce", "d2/bias", "d2/mul", "d1/bias", "d1/mul", "c/relu", "c/conv")
     ),
@@ -111,7 +116,7 @@ VARIANTS = {
 
 
 def blocks(stage):
-    return [*chain_rule.opening(stage), *chain_rule.nodes(stage)]
+    return [fact_table(chain_rule.facts(stage)), *chain_rule.tables(stage)]
 
 
 def test_the_chain_rule_of_a_graph_its_steps_its_drawing_and_its_bookkeeping():

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from tests.examples.printed import approve_view
 from tests.records_by_hand import source
-from tflab.records.blocks import Table, in_full
+from tflab.records.blocks import in_full
 from tflab.records.graph import Call, Function, Node, Tensor
 from tflab.records.stages import Frontend
 from tflab.views import frontend, stages
@@ -61,6 +61,12 @@ CALLED = Function("f", (Call("a", "f"),), (Node("p", "Exp"), Node("q", "Exp"), N
 MANY = tuple(
     Function(f"f{n}", (Call(f"call{n}", ""),), (Node("a", "Exp"),) * (n + 2)) for n in range(43)
 )
+MADE = {9: 2, 8: 1, 7: 3, 6: 2, 5: 2, 4: 1, 3: 2, 2: 1}  # line -> nodes
+LONG = tuple(
+    Node(f"n{line}.{place}", "Exp", source=source(line))
+    for line, count in MADE.items()
+    for place in range(count)
+)
 SCOPED = Function("f", nodes=tuple(Node(f"s/{n}", "Const") for n in range(41)))
 
 # Title -> what is different
@@ -70,6 +76,8 @@ VARIANTS = {
     "one function that is called and has no lines": {"functions": (CALLED,)},
     "one function that nobody calls": {"functions": (replace(CALLED, called_by=()),)},
     "many functions": {"functions": MANY},
+    "seven lines": {"nodes": LONG[:-1]},
+    "eight lines": {"nodes": LONG},
     "forty nodes": {"nodes": SMALL},
     "forty-one nodes": {"nodes": LARGE},
 }
@@ -83,10 +91,10 @@ def test_a_small_graph_is_drawn_whole_and_a_large_one_as_its_scopes():
 
 
 def test_scopes_are_opened_in_full():
-    closed = stages.blocks(replace(STAGE, nodes=LARGE[:4] * 11))[2]
+    closed = stages.blocks(replace(STAGE, nodes=LARGE[:4] * 11))[3]
     approve_view("views-scopes.txt", [closed], {"in full": [in_full(closed)]})
 
 
 def test_drawings_and_trees_keep_their_lines_together():
-    blocks = [*stages.blocks(STAGE)[:3], *stages.blocks(replace(STAGE, nodes=LARGE))[:3]]
-    assert [block.drawing for block in blocks if isinstance(block, Table)] == [True, True]
+    drawn, tree = stages.blocks(STAGE)[3], stages.blocks(replace(STAGE, nodes=LARGE))[3]
+    assert (drawn.drawing, tree.drawing) == (True, True)

@@ -5,6 +5,7 @@ from math import inf
 from types import SimpleNamespace
 
 from tests.examples.printed import approve_view
+from tflab.records.blocks import fact_table
 from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
 from tflab.records.timed import StepTime
 from tflab.views import network
@@ -33,7 +34,7 @@ STEP_TIMES = (StepTime(0, 0, 100), StepTime(1, 500, 900), StepTime(2, 2_000, 110
 def blocks(of, wall_ns=1_000):
     """The view of what it reads of an execution."""
     step = SimpleNamespace(network=of, steps=2, wall_ns=wall_ns, step_times=STEP_TIMES)
-    return list(network.blocks(step))
+    return [fact_table(network.facts(step)), *network.tables(step)]
 
 
 def of_tasks(*times):

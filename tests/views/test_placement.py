@@ -182,6 +182,20 @@ VARIANTS = {
         )
     },
     "other passes that changed nothing": {"toggle": Toggle(("loop_optimizer",), 83, 83, ())},
+    "one device and one reason": {
+        "partitions": (Partition(CPU_0, RUNNING),),
+        "assignments": (Assignment("a", CPU_0, "the only device"),),
+    },
+    "four devices": {
+        "partitions": tuple(Partition(f"/device:CPU:{n}", RUNNING[:1]) for n in range(4))
+    },
+    "nodes that are fused and nodes that are compiled": {
+        "ledger": (*LEDGER, Fate("a", "compiled", "p", "cluster"), Fate("l", "unreached", "p", "")),
+        "passes": (
+            one_pass("remapper: b fused c, c Log>F, a fused d, l fused d"),
+            one_pass("remapper: e fused f"),
+        ),
+    },
     "one idle pass": {"passes": PASSES[1:2]},
     "passes that are idle in another run": {
         "passes": (

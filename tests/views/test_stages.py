@@ -1,74 +1,79 @@
-"""The title of each stage and the line that sums it up, and the words that views share."""
+"""The stages of a walk on one screen, and the words that views share."""
+
+from dataclasses import replace
 
 import pytest
 
-from tests.records_by_hand import CPU_1, source
+from tests.approval import approve
+from tests.examples.printed import printed
+from tests.examples.step import OPS, STAGE
+from tests.records_by_hand import CPU_0, CPU_1, source
 from tflab import units
+from tflab.records.blocks import Column, shortened
+from tflab.records.gradients import Derivative
 from tflab.records.graph import Node, Tensor
-from tflab.records.placed import Partition
-from tflab.records.stages import Backward, Execution, Frontend, Placement
-from tflab.records.timed import CriticalPath, Memory, Spread
+from tflab.records.placed import Fate, Partition, Pass
+from tflab.records.stages import Backward, Frontend, GradientCheck, Placement
+from tflab.records.values import PathPoint, ValuesStep
 from tflab.views import stages, words
 
+TRAINED = ValuesStep(
+    "the first step",
+    1,
+    (),
+    (PathPoint(0, None, {"y": 2.0, "z": 1.0}), PathPoint(10, 0.1, {"y": 2.98, "z": 1.25})),
+    {"y": 3.0, "z": 2.0},
+    (),
+)
+LINE = source(3, "x = placeholder()")
 NODES = (
-    Node("x", "Placeholder"),
-    Node("exp", "Exp", ("x",)),
+    Node("x", "Placeholder", source=LINE),
+    Node("exp", "Exp", ("x",), source=LINE),
     Node("mul", "Mul", ("x", "exp"), ("x",)),
     Node("end", "NoOp", (), ("mul", "exp")),
 )
-FRONTEND = Frontend(None, NODES)
-BACKWARD = Backward(None, NODES, added_nodes=("n",) * 1_002)
-PLACEMENT = Placement(
-    None, NODES, user_nodes=NODES[:3], partitions=(Partition("a", ("x",)), Partition("b", ()))
+FATES = tuple(
+    Fate(f"n{n}", fate, None, None)
+    for n, fate in enumerate(["executed", "unreached", "fused", "removed", "folded", "merged"])
 )
-EXECUTION = Execution(
-    program=None,
-    nodes=NODES,
-    batch_size=16,
-    data="MNIST",
-    warmup_steps=3,
-    steps=4,
-    untraced_step_ns=Spread(2_400_000, 2_100_000, 3_300_000),
-    traced_step_ns=Spread(2_700_000, 2_200_000, 3_600_000),
-    runs=(),
-    step_times=(),
-    top_ops=(),
-    top_types=(),
-    time_ledger=(),
-    wall_ns=10_400_000,
-    critical_path=CriticalPath((), 0, 0),
-    memory=Memory((), 0),
+WALK = (
+    Frontend(None, NODES, notes=("A note.",)),
+    Backward(
+        None,
+        NODES,
+        added_nodes=("n",) * 1_002,
+        derivatives=(Derivative("y", "mean(x)", -0.633878, 1e-8, 0.0),),
+        gradient_checks=(GradientCheck("y", 1.25e-8, 1, 1, "float64"),),
+        variable_count=1,
+    ),
+    Placement(
+        None,
+        NODES,
+        user_nodes=NODES[:3],
+        partitions=(Partition(CPU_1, ("x",)), Partition(CPU_0, ())),
+        passes=(Pass("placer", None, 4, 4),),
+        ledger=FATES + FATES[:2],
+    ),
+    replace(STAGE, top_ops=OPS * 4, values_step=TRAINED),
 )
 
 
-@pytest.mark.parametrize(
-    "stage, title, summary",
-    [
-        (FRONTEND, "Frontend: Python calls become nodes", "4 nodes, 6 edges"),
-        (
-            BACKWARD,
-            "Backward: gradient functions add the other half of the graph",
-            "4 nodes, 6 edges, 1,002 of the nodes new",
-        ),
-        (
-            PLACEMENT,
-            "Placement: the graph is rewritten, given devices and cut into partitions",
-            "4 nodes, 6 edges on 2 devices",
-        ),
-        (
-            EXECUTION,
-            "Execution: ops run in the order of their dependencies",
-            "4 nodes, 6 edges, 2.40 ms a step",
-        ),
-    ],
-)
-def test_a_stage_has_a_title_and_a_line_that_sums_it_up(stage, title, summary):
-    assert (stages.title(stage), stages.summary(stage)) == (title, summary)
+def test_the_stages_on_one_screen():
+    approve("views-one-screen.txt", printed(b for stage in WALK for b in on_screen(stage)))
 
 
-def test_one_node_and_one_device_are_singular():
-    stage = Placement(None, (Node("a", "Exp", ("a",)),), partitions=(Partition("a", ("a",)),))
-    assert stages.summary(stage) == "1 node, 1 edge on 1 device"
+def on_screen(stage):
+    return [f"{stages.title(stage)}: {stages.summary(stage)}.", *stages.on_one_screen(stage)]
+
+
+def test_the_facts_of_all_stages_are_one_story():
+    approve("views-story.txt", printed([stages.story(WALK)]))
+
+
+@pytest.mark.parametrize("rows, shown", [(7, 7), (8, 5), (50, 5), (0, 0)])
+def test_of_a_long_table_the_screen_has_five_rows(rows, shown):
+    table = stages.beginning(shortened("t", (Column("", str),), range(rows), 40))
+    assert (len(table.rows), table.rest()) == (shown, "")
 
 
 def test_a_source_is_its_file_without_folders_and_its_line():

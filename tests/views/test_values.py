@@ -9,8 +9,9 @@ from tests.examples.histories import value
 from tests.examples.printed import approve_view
 from tests.examples.step import STAGE
 from tests.records_by_hand import LOAD, source
+from tflab.records.blocks import fact_table
 from tflab.records.values import Entered, NotFinite, PathPoint, ValuesStep
-from tflab.views import in_short, stages, values
+from tflab.views import stages, values
 
 NAN = float("nan")
 PATH = (
@@ -53,7 +54,11 @@ STILL = (*(large(f"v{n}", 20, "variable", moved=0.0) for n in range(3)), LARGE[0
 
 
 def blocks(rows, **step):
-    return values.blocks(replace(STAGE, values=rows, values_step=replace(STEP, **step)))
+    return shown(replace(STAGE, values=rows, values_step=replace(STEP, **step)))
+
+
+def shown(stage):
+    return [fact_table(values.facts(stage)), *values.tables(stage)]
 
 
 def numbers(count):
@@ -68,7 +73,7 @@ def test_every_number_of_a_small_step_is_shown_in_the_order_of_execution():
         "notes": blocks(SMALL, notes=("One thing was not seen.", "Another neither.")),
         "nothing was recorded": blocks((), ns=None, notes=("It was not fetched. No room.",)),
         "no tensors": blocks(()),
-        "not asked for": values.blocks(replace(STAGE, values=SMALL, values_step=None)),
+        "not asked for": shown(replace(STAGE, values=SMALL, values_step=None)),
     }
     approve_view("views-values-small.txt", blocks(SMALL), variants)
 
@@ -160,15 +165,15 @@ def test_what_went_in_is_counted(record, words):
     assert values.input_text(record) == words
 
 
-@pytest.mark.parametrize("view", [stages.blocks, in_short.blocks])
-def test_the_first_nan_stands_above_everything_and_the_values_above_the_times(view):
+@pytest.mark.parametrize("view", [stages.blocks, stages.on_one_screen])
+def test_the_first_nan_stands_above_everything_then_the_load_and_the_times(view):
     stage = replace(odd((), (FIRST,)), values=SMALL, load=LOAD)
     above = list(values.not_finite(stage))
-    shown = list(view(stage))
-    assert shown[: len(above)] == above
-    assert shown[len(above)].startswith("Load: ")
-    titles = [getattr(block, "title", block) for block in stages.blocks(stage)]
-    assert titles.index("What every node computes") < titles.index("Time of a step")
+    *first, load, facts, table = list(view(stage))[: len(above) + 3]
+    assert first == above
+    assert load.startswith("Load: ")
+    assert facts.rows[0].label == "untraced step"
+    assert table.title.startswith("The most expensive nodes")
 
 
 # A tensor in a few characters, and in a line

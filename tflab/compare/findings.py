@@ -20,7 +20,7 @@ from tflab.compare import CONFIGURATIONS
 from tflab.records.measured import Compared, ConfigTimes, StepTimes
 from tflab.records.verdicts import Diagnosis
 from tflab.units import percent, plural, time
-from tflab.views.abreast import ends_text
+from tflab.views.words import ends_text
 
 TOP = 3  # rows that have sentences of their own
 GREW = 0.05  # a smaller change of a share has no sentence

@@ -29,8 +29,8 @@ from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.comparison import Change, Changes, Gate, SavedComparison
 from tflab.records.watched import Watched
 from tflab.units import percent, time
-from tflab.views.abreast import control_text, ratio_text
 from tflab.views.op_table import NAMES
+from tflab.views.words import control_text, ratio_text
 
 GIVE = "give two files that `python -m tflab.compare --save FILE` wrote"
 STEP = "step"

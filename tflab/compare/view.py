@@ -13,8 +13,8 @@ from tflab.records.comparison import Change
 from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
 from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import execution, op_table
-from tflab.views.abreast import chunks, control_text, ratio_text
 from tflab.views.op_table import costs, legend, work
+from tflab.views.words import control_text, ratio_text
 
 BRIEF = 10  # rows of each table
 MORE = (
@@ -41,7 +41,8 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     if full:
         yield units(comparison)
     for table in ((side_by_side, an_image) if full else (an_image,)) if several else ():
-        for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
+        for start in range(0, len(comparison.batch_sizes), SIZES_ABREAST):
+            sizes = comparison.batch_sizes[start : start + SIZES_ABREAST]
             yield table(comparison, top, sizes)
     if not several and not full:
         yield from (costs(comparison, batch, top) for batch in comparison.tables)

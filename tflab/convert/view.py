@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tflab.analysis import op_runs, tracks
 from tflab.analysis.timeline import busy_ns
 from tflab.convert.conversion import Conversion, ranked
-from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.blocks import Block, Column, Table, fact_table, shortened
 from tflab.records.timed import CriticalPath
 from tflab.runtime import trace
 from tflab.units import percent, plural, time
@@ -47,7 +47,9 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
         yield from path(conversion, conversion.critical_path)
     else:
         yield "The trace has no graph. With --graph, the critical path is shown too."
-    yield from execution.remembered(conversion.memory)
+    if facts := list(execution.memory_facts(conversion.memory)):
+        yield fact_table(facts)
+    yield from execution.holders(conversion.memory)
 
 
 def devices(conversion: Conversion) -> Iterable[Block]:

@@ -12,15 +12,12 @@ from tflab.analysis import critical_path
 from tflab.follow import node_history
 from tflab.records.blocks import Block
 from tflab.records.node_history import NodeHistory
-from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
+from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.report import drawing, storage
 from tflab.report.contents import DrawnGraph
 from tflab.runtime import costs
-from tflab.views import chain_rule, generated_code, in_short, pass_log
-from tflab.views import execution as execution_view
-from tflab.views import placement as fates
+from tflab.views import chain_rule, execution, generated_code, pass_log, placement
 from tflab.views import stages as views
-from tflab.views import values as not_finite
 
 FUSIONS = 8  # that are listed at their lines
 
@@ -106,7 +103,7 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
             unknown = any(count is None for count in counts)
             totals["FLOPs"] = None if unknown else sum(count or 0 for count in counts)
         elif isinstance(stage, Execution):
-            compiled = execution_view.compiled(stage.nodes)
+            compiled = execution.compiled(stage.nodes)
             totals["bytes"] = None if compiled else stage.memory.peak_bytes
             step = stage.untraced_step_ns
             totals |= {"ns": step.median, "low_ns": step.p10, "high_ns": step.p90}
@@ -117,39 +114,18 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
 
 def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
     """Title -> blocks, for the part below the drawing."""
-    yield "In short", in_a_table(stages)
+    notes = (note for stage in stages for note in views.STAGES[type(stage)].notes(stage))
+    yield "In short", [*notes, replace(views.story(stages), title="")]
     for stage in stages:
         if isinstance(stage, Backward):
-            if derivatives := list(chain_rule.opening(stage)):
-                yield "Derivatives", derivatives
+            if rule := [*chain_rule.tables(stage)]:
+                yield "Derivatives", rule
         elif isinstance(stage, Placement):
             if stage.passes:
                 log = pass_log.pass_log(stage)
-                frames = (frame for frame in log.frames if frame.about != pass_log.IDLE)
-                yield "Passes", [fates.fate_counts(stage), replace(log, frames=tuple(frames))]
+                busy = tuple(one for one in log.frames if not one.about.startswith(pass_log.IDLE))
+                yield "Passes", [placement.fate_counts(stage), replace(log, frames=busy)]
             for code in stage.generated:
                 yield "Generated code", generated_code.blocks(code, stage)
         elif isinstance(stage, Execution):
-            top = execution_view.top_table("Ops", stage.top_ops, stage, "node")
-            yield "Ops", [top]
-
-
-def in_a_table(stages: Sequence[Stage]) -> Iterator[Block]:
-    """The story in one table, after its sentences."""
-    facts: list[tuple[str, str]] = []
-    for stage in stages:
-        if isinstance(stage, Frontend):
-            yield from stage.notes
-            facts.append(("written", in_short.counts(stage)))
-        elif isinstance(stage, Backward):
-            facts += in_short.gradient_facts(stage)
-        elif isinstance(stage, Placement):
-            yield from stage.notes
-            facts += in_short.run_facts(stage)
-            if stage.toggle:
-                yield fates.toggled(stage.toggle)
-        else:
-            yield from not_finite.not_finite(stage)
-            yield from execution_view.load_line(stage.load)
-            facts += in_short.step_facts(stage)
-    yield in_short.facts(facts)
+            yield "Ops", [execution.top_table("Ops", stage.top_ops, stage, "node")]

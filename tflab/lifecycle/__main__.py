@@ -55,10 +55,7 @@ def markdown_page(
 
 DOCUMENTS = {"json": json_document, "markdown": markdown_page}  # of all stages at once
 FORMATS = ("text", *DOCUMENTS)
-MORE = (
-    "More: --stage STAGE (one stage in full), --full (all stages), python -m tflab.follow NODE "
-    "(one node), docs/glossary.md (the terms)."
-)
+MORE = "More: --stage STAGE, --full, python -m tflab.follow NODE; docs/glossary.md has the terms."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -281,13 +278,12 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
 
 def blocks_of(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
     """The blocks of a stage: all of them, those of the one screen, or only its summary."""
-    from tflab.views import in_short
     from tflab.views import stages as views
 
     if args.full or args.stage == views.name(stage):
         every = views.blocks(stage, args.full)
         return [in_full(block) if args.full else offered(block, "--full") for block in every]
-    return in_short.blocks(stage) if args.stage == "all" else None
+    return views.on_one_screen(stage) if args.stage == "all" else None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Blocks: sentences, tables and strips, independent of their layout.
+"""Blocks: facts, sentences, tables and strips, independent of their layout.
 
 A column is a header, a function of a record and an alignment (after dm-haiku's `summarise.py`).
 Exporters decide how it looks.
@@ -83,6 +83,31 @@ class Strip(Shown):
 
 
 Block = str | Table | Strip
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One result: a label, a value with its unit, and what the value is."""
+
+    label: str
+    value: str
+    note: str = ""
+    detail: bool = False  # left out on the one screen of all stages
+
+    @property
+    def text(self) -> str:
+        return ", ".join(filter(None, (self.value, self.note)))
+
+
+def fact_table(facts: Iterable[Fact]) -> Table:
+    """Return a table of one fact per line, without a title or headers."""
+    columns = Column("", lambda fact: fact.label), Column("", lambda fact: fact.text)
+    return Table("", columns, tuple(facts))
+
+
+def labelled(facts: Iterable[Fact], *labels: str) -> Table:
+    """Return a table of the facts with these labels."""
+    return fact_table(fact for fact in facts if fact.label in labels)
 
 
 def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:

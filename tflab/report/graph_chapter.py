@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tflab import models
 from tflab.analysis import critical_path
-from tflab.records.blocks import Column, Table
+from tflab.records.blocks import Column, Table, fact_table
 from tflab.records.graph import Source
-from tflab.records.stages import Backward, Execution, Placement
+from tflab.records.stages import Backward, Execution
 from tflab.report import contents, drawing
 from tflab.report.contents import DrawnGraph, Method, Part, Walked
-from tflab.units import plural, short_device, time
-from tflab.views import chain_rule, numbered, placement, values
+from tflab.views import chain_rule, group_alike, placement, values
+from tflab.views import stages as views
 from tflab.views.words import place
 
 SHORT = 12  # lines of a program that is shown completely
@@ -22,11 +21,8 @@ NAMES = 40  # of the nodes that one line made; of more, those that are numbered 
 def parts(walked: Walked, name: str) -> Iterator[Part]:
     step, placing = walked.execution, walked.placement
     yield from lines(walked)
-    yield (
-        f"{name} was {sizes(walked)}. The runtime kept {remaining_nodes(placing)}. A step took "
-        f"{time(step.untraced_step_ns.median)} for a batch of {step.batch_size} (the median of "
-        f"{plural(step.steps, 'untraced step')}). {layout(walked)}{values_note(step)}"
-    )
+    yield views.story(walked.stages)
+    yield layout(walked) + values_note(step)
     yield DrawnGraph(
         name=name,
         drawing=drawing.draw(walked.stages, walked.histories),
@@ -35,12 +31,11 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         batch_size=step.batch_size,
     )
     if backward := differentiated(walked):
-        yield from chain_rule.opening(backward)
+        yield from chain_rule.tables(backward)
     if step.values_step and step.values_step.path:
         yield values.path(step.values_step)
     if placing.passes:
         yield placement.fate_counts(placing)
-        yield placement.balance(placing)
         yield from placement.nodes_not_run(placing)
     yield Method(
         f"Colours and times in the graph: {contents.warm(step)} The times at each batch size in "
@@ -63,7 +58,9 @@ def lines(walked: Walked) -> Iterator[Table]:
                 Column("line", lambda row: place(row[0])),
                 Column("code", lambda row: row[0].code, elastic=True),
                 Column(
-                    "nodes", lambda row: ", ".join(numbered.shortened(row[1], NAMES)), elastic=True
+                    "nodes",
+                    lambda row: ", ".join(group_alike.shortened(row[1], NAMES)),
+                    elastic=True,
                 ),
             ),
             tuple(by_line.items()),
@@ -91,15 +88,6 @@ def values_source(step: Execution) -> str:
     return f" Values and gradients are the program's, in {step.values_step.which}; not timed."
 
 
-def sizes(walked: Walked) -> str:
-    """`written as 19 nodes. With its gradients and updates it has 74`."""
-    frontend, grown = walked.stages[0], len(walked.placement.user_nodes)
-    verb = "read from a file" if models.is_file(walked.model) else "written"
-    first = f"{verb} as {plural(len(frontend.nodes), 'node')}"
-    more = list(more_than_forward(walked))
-    return f"{first}. With its {' and '.join(more)}, it has {grown:,}" if more else first
-
-
 def more_than_forward(walked: Walked) -> Iterator[str]:
     """The nodes that the graph has besides forward nodes."""
     kinds = {history.kind for history in walked.histories.values()}
@@ -109,21 +97,14 @@ def more_than_forward(walked: Walked) -> Iterator[str]:
         yield "updates"
 
 
-def remaining_nodes(placing: Placement) -> str:
-    """`34 of them, beside 5 nodes of the runtime's own`."""
-    stayed = sum(fate.fate == "executed" for fate in placing.ledger)
-    return f"{stayed:,} of them, and added {plural(len(placing.nodes) - stayed, 'node')} of its own"
-
-
 def layout(walked: Walked) -> str:
     """Where in the drawing each kind of node is."""
-    more = list(more_than_forward(walked))
-    words = ["The forward ops go down on the left" if more else "The data flow down"]
-    if "gradients" in more:
-        words.append("the gradients go up beside them, each next to its layer")
-    if "updates" in more:
-        words.append("the updates of the variables are on the right")
-    return f"{'; '.join(words)}."
+    if not list(more_than_forward(walked)):
+        return "In the drawing, the data flow down."
+    return (
+        "In the drawing, the forward ops go down on the left, the gradients go up beside them, "
+        "each next to its layer, and the updates of the variables are on the right."
+    )
 
 
 def example(walked: Walked) -> str:
@@ -140,10 +121,11 @@ def placed(on_two: Walked, name: str) -> Iterator[Part]:
     """`on_two` is a walk of a model on two devices, up to its placement."""
     placing = on_two.placement
     yield (
-        f"The same program on two devices: {counts(placing)}. If an edge leads from one device to "
-        "the other, the runtime cuts it: a _Send on one device passes the tensor to a _Recv on "
-        f"the other. {placement.cuts(placing)}"
+        "If an edge leads from one device to the other, the runtime cuts it: a _Send on one device "
+        "passes the tensor to a _Recv on the other."
     )
+    yield placement.partitions(placing)
+    yield fact_table(placement.transferred(placing))
     graph = drawing.draw(on_two.stages, on_two.histories)
     yield DrawnGraph(
         name=f"{name} on two devices",
@@ -160,9 +142,3 @@ def placed(on_two: Walked, name: str) -> Iterator[Part]:
         f"python -m tflab.lifecycle --model {on_two.model} --devices {len(placing.partitions)} "
         "--stage placement",
     )
-
-
-def counts(placing: Placement) -> str:
-    """`20 nodes on CPU:0 and 37 nodes on CPU:1`."""
-    rows = sorted((short_device(part.device), len(part.nodes)) for part in placing.partitions)
-    return " and ".join(f"{plural(count, 'node')} on {device}" for device, count in rows)

@@ -15,13 +15,12 @@ from typing import Any
 from tflab.analysis import passes
 from tflab.analysis.passes import PURPOSES, Versions
 from tflab.records.blocks import Column, Frame, Table
-from tflab.records.graph import edge_count
 from tflab.records.placed import Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.report.contents import State
 from tflab.units import percent, plural, time
-from tflab.views import chain_rule, pass_log
-from tflab.views.backward import not_finite, result
+from tflab.views import backward, chain_rule, pass_log
+from tflab.views.words import graph_size
 
 PLACER = "placer"  # the pass that gives every node its device
 TITLES = {
@@ -53,7 +52,7 @@ def as_written(stage: Frontend) -> State:
         stage="frontend",
         title="Frontend",
         about="The lines of the program have become nodes. Nothing is computed yet.",
-        lines=(f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}",),
+        lines=(graph_size(stage.nodes),),
         gone=(),
         defined=stage.nodes,
     )
@@ -82,10 +81,7 @@ def grown(stage: Backward) -> Iterator[str]:
         f"{plural(stage.variable_count, 'variable')}"
     )
     if stage.gradient_checks:
-        yield (
-            f"{plural(len(stage.gradient_checks), 'gradient')} compared with finite differences: "
-            f"{not_finite(stage) or result(stage)}"
-        )
+        yield from (f"{fact.label}: {fact.text}" for fact in backward.checks(stage))
 
 
 def after_passes(stage: Placement) -> Iterator[State]:
@@ -151,12 +147,8 @@ def as_run(before: Placement, stage: Execution) -> State:
 def idle(stage: Placement) -> Frame | None:
     """The passes that changed nothing, if there are any."""
     names = [step.name for step in stage.passes if not changed(step)]
-    if not names:
-        return None
-    busy = {step.name for step in stage.passes if changed(step)}
-    return Frame(
-        pass_log.idle_runs(names), "changed nothing", tuple(pass_log.idle_names(names, busy))
-    )
+    runs = plural(len(names), "run")
+    return Frame(runs, pass_log.IDLE, (pass_log.each_once(names),)) if names else None
 
 
 def versions(states: Sequence[State]) -> Versions:

@@ -50,8 +50,7 @@ def idle(graph: DrawnGraph) -> str:
     frame = graph.drawing.idle
     if frame is None:
         return ""
-    names = " and ".join(frame.lines)
-    return "\n\n" + paragraph(f"{frame.heading} {frame.about}: {names}.")
+    return "\n\n" + paragraph(f"{frame.heading} {frame.about}: {' and '.join(frame.lines)}.")
 
 
 def code(text: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from tflab.analysis import step_times
 from tflab.compare import view
 from tflab.exporters import plots
+from tflab.records.blocks import fact_table
 from tflab.records.measured import Comparison
 from tflab.records.trained import History
 from tflab.records.values import Maps, Probabilities
@@ -71,12 +72,11 @@ def fewer_rows(compared: Comparison) -> Iterator[str]:
 def times(walked: Walked) -> Iterator[Part]:
     step = walked.execution
     yield from execution.load_line(step.load)
-    yield execution.lengths(step)
-    yield execution.owners(step)
+    yield fact_table([*execution.step_times(step), *execution.owners(step)])
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
     yield contents.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
-    yield from execution.parallel(step)
+    yield fact_table(execution.parallel(step))
     yield Method(contents.warm(step), contents.walking(walked))
 
 
@@ -84,7 +84,9 @@ def memory(walked: Walked) -> Iterator[Part]:
     step = walked.execution
     if step.memory.curve and not execution.compiled(step.nodes):
         yield contents.picture("memory", plots.memory.draw, step.memory.curve)
-    yield from execution.remembered(step.memory, step.nodes)
+    if facts := list(execution.memory_facts(step.memory, step.nodes)):
+        yield fact_table(facts)
+    yield from execution.holders(step.memory, step.nodes)
     yield Method(
         "The numbers are computed from the memory that each op requested from its allocators in "
         f"traced steps. {contents.warm(step)}",

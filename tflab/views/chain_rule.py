@@ -1,4 +1,4 @@
-"""View of the chain rule: its equation for this graph, its steps, the derivatives, the drawing of
+"""View of the chain rule: its equation for this graph, the derivatives, its steps, the drawing of
 the gradient graph, and the bookkeeping."""
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Frame, Strip, Table, shortened
 from tflab.records.gradients import Derivative, Link
 from tflab.records.stages import Backward
 from tflab.units import plural
-from tflab.views import numbered
+from tflab.views import group_alike
 from tflab.views.gradient_drawing import drawing
 from tflab.views.words import LONGEST, counted
 
@@ -20,62 +20,81 @@ from tflab.views.words import LONGEST, counted
 DRAWN_WHOLE = 64
 SPELLED_OUT = 6  # steps from the loss to a variable that are written out
 NAMED = 5  # nodes in a sentence
+EQUATION = 160  # characters of an equation that is on the one screen, which are two lines
+FEW = 2  # derivatives that are facts; more have a table
 NO_FORMULA = "tflab has no formula that was seen to give the values"
+STOPS = (
+    "derivatives leave out how the loss depends on variables through it, finite differences do not"
+)
+CUSTOM = (
+    "TensorFlow takes what this function returns for the derivative, whether or not it is; finite "
+    "differences do not"
+)
+BACKWARDS = (
+    "Going back from the loss, each op's gradient function turns the gradient with respect to its "
+    "output into the gradients with respect to its inputs. A value that is used several times "
+    "receives the sum of the gradients of its uses. One pass gives the gradients of all variables."
+)
 FACTORS = 5  # of a product that is written out; of a longer one the first and the last
 
 
-def opening(stage: Backward) -> Iterator[Block]:
-    """The equation of the chain rule for this graph, and its steps."""
-    from tflab.analysis import chain_rule  # `--help` does not need NumPy
-
-    if not stage.chain_rule:
-        return
-    first = stage.chain_rule[0]
-    yield from sentences(stage, chain_rule.path(stage.chain_rule, first.forward))
-    yield from steps(stage.chain_rule)
-    if stage.derivatives:
-        yield derivatives(stage.derivatives)
-    others = stage.variable_count - len(stage.derivatives)
-    if others > 0:
-        yield (
-            f"{others:,} of {plural(stage.variable_count, 'derivative')} "
-            f"{'is' if others == 1 else 'are'} not written as a formula: "
-            f"{stage.no_formula or NO_FORMULA}."
-        )
-    yield from exceptions(stage)
-
-
-def exceptions(stage: Backward) -> Iterator[str]:
-    """Where the program itself sets the gradient."""
+def facts(stage: Backward) -> Iterator[Fact]:
+    """Yield the equation of the chain rule for this graph, the derivatives if they are few, and
+    what is not written or not derived."""
+    if equation_text := equation(stage):
+        long = len(equation_text) > EQUATION
+        yield Fact("chain rule", equation_text, detail=long)
+        yield Fact("L", loss(stage), detail=True)
+    if len(stage.derivatives) <= FEW:
+        for row in stage.derivatives:
+            note = f"for the first batch; finite differences {difference(row)}"
+            yield Fact(total(row.variable), f"{row.formula} = {first(row.value)}", note)
+    missing = stage.variable_count - len(stage.derivatives)
+    if stage.chain_rule and missing > 0:
+        of = f"{missing:,} of {plural(stage.variable_count, 'derivative')}"
+        yield Fact("without formula", of, stage.no_formula or NO_FORMULA)
+    steps_missing = sum(not link.formula for link in stage.chain_rule)
+    if steps_missing:
+        of = f"{steps_missing:,} of {plural(len(stage.chain_rule), 'step')}"
+        yield Fact("without formula", of, NO_FORMULA, detail=True)
     if stage.stopped:
-        through = "it" if len(stage.stopped) == 1 else "them"
-        yield (
-            f"stop_gradient ends gradients at {name_list(stage.stopped)}: the derivatives "
-            f"leave out how the loss depends on variables through {through}. "
-            "Finite differences include it."
-        )
+        yield Fact("stop_gradient", name_list(stage.stopped), STOPS)
     if stage.custom_gradients:
-        have = "has" if len(stage.custom_gradients) == 1 else "have"
-        yield (
-            f"{name_list(stage.custom_gradients)} {have} a custom gradient: TensorFlow takes what "
-            "that function returns for the derivative, whether or not it is the derivative."
-        )
+        yield Fact("custom gradient", name_list(stage.custom_gradients), CUSTOM)
+    if stage.gradient_nodes:
+        helpers = sum(bool(node.bookkeeping) for node in stage.gradient_nodes)
+        of = f"{helpers:,} of {plural(len(stage.gradient_nodes), 'gradient node')}"
+        yield Fact("bookkeeping", of, "only handle shapes, counts and order", detail=True)
+    undecided = sum(not node.decided for node in stage.gradient_nodes)
+    if undecided:
+        yield Fact("perhaps bookkeeping", plural(undecided, "node"), "values unknown", detail=True)
 
 
-def differs_by_design(stage: Backward) -> str:
-    """` (the graph has stop_gradient, which they ignore)`, where gradients and differences are not
-    of the same function. TensorFlow's own functions contain stop_gradient too."""
-    if all(check.agrees for check in stage.gradient_checks):
-        return ""
-    causes = [
-        *["stop_gradient"] * bool(stage.stopped),
-        *["a custom gradient"] * bool(stage.custom_gradients),
-    ]
-    return f" (the graph has {' and '.join(causes)}, which they ignore)" if causes else ""
+def tables(stage: Backward) -> Iterator[Block]:
+    """Yield the steps of the chain rule, the derivatives if they are many, and the gradient graph:
+    drawn if it is small, and its bookkeeping."""
+    written = [link for link in stage.chain_rule if link.formula]
+    if written:
+        yield BACKWARDS
+        yield steps(written)
+    if len(stage.derivatives) > FEW:
+        yield derivatives(stage.derivatives)
+    if 0 < len(stage.gradient_nodes) <= DRAWN_WHOLE:
+        yield drawing(stage)
+    if any(node.bookkeeping for node in stage.gradient_nodes):
+        yield bookkeeping(stage)
 
 
 def name_list(names: Sequence[str]) -> str:
-    return numbered.listed(names, NAMED)
+    return group_alike.listed(names, NAMED)
+
+
+def loss(stage: Backward) -> str:
+    """`loss = mean(error)`; only the name if the chain begins at another node."""
+    first = stage.chain_rule[0]
+    known = stage.program.model.loss if stage.program else None
+    name = first.forward if known is None else known.op.name
+    return f"{name} = {first.computes}" if first.computes and name == first.forward else str(name)
 
 
 def equation(stage: Backward) -> str:
@@ -97,21 +116,6 @@ def equation_of(way: Sequence[Link]) -> str:
 def names_on(way: Sequence[Link]) -> list[str]:
     """The stations of a path: its ops if they are few, otherwise its layers."""
     return [link.by for link in way] if len(way) <= SPELLED_OUT else layers(way)
-
-
-def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
-    first = way[0]
-    known = stage.program.model.loss if stage.program else None
-    loss = first.forward if known is None else known.op.name
-    formula = f" = {first.computes}" if first.computes and loss == first.forward else ""
-    yield f"The chain rule, for this graph: {equation_of(way)}. L is {loss}{formula}."
-    yield (
-        "Going back from the loss, each op's gradient function turns the gradient with respect to "
-        "its output into the gradients with respect to its inputs. One pass gives the gradients of "
-        "all variables."
-    )
-    if any(" by " in link.gradient for link in way):
-        yield ("A value that is used several times receives the sum of the gradients of its uses.")
 
 
 def total(name: str) -> str:
@@ -153,38 +157,30 @@ def with_respect_to(link: Link) -> str:
     return f"{rows}{link.by}" + (f", as input {place[1:-1]}" if place else ", in part" * bool(part))
 
 
-def steps(links: Sequence[Link]) -> Iterator[Block]:
-    """A row for each gradient that a variable needs and that has a formula; an op that returns
-    several is named once."""
-    written = [link for link in links if link.formula]
-    first = {id(next(group)) for _, group in groupby(written, lambda link: link.forward)}
+def steps(links: Sequence[Link]) -> Table:
+    """Return a row for each gradient; an op that returns several is named once."""
+    firsts = {id(next(group)) for _, group in groupby(links, lambda link: link.forward)}
 
     def once(link: Link, text: str) -> str:
-        return text if id(link) in first else ""
+        return text if id(link) in firsts else ""
 
-    if written:
-        yield shortened(
-            "The chain rule step by step, from the loss back to the variables",
-            (
-                Column("forward op", lambda link: once(link, link.forward), name=True),
-                Column(
-                    "computes",
-                    lambda link: once(link, link.computes),
-                    elastic=True,
-                    least=20,
-                    spare=1,
-                ),
-                Column("hands back dL/d(...)", with_respect_to, name=True),
-                Column("which is", lambda link: link.formula, elastic=True, least=34),
+    return shortened(
+        "The chain rule step by step, from the loss back to the variables",
+        (
+            Column("forward op", lambda link: once(link, link.forward), name=True),
+            Column(
+                "computes",
+                lambda link: once(link, link.computes),
+                elastic=True,
+                least=20,
+                spare=1,
             ),
-            written,
-            LONGEST,
-        )
-    if others := len(links) - len(written):
-        yield (
-            f"{others:,} of {plural(len(links), 'step')} {'is' if others == 1 else 'are'} not "
-            f"written as a formula: {NO_FORMULA}."
-        )
+            Column("hands back dL/d(...)", with_respect_to, name=True),
+            Column("which is", lambda link: link.formula, elastic=True, least=34),
+        ),
+        links,
+        LONGEST,
+    )
 
 
 def derivatives(rows: Sequence[Derivative]) -> Table:
@@ -194,7 +190,7 @@ def derivatives(rows: Sequence[Derivative]) -> Table:
             Column("variable", lambda row: row.variable),
             Column("derivative", lambda row: row.formula, elastic=True, least=34),
             Column("value", lambda row: first(row.value), right=True),
-            Column("finite differences", difference, right=True, spare=1),
+            Column("finite differences", difference, spare=1),
         ),
         rows,
         LONGEST,
@@ -211,16 +207,7 @@ def first(number: Any) -> str:
 
 
 def difference(row: Derivative) -> str:
-    return "none" if row.difference is None else f"differ by {row.difference:.1e}"
-
-
-def nodes(stage: Backward) -> Iterator[Block]:
-    """The gradient graph, drawn if it is small, and the nodes that add nothing to the formula."""
-    if not stage.gradient_nodes:
-        return
-    if len(stage.gradient_nodes) <= DRAWN_WHOLE:
-        yield drawing(stage)
-    yield bookkeeping(stage)
+    return "not compared" if row.difference is None else f"differ by {row.difference:.1e}"
 
 
 def bookkeeping(stage: Backward) -> Strip:
@@ -240,8 +227,4 @@ def bookkeeping(stage: Backward) -> Strip:
         for kind, count in kinds.most_common()
         if kind
     )
-    total = plural(len(stage.gradient_nodes), "node")
-    unknown = sum(not node.decided for node in stage.gradient_nodes)
-    whose = "its" if unknown == 1 else "their"
-    also = f"; {unknown:,} more may be bookkeeping: {whose} values are unknown" if unknown else ""
-    return Strip(f"Bookkeeping: {sum(kinds.values())} of {total}{also}", frames)
+    return Strip("Bookkeeping, by kind", frames)

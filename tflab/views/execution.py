@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tflab.analysis.step_times import median_step
-from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
-from tflab.records.timed import KernelTime, Memory, Race, StepTime
+from tflab.records.timed import KernelTime, Memory, Race
 from tflab.records.verdicts import Experiments, Load
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import network, op_table, values
-from tflab.views.abreast import control_text, ends_text
+from tflab.views.words import control_text, ends_text
 
 TOP = 10
-HOLDERS = 3  # largest holders of memory at the peak that are named; JSON has the rest
+HOLDERS = 5  # largest holders of memory at the peak that have a row
+MEDIAN = "in the step of median length"
+NO_CHAIN = "in this trace an op began before an op that it depends on had ended"
 
 
-def blocks(stage: Execution) -> Iterable[Block]:
+def notes(stage: Execution) -> Iterator[str]:
+    """Yield the findings about the values, and what else a reader has to know first."""
     yield from values.not_finite(stage)
     yield from load_line(stage.load)
     yield from partial(stage.interrupted, stage.failure)
-    yield from values.blocks(stage)
-    yield (
-        f"{plural(stage.steps, 'untraced step')} and as many traced ones, alternating, after "
-        f"{plural(stage.warmup_steps, 'warm-up step')} of each, which are not counted. Batch size "
-        f"{stage.batch_size}, data: {stage.data}."
-    )
-    yield lengths(stage)
-    if stage.race:
-        yield raced(stage.race)
-    yield owners(stage)
-    yield from network.blocks(stage)
-    yield top_table("The most expensive op types", stage.top_types, stage, "op")
-    yield top_table("The most expensive nodes", stage.top_ops, stage, "node")
-    yield from kernels(stage.kernel_time)
-    yield from costs(stage)
-    yield from parallel(stage)
-    yield from remembered(stage.memory, stage.nodes)
+
+
+def facts(stage: Execution) -> list[Fact]:
+    return [
+        *step_times(stage),
+        *raced(stage.race),
+        *owners(stage),
+        *kernel_time(stage.kernel_time),
+        *parallel(stage),
+        *memory_facts(stage.memory, stage.nodes),
+        *values.facts(stage),
+        *network.facts(stage),
+    ]
+
+
+def tables(stage: Execution) -> list[Block]:
+    """Return what was asked for, the most expensive nodes and types, values and memory."""
+    experiments = list(costs(stage))
+    return [
+        *experiments,
+        *network.tables(stage),
+        top_table("The most expensive nodes", stage.top_ops, stage, "node"),
+        top_table("The most expensive op types", stage.top_types, stage, "op"),
+        *values.tables(stage),
+        *holders(stage.memory, stage.nodes),
+    ]
 
 
 def load_line(load: Load | None) -> Iterable[str]:
@@ -66,41 +78,31 @@ def partial(interrupted: bool, failure: str | None) -> Iterable[str]:
         yield f"Partial: these are the measurements before this error: {failure}"
 
 
-def lengths(stage: Execution) -> Table:
-    return Table(
-        "Time of a step",
-        (
-            Column("step", lambda row: row[0]),
-            Column("median", lambda row: time(row[1].median), right=True),
-            Column("p10", lambda row: time(row[1].p10), right=True),
-            Column("p90", lambda row: time(row[1].p90), right=True),
-        ),
-        (("untraced", stage.untraced_step_ns), ("traced", stage.traced_step_ns)),
-    )
+def step_times(stage: Execution) -> Iterator[Fact]:
+    for name, step in (("untraced", stage.untraced_step_ns), ("traced", stage.traced_step_ns)):
+        spread = f"p10 {time(step.p10)}, p90 {time(step.p90)}"
+        median = f"{time(step.median)}, median of {stage.steps:,} at batch size {stage.batch_size}"
+        yield Fact(f"{name} step", median, spread, detail=name == "traced")
+    yield Fact("data", stage.data, detail=True)
+    warm = f"after {plural(stage.warmup_steps, 'warm-up step')} of each, not counted"
+    yield Fact("steps", "untraced and traced ones alternate", warm, detail=True)
 
 
-def owners(stage: Execution) -> Table:
-    """The owners of every nanosecond of the traced steps."""
-    return Table(
-        "Where the wall time of the traced steps went",
-        (
-            Column("owner", lambda owner: owner.owner),
-            Column("a step, mean", lambda owner: time(owner.ns / stage.steps), right=True),
-            Column("share", lambda owner: percent(owner.ns / stage.wall_ns), right=True),
-        ),
-        stage.time_ledger,
-    )
+def owners(stage: Execution) -> Iterator[Fact]:
+    """Yield the owners of every nanosecond of the traced steps."""
+    for owner in stage.time_ledger if stage.wall_ns else ():
+        name, _, what = owner.owner.partition(" (")
+        share = f"{percent(owner.ns / stage.wall_ns)} of a traced step"
+        mean = f"{time(owner.ns / stage.steps)}, {share}, mean"
+        yield Fact(name, mean, what.rstrip(")"))
 
 
-def kernels(taken: KernelTime | None) -> Iterable[str]:
-    """How much of the time of ops their kernels took."""
+def kernel_time(taken: KernelTime | None) -> Iterator[Fact]:
+    """Yield how much of the time of ops their kernels took."""
     if taken:
-        yield (
-            f"In the step of median length, the time of all ops adds up to "
-            f"{time(taken.op_runs_ns)}. Their kernels took {time(taken.kernels_ns)} of it "
-            f"({percent(taken.share)}). In the rest, the executor prepared their inputs and "
-            "handed their outputs on to the ops that wait for them."
-        )
+        of = f"{time(taken.kernels_ns)} of {time(taken.op_runs_ns)} of all ops"
+        share = f"{percent(taken.share)} in the step of median length; the executor took the rest"
+        yield Fact("kernels", of, share, detail=True)
 
 
 def costs(stage: Execution) -> Iterable[Block]:
@@ -109,45 +111,24 @@ def costs(stage: Execution) -> Iterable[Block]:
     return op_costs(stage.experiments, self_ns) if stage.experiments else ()
 
 
-NO_CHAIN = (
-    "No critical path is shown: in this trace an op began before an op that it depends on had "
-    "ended."
-)
-
-
-def parallel(stage: Execution) -> Iterable[Block]:
-    """How much ran at once, and the critical path."""
+def parallel(stage: Execution) -> Iterator[Fact]:
+    """Yield the critical path, how many ops ran at once, and how long no op of a device ran."""
     path = stage.critical_path
-    chain = (
-        f"The critical path, the longest chain of ops that wait for one another, has "
-        f"{plural(len(path.nodes), 'op run')}. In a traced step these took {time(path.ns)}."
-    )
-    if not path.nodes:
-        chain = NO_CHAIN
-    if stage.step_times:
-        yield from shaped(median_step(stage.step_times))
-    if not path.nodes:
-        yield chain
-        return
-    yield (
-        f"{chain} All ops together took {path.parallelism:.2f} x as long. While any of them ran, "
-        f"{path.achieved_parallelism:.2f} ran at once on average."
-    )
-
-
-def shaped(step: StepTime) -> Iterable[Block]:
-    """How many ops ran at once, and how long no op of a device ran."""
-    if step.shape and step.shape.devices:
-        none = (
-            f"{percent(device.idle_share)} of it on {short_device(device.device)}"
-            for device in step.shape.devices
-        )
-        yield (
-            f"In the step of median length at most {plural(step.shape.most_at_once, 'op')} ran at "
-            f"once, {step.shape.mean_at_once:.2f} on average. No op ran for "
-            f"{', '.join(none)}: the runtime itself may have been working, so this is not idle "
-            f"time."
-        )
+    if path.nodes:
+        runs = plural(len(path.nodes), "op run")
+        yield Fact("critical path", f"{time(path.ns)} in a traced step, {runs}")
+        longer = f"{path.parallelism:.2f} x as long as the critical path"
+        yield Fact("all ops together", longer, detail=True)
+        mean = f"{path.achieved_parallelism:.2f} on average while any ran"
+        yield Fact("ops at once", mean, detail=True)
+    else:
+        yield Fact("critical path", "not shown", NO_CHAIN)
+    shape = median_step(stage.step_times).shape if stage.step_times else None
+    if shape and shape.devices:
+        yield Fact("most ops at once", f"{shape.most_at_once}", MEDIAN, detail=True)
+    for device in shape.devices if shape and len(shape.devices) > 1 else ():
+        name = f"no op on {short_device(device.device)}"
+        yield Fact(name, percent(device.idle_share), MEDIAN, detail=True)
 
 
 def compiled(nodes: Iterable[Node]) -> bool:
@@ -155,42 +136,45 @@ def compiled(nodes: Iterable[Node]) -> bool:
     return any(node.op == "_XlaRun" for node in nodes)
 
 
-def remembered(memory: Memory, nodes: Iterable[Node] = ()) -> Iterable[Block]:
-    """How much memory was alive at most, and which ops had allocated it."""
+def memory_facts(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Fact]:
+    """Yield how much memory was alive at most, and which op requested most."""
     if compiled(nodes):
-        yield "The runtime did not record the memory of the code that XLA compiled."
-        return
-    if not memory.peak_bytes:
-        return
-    most, curve = memory.per_op[0], memory.curve
-    text = (
-        f"The ops had at most {size(memory.peak_bytes)} alive at once; {most.name} requested "
-        f"most, {size(most.requested_bytes)} a step."
-    )
-    if curve and curve.holders:
-        memory_text = (
-            f"{holder.name} ({size(holder.bytes)}{', still running' if holder.running else ''})"
-            for holder in curve.holders[:HOLDERS]
-        )
-        text += (
-            f" The step of median length peaked after {time(curve.peak_ns)}: "
-            f"{size(curve.peak_bytes)}, allocated by {plural(len(curve.holders), 'op')}, "
-            f"{'all of it' if len(curve.holders) == 1 else 'the largest parts'} by "
-            f"{', '.join(memory_text)}."
-        )
-    yield text
+        yield Fact("memory", "not recorded", "code that XLA compiled ran")
+    elif memory.peak_bytes:
+        most = memory.per_op[0]
+        yield Fact("memory", size(memory.peak_bytes), "alive at once at most")
+        requested = f"{size(most.requested_bytes)} a step"
+        yield Fact("requested most", most.name, requested, detail=True)
 
 
-def raced(race: Race) -> str:
-    """The effect of the switched-off passes, with its interval and its control."""
-    verdict = race.verdict
-    return (
-        f"{time(race.without_step_ns)} without these passes, {time(race.usual_step_ns)} with all "
-        f"passes: {verdict.ratio:.2f} x as long {ends_text(verdict.low, verdict.high)}, "
-        f"{verdict.word}. Control, all passes compared with themselves: {control_text(verdict)}. "
-        f"{plural(race.steps, 'untraced step')} each, in turn, in "
-        f"{plural(verdict.observations, 'observation')} from separate sessions."
-    )
+def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
+    """Yield the ops that had allocated the memory at the peak of the step of median length."""
+    curve = memory.curve
+    if curve and curve.holders and memory.peak_bytes and not compiled(nodes):
+        yield shortened(
+            f"The peak of the step of median length, {size(curve.peak_bytes)} after "
+            f"{time(curve.peak_ns)}: what held it",
+            (
+                Column("allocated by", lambda holder: holder.name, elastic=True, name=True),
+                Column("type that ran", lambda holder: holder.op, spare=1),
+                Column("bytes", lambda holder: size(holder.bytes), right=True),
+                Column("still running", lambda holder: "yes" if holder.running else "no"),
+            ),
+            curve.holders,
+            HOLDERS,
+        )
+
+
+def raced(race: Race | None) -> Iterator[Fact]:
+    """Yield the effect of the switched-off passes, with its interval and its control."""
+    if race:
+        verdict = race.verdict
+        longer = f"{verdict.ratio:.2f} x as long {ends_text(verdict.low, verdict.high)}"
+        times = f"{time(race.without_step_ns)} against {time(race.usual_step_ns)}"
+        yield Fact("without these passes", f"{longer}, {verdict.word}", times)
+        steps = f"{plural(race.steps, 'untraced step')} each"
+        turns = f"in turns, {plural(verdict.observations, 'observation')} in separate sessions"
+        yield Fact("control", control_text(verdict), f"all passes twice; {steps}, {turns}")
 
 
 def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
@@ -201,7 +185,7 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
         kind, *rest = op_table.columns(op_table.MOST_EXPENSIVE)
         columns = (replace(kind, spare=0), *rest)  # the type is never omitted: it names the row
     return shortened(
-        f"{heading} (self time, {plural(stage.steps, 'traced step')})",
+        f"{heading} of {len(rows):,} (self time, {plural(stage.steps, 'traced step')})",
         columns,
         rows,
         TOP,

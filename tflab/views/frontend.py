@@ -1,34 +1,89 @@
-"""View of the frontend: the whole graph, or the tree of its scopes, with source lines; then the
-functions that its nodes call, in full with their bodies."""
+"""View of the frontend: the lines of the program, the whole graph or the tree of its scopes, and
+the functions that its nodes call."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tflab.records.blocks import Block, Column, Table, shortened
-from tflab.records.graph import Call, Function, Node, edge_count, node_of
+from tflab.records.blocks import Block, Column, Fact, Table, shortened
+from tflab.records.graph import Call, Function, Node, node_of
 from tflab.records.stages import Frontend
 from tflab.units import plural
-from tflab.views import ascii_graph, name_scopes
-from tflab.views.words import LONGEST, place, tensor
+from tflab.views import name_scopes, rails
+from tflab.views.words import LONGEST, counted, graph_size, place, tensor
 
 DRAWN_WHOLE = 40  # nodes; a larger graph is shown as a tree of scopes
+SHORT = 7  # lines of a program that are shown in its order
 
 
-def blocks(stage: Frontend, full: bool) -> Iterable[Block]:
-    """Yield the graph and its functions; if `full`, with all nodes of both."""
-    made_by = {(node.source.file, node.source.line) for node in stage.nodes if node.source}
-    counts = f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}"
-    lines = plural(len(made_by), "line")
-    origin = f"made by {lines} of the program" if made_by else "read from a file without lines"
-    yield f"{counts}, {origin}. Nothing is computed yet."
-    yield from stage.notes
+def facts(stage: Frontend) -> list[Fact]:
+    lined = any(node.source for node in stage.nodes)
+    facts = [Fact("graph", graph_size(stage.nodes), "" if lined else "from a file without lines")]
+    if stage.functions:
+        inner_nodes = plural(sum(len(function.nodes) for function in stage.functions), "node")
+        unused = sum(not function.called_by for function in stage.functions)
+        facts.append(Fact("functions", f"{len(stage.functions):,}", f"{inner_nodes} of their own"))
+        if unused:
+            facts.append(Fact("never called", plural(unused, "function")))
+    return facts
+
+
+def tables(stage: Frontend) -> list[Block]:
+    """Return the lines or the types of the graph, the graph itself, and its functions."""
+    blocks: list[Block] = [lines(stage.nodes) if by_line(stage.nodes) else types(stage.nodes)]
     if len(stage.nodes) <= DRAWN_WHOLE:
         ends = stage.program.ends if stage.program else ()
-        yield drawing("The graph, data flowing down", stage.nodes, ends)
+        blocks.append(drawing("The graph, data flowing down", stage.nodes, ends))
     else:
-        yield scope_table("Name scopes (--full opens all)", stage.nodes)
-    yield from functions(stage, full)
+        blocks.append(scope_table("Name scopes (--full opens all)", stage.nodes))
+    if stage.functions:
+        blocks.append(function_table("Functions (--full shows their bodies)", stage.functions))
+    return blocks
+
+
+def by_line(nodes: Iterable[Node]) -> dict[tuple[str, int], list[Node]]:
+    """Return the nodes that each line of the program made, in the order of the program."""
+    groups: dict[tuple[str, int], list[Node]] = {}
+    for node in nodes:
+        if node.source:
+            groups.setdefault((node.source.file, node.source.line), []).append(node)
+    return groups
+
+
+def lines(nodes: Sequence[Node]) -> Table:
+    """Return the lines in the order of the program; if they are many, those that made the most
+    nodes first."""
+    groups = list(by_line(nodes).values())
+    order = "in their order"
+    if len(groups) > SHORT:
+        groups.sort(key=len, reverse=True)
+        order = "the most nodes first"
+    count, made = plural(len(groups), "line"), sum(map(len, groups))
+    return shortened(
+        f"{count} of the program made {made:,} of {len(nodes):,} nodes, {order}",
+        (
+            Column("line", lambda nodes: place(nodes[0].source)),
+            Column("code", lambda nodes: nodes[0].source.code, elastic=True, least=28),
+            Column("nodes", lambda nodes: f"{len(nodes):,}", right=True),
+            Column("ops", lambda nodes: counted(node.op for node in nodes), elastic=True, least=24),
+        ),
+        groups,
+        LONGEST,
+    )
+
+
+def types(nodes: Sequence[Node]) -> Table:
+    """Return the types of the nodes of a graph without source lines."""
+    return shortened(
+        "The types of the nodes, the most frequent first",
+        (
+            Column("op", lambda row: row[0]),
+            Column("nodes", lambda row: f"{row[1]:,}", right=True),
+        ),
+        Counter(node.op for node in nodes).most_common(),
+        LONGEST,
+    )
 
 
 def scope_table(title: str, nodes: Sequence[Node]) -> Table:
@@ -53,11 +108,8 @@ def scope_table(title: str, nodes: Sequence[Node]) -> Table:
 
 def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
     """A whole graph, one node per line, with data flowing down the rails."""
-    order = ascii_graph.ordered(nodes, ends)
-    rows = zip(ascii_graph.draw(order), order, strict=True)
-
-    def code(row: tuple[str, Node]) -> str:
-        return row[1].source.code if row[1].source else ""
+    order = rails.ordered(nodes, ends)
+    rows = zip(rails.draw(order), order, strict=True)
 
     return Table(
         title,
@@ -67,29 +119,10 @@ def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
             Column("op", lambda row: row[1].op),
             Column("output", lambda row: ", ".join(map(tensor, row[1].outputs)), spare=1),
             Column("line", lambda row: place(row[1].source)),
-            Column("code", code, elastic=True, least=34, spare=2),
         ),
         tuple(rows),
         drawing=True,
     )
-
-
-def functions(stage: Frontend, full: bool) -> Iterable[Block]:
-    if not stage.functions:
-        return
-    node_count = sum(len(function.nodes) for function in stage.functions)
-    unused = sum(not function.called_by for function in stage.functions)
-    if len(stage.functions) == 1:
-        owner, rest = "its", "; it is never called."
-    else:
-        owner, rest = "their", f"; {unused:,} of them are never called."
-    yield (
-        f"{plural(len(stage.functions), 'function')} with {plural(node_count, 'node')} of {owner} "
-        "own" + (rest if unused else ".")
-    )
-    yield function_table("Functions (--full shows their bodies)", stage.functions)
-    for function in stage.functions if full else ():
-        yield from body(function)
 
 
 def function_table(title: str, functions: Sequence[Function]) -> Table:
@@ -100,7 +133,7 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
             Column("function", lambda function: function.name, name=True),
             Column("called by", callers, elastic=True, least=34),
             Column("nodes", lambda function: str(len(function.nodes)), right=True),
-            Column("types", types, elastic=True, least=20, spare=1),
+            Column("types", function_types, elastic=True, least=20, spare=1),
             *([Column("first line", first_line, spare=2)] if have_lines else []),
         ),
         functions,
@@ -121,7 +154,7 @@ def caller(call: Call) -> str:
     return (f"{call.attribute} of {call.node}" if call.attribute else call.node) + inside
 
 
-def types(function: Function) -> str:
+def function_types(function: Function) -> str:
     return name_scopes.kinds(function.nodes) or "(not in the graph's library)"
 
 
@@ -129,6 +162,11 @@ def first_line(function: Function) -> str:
     """The first line of its body: an argument has the line from which the function was traced."""
     lines = [place(node.source) for node in function.nodes if node.source and node.op != "_Arg"]
     return lines[0] if lines else ""
+
+
+def bodies(stage: Frontend) -> list[Block]:
+    """Return the bodies of all functions, for `--full`."""
+    return [block for function in stage.functions for block in body(function)]
 
 
 def body(function: Function) -> Iterable[Block]:

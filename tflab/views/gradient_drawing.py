@@ -9,7 +9,7 @@ from tflab.records.blocks import Column, Table
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Node, node_of
 from tflab.records.stages import Backward
-from tflab.views import ascii_graph
+from tflab.views import rails
 
 SCOPE = "gradients/"  # the scope of all nodes that tf.gradients adds
 
@@ -33,10 +33,10 @@ def drawing(stage: Backward) -> Table:
     computes = {link.forward: link.computes for link in stage.chain_rule}
     shown = list(flowing(stage.nodes, by_name))
     ends = [node.name for node in shown if node.name not in by_name and node.inputs]
-    order = ascii_graph.ordered(leaves_last(shown), ends)
+    order = rails.ordered(leaves_last(shown), ends)
     rows = [
-        drawn_row(rails, node, by_name.get(node.name), computes)
-        for rails, node in zip(ascii_graph.draw(order), order, strict=True)
+        drawn_row(drawn, node, by_name.get(node.name), computes)
+        for drawn, node in zip(rails.draw(order), order, strict=True)
     ]
     return Table(
         "The gradient graph, from the loss down to the updates (-> a step towards that gradient, "
@@ -75,16 +75,16 @@ def leaves_last(nodes: Sequence[Node]) -> list[Node]:
 
 
 def drawn_row(
-    rails: str, node: Node, described: GradientNode | None, computes: Mapping[str, str]
+    drawn: str, node: Node, described: GradientNode | None, computes: Mapping[str, str]
 ) -> Drawn:
     if described is None and node.inputs:
-        return Drawn(rails, node.name, f"update: {node.op}", dim=False)
+        return Drawn(drawn, node.name, f"update: {node.op}", dim=False)
     if described is None:
         text = f"forward: {computes.get(node.name) or node.op}"
         text = "fed" if node.op == "Placeholder" else text
-        return Drawn(rails, node.name, text, dim=False)
+        return Drawn(drawn, node.name, text, dim=False)
     text = ("not used: " if unused(described) else "") + meaning(described)
-    return Drawn(rails, node.name.removeprefix(SCOPE), text, bool(described.bookkeeping))
+    return Drawn(drawn, node.name.removeprefix(SCOPE), text, bool(described.bookkeeping))
 
 
 def meaning(node: GradientNode) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tflab.records.graph import Node
-from tflab.views import numbered
+from tflab.views import group_alike
 
 
 @dataclass
@@ -72,45 +72,23 @@ def lines(
     if most is not None and len(groups) > most:
         groups = folded(scope.children.values())
         groups, others = groups[:most], groups[most:]
-    by_pattern: dict[str, list[Scope]] = {}  # pattern -> the first group of several
     for group in groups:
-        pattern = numbered.pattern(group[0].label)
-        if len(group) > 1:
-            by_pattern.setdefault(pattern, group)
         last = group is groups[-1] and not others
-        yield line(group, branches + ("╰─ " if last else "├─ "), by_pattern.get(pattern, group))
+        yield line(group, branches + ("╰─ " if last else "├─ "))
         if opened:
             yield from lines(group[0], True, branches + ("   " if last else "│  "), most)
     if others:
         nodes = [node for group in others for child in group for node in child.nodes()]
         omitted = sum(map(len, others))
-        label = numbered.rest_row(omitted)
+        label = group_alike.rest_row(omitted)
         yield TreeLine(branches + "╰─ ", label, len(nodes), kinds(nodes), nodes[0], omitted=omitted)
 
 
-def line(group: Sequence[Scope], branches: str, similar: Sequence[Scope]) -> TreeLine:
-    """The line of scopes that are alike. `similar` are others that are numbered like them: of
-    these only the difference is written."""
+def line(group: Sequence[Scope], branches: str) -> TreeLine:
+    """Return the line of scopes that are alike, with the types of the first."""
     nodes = [node for child in group for node in child.nodes()]
-    first = list(group[0].nodes())
-    what = kinds(first)
-    if similar is not group:
-        what = difference(first, list(similar[0].nodes()), similar[0].label) or what
-    label = numbered.label([child.label for child in group])
-    return TreeLine(branches, label, len(nodes), what, nodes[0], len(group))
-
-
-def difference(nodes: Sequence[Node], others: Sequence[Node], name: str) -> str:
-    """`like block_1, with 2 Mul, without Relu`; "" if the types are the same."""
-    op_counts, other_counts = (
-        Counter(node.op for node in nodes),
-        Counter(node.op for node in others),
-    )
-    if op_counts == other_counts:
-        return ""
-    parts = (("with", op_counts - other_counts), ("without", other_counts - op_counts))
-    changes = (f"{word} {counts_text(ops)}" for word, ops in parts if ops)
-    return f"like {name}, {', '.join(changes)}"
+    label = group_alike.label([child.label for child in group])
+    return TreeLine(branches, label, len(nodes), kinds(group[0].nodes()), nodes[0], len(group))
 
 
 def folded(children: Iterable[Scope]) -> list[list[Scope]]:
@@ -120,17 +98,14 @@ def folded(children: Iterable[Scope]) -> list[list[Scope]]:
         start = len(scope.name)
         return frozenset(
             Counter(
-                (numbered.pattern(node.name[start:]), node.op) for node in scope.nodes()
+                (group_alike.pattern(node.name[start:]), node.op) for node in scope.nodes()
             ).items()
         )
 
-    return numbered.groups(children, lambda scope: scope.label, content)
+    return group_alike.groups(children, lambda scope: scope.label, content)
 
 
 def kinds(nodes: Iterable[Node]) -> str:
     """`Conv2D, BiasAdd, 2 Const`: the types with their counts, in order of appearance."""
-    return counts_text(Counter(node.op for node in nodes))
-
-
-def counts_text(counts: Mapping[str, int]) -> str:
+    counts = Counter(node.op for node in nodes)
     return ", ".join(op if count == 1 else f"{count} {op}" for op, count in counts.items())

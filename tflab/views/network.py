@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import inf
 
-from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
 from tflab.records.stages import Execution
 from tflab.units import percent, plural, short_task, size, time
@@ -15,19 +15,21 @@ TOP = 12
 CLEARLY = 2
 
 
-def blocks(stage: Execution) -> Iterable[Block]:
-    """Nothing for a graph that ran in one process."""
+def facts(stage: Execution) -> Iterator[Fact]:
+    """Yield the transfers that the runtime did not record."""
+    if stage.network and stage.network.unrecorded > 0:
+        missing = plural(stage.network.unrecorded, "transfer")
+        yield Fact("not recorded", missing, "their time has another owner, and is on no path")
+
+
+def tables(stage: Execution) -> Iterator[Block]:
+    """Yield the tasks, the tensors and the clocks; nothing for a graph that ran in one process."""
     if stage.network is None:
         return
     yield tasks(stage, stage.network)
     yield from slow(stage, stage.network)
     if stage.network.tensors:
         yield tensors(stage, stage.network)
-    if stage.network.unrecorded > 0:
-        yield (
-            f"The runtime did not record {plural(stage.network.unrecorded, 'transfer')}, "
-            "so that time has another owner and is not part of the critical path."
-        )
     yield clocks(stage.network)
     yield from stage.network.left_out
 
@@ -103,26 +105,29 @@ def rate(row: WireTensor) -> str:
     return f"{row.bits_per_s / factor:.3g} {unit}"
 
 
-def clocks(network: Network) -> str:
-    """How far the tasks' clocks are from this process's, and whether times were shifted."""
-    clauses = ", ".join(map(clock, network.offsets))
-    done = "All clocks may be correct, so no times were shifted."
-    if any(offset.applied_ns for offset in network.offsets):
-        done = "The times of each task were shifted by its offset."
-    return (
-        f"Clocks, compared with the client's through the messages of the steps: {clauses}. {done}"
+def clocks(network: Network) -> Table:
+    """How far the tasks' clocks are from this process's, and by how much times were shifted."""
+    return Table(
+        "The tasks' clocks, compared with the client's through the messages of the steps",
+        (
+            Column("clock", lambda offset: short_task(offset.clock)),
+            Column("ahead by", lambda offset: ahead(offset), right=True),
+            Column("+/-", lambda offset: uncertainty(offset), right=True),
+            Column("times shifted by", lambda offset: shift(offset), right=True),
+        ),
+        network.offsets,
     )
 
 
-def clock(offset: Offset) -> str:
-    name = short_task(offset.clock)
-    if offset.uncertainty_ns == inf:
-        return f"{name} unknown"
-    ahead = f"{name} {time(abs(offset.ahead_ns))} {side(offset)}"
-    if not offset.consistent:
-        return f"{ahead}, approximately, because it was set or drifted during the measurement"
-    return f"{ahead} (+/- {time(offset.uncertainty_ns)})"
+def ahead(offset: Offset) -> str:
+    return "unknown" if offset.uncertainty_ns == inf else time(offset.ahead_ns)
 
 
-def side(offset: Offset) -> str:
-    return "ahead" if offset.ahead_ns >= 0 else "behind"
+def uncertainty(offset: Offset) -> str:
+    """The uncertainty; unknown if the clock was set or drifted during the measurement."""
+    known = offset.consistent and offset.uncertainty_ns != inf
+    return time(offset.uncertainty_ns) if known else "unknown"
+
+
+def shift(offset: Offset) -> str:
+    return time(offset.applied_ns) if offset.applied_ns else "not shifted"

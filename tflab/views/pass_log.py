@@ -9,7 +9,7 @@ from tflab.records.blocks import Frame, Strip
 from tflab.records.placed import Pass, Takeover
 from tflab.records.stages import Placement
 from tflab.units import plural, short_task
-from tflab.views import numbered
+from tflab.views import group_alike
 from tflab.views.words import LONGEST, counted
 
 IDLE = "changed nothing"
@@ -17,10 +17,9 @@ NAMED = 12  # nodes in a line
 
 
 def pass_log(stage: Placement) -> Strip:
-    """The passes that changed the graph, one frame each; the others in one frame."""
+    """Return the passes that changed the graph, one frame each, and the others in one line."""
     frames = []
     idle: list[str] = []
-    busy: set[str] = set()
     lost = unreached(stage)
     types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
     for step in stage.passes:
@@ -31,14 +30,13 @@ def pass_log(stage: Placement) -> Strip:
         if lines:
             again = f" (iteration {step.iteration + 1})" if step.iteration else ""
             heading = f"{step.name}{again} {step.before:,} -> {step.after:,}"
-            shown = numbered.shortened(lines, LONGEST)
+            shown = group_alike.shortened(lines, LONGEST)
             everything = lines if shown != lines else ()
             frames.append(Frame(heading, PURPOSES.get(step.name, ""), shown, everything))
-            busy.add(step.name)
         else:
             idle.append(step.name)
     if idle:
-        frames.append(Frame(idle_runs(idle), IDLE, tuple(idle_names(idle, busy))))
+        frames.append(Frame(plural(len(idle), "run"), f"{IDLE}: {each_once(idle)}", ()))
     return Strip("What each pass did to the graph (nodes before -> after)", tuple(frames))
 
 
@@ -46,21 +44,9 @@ def unreached(stage: Placement) -> set[str]:
     return {fate.name for fate in stage.ledger if fate.fate == "unreached"}
 
 
-def idle_runs(idle: Sequence[str]) -> str:
-    """`40 other runs of passes`: those that changed nothing; a pass may run more than once."""
-    return "1 other pass" if len(idle) == 1 else f"{len(idle):,} other runs of passes"
-
-
-def idle_names(idle: Sequence[str], busy: Collection[str]) -> Iterable[str]:
-    """The passes that never changed anything, and the passes that changed something in another
-    run."""
-    names = dict.fromkeys(idle)
-    never = [name for name in names if name not in busy]
-    if never:
-        yield ", ".join(never)
-    if len(never) < len(names):
-        runs = "another run" if len(idle) == 1 else "other runs"
-        yield f"{runs} of {', '.join(name for name in names if name in busy)}"
+def each_once(names: Iterable[str]) -> str:
+    """Return the names of passes in a line; a pass may run several times."""
+    return ", ".join(dict.fromkeys(names))
 
 
 def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]:
@@ -76,7 +62,7 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     removed = [taken for taken in others if taken.fate == "removed"]
     fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
     if fed:
-        yield numbered.listed([f"{one.name} is fed through {one.into}" for one in fed], NAMED)
+        yield group_alike.listed([f"{one.name} is fed through {one.into}" for one in fed], NAMED)
     yield from replacements([taken for taken in removed if taken.replaced], types)
     bypassed = [
         taken for taken in removed if taken.into and not taken.replaced and taken not in fed
@@ -97,7 +83,7 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
         pairs = counted(f"{change.old} -> {change.new}" for change in plain)
         yield f"{plural(len(plain), 'node')} rewritten: {pairs}"
     if step.added:
-        yield f"{plural(len(step.added), 'node')} added: {numbered.listed(step.added, NAMED)}"
+        yield f"{plural(len(step.added), 'node')} added: {group_alike.listed(step.added, NAMED)}"
     for task, names in step.sent:
         yield f"{plural(len(names), 'node')} sent to {short_task(task)}"
     if step.moved:
@@ -142,7 +128,7 @@ def grouped(taken: Iterable[Takeover], fate: str, words: str) -> Iterable[str]:
     for into, names in by_heir(node for node in taken if node.fate == fate).items():
         others = [name for name in names if name != into]
         if others:
-            yield f"{words} {into}: {numbered.listed(others, NAMED)}"
+            yield f"{words} {into}: {group_alike.listed(others, NAMED)}"
         else:
             yield f"became a constant: {into}"
 

@@ -1,5 +1,4 @@
-"""View of placement: the ledger, devices, transfers, kernels. The log of the passes is a
-separate view."""
+"""View of placement: the ledger, the passes, devices, transfers, kernels."""
 
 from __future__ import annotations
 
@@ -7,16 +6,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tflab.analysis.fates import fates_in_step
-from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.graph import Tensor
 from tflab.records.placed import Toggle
 from tflab.records.stages import Placement
 from tflab.units import CLUSTER_JOBS, plural, short_device, size, task_of
-from tflab.views import generated_code, numbered, pass_log
-from tflab.views.words import FATES, LONGEST, REMAINS, counted, tensor
+from tflab.views import generated_code, group_alike, pass_log
+from tflab.views.words import FATES, LONGEST, REMAINS, counted, graph_size, tensor
 
 NAMED = 100  # nodes of a graph that are listed by name
 FETCHES = 12  # that are named
+DEVICES = 3  # that are named
 MOST_KERNELS = 10  # rows; JSON has every node
 ORIGINS = {  # singular and plural of nodes that the runtime made
     "constant_folding": ("folded constant", "folded constants"),
@@ -27,30 +27,105 @@ ORIGINS = {  # singular and plural of nodes that the runtime made
 RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
-def blocks(stage: Placement) -> Iterable[Block]:
-    nodes, had = plural(len(stage.nodes), "node"), f"the graph had {len(stage.user_nodes):,}"
-    yield (
-        f"To compute {numbered.listed(stage.fetches, FETCHES)}, {nodes} "
-        f"{'remain where' if stage.not_run else 'run;'} {had}. "
-        f"Batch size {stage.batch_size}, data: {stage.data}."
-    )
-    if stage.not_run and not stage.passes:
-        yield f"{not_taken(stage)}."
-    yield from stage.notes
+def facts(stage: Placement) -> list[Fact]:
+    return [
+        Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.user_nodes):,} nodes before"),
+        Fact("fetches", group_alike.listed(stage.fetches, FETCHES)),
+        Fact("data", stage.data, f"batch size {stage.batch_size}", detail=True),
+        *balance(stage),
+        *devices(stage),
+        *taken_together(stage),
+        *transferred(stage),
+        *toggled(stage.toggle),
+    ]
+
+
+def tables(stage: Placement) -> list[Block]:
+    """Return the fates of the nodes, the log of the passes, devices, transfers and kernels."""
+    blocks: list[Block] = []
+    if stage.toggle and stage.toggle.changes:
+        blocks.append(toggled_fates(stage.toggle))
     if stage.passes:
-        yield pass_log.pass_log(stage)
-        yield fate_counts(stage)
-        yield balance(stage)
-        yield reasons(stage)
-    if stage.toggle:
-        yield toggled(stage.toggle)
-    yield partitions(stage)
+        blocks += [fate_counts(stage), pass_log.pass_log(stage)]
+    if len(stage.partitions) > 1:
+        blocks.append(partitions(stage))
+    if len(assigned(stage)) > 1:
+        blocks.append(reasons(stage))
     if stage.transfers:
-        yield transfers(stage)
-        yield cuts(stage)
-    yield kernels(stage)
+        blocks.append(transfers(stage))
+    if stage.kernels:
+        blocks.append(kernels(stage))
     for generated in stage.generated:
-        yield from generated_code.blocks(generated, stage)
+        blocks += generated_code.blocks(generated, stage)
+    return blocks
+
+
+def balance(stage: Placement) -> Iterator[Fact]:
+    """Yield the nodes that did not run, and those of the runtime; the ledger has all others."""
+    if stage.not_run:
+        count = plural(len(stage.not_run), "node")
+        yield Fact("did not run", count, "in a branch that this step did not take")
+    if stage.origins:
+        made = plural(len(stage.origins), "node")
+        yield Fact("made by the runtime", made, ", ".join(created(stage)))
+
+
+def created(stage: Placement) -> Iterator[str]:
+    """Yield `2 folded constants`, `1 folded constant with the name of a folded node`, `1 feed`."""
+    folded = {fate.name for fate in stage.ledger if fate.fate == "folded"}
+    kinds = Counter((origin.origin, origin.name in folded) for origin in stage.origins)
+    for (kind, kept), count in kinds.most_common():
+        one, several = ORIGINS.get(kind, (f"by {kind}", f"by {kind}"))
+        words = one if count == 1 else several
+        yield f"{count:,} {words}{' with the name of a folded node' if kept else ''}"
+
+
+def devices(stage: Placement) -> Iterator[Fact]:
+    names = sorted(short_device(part.device) for part in stage.partitions)
+    reasons = [reason for _, reason in assigned(stage)]
+    value = ", ".join(names) if len(names) <= DEVICES else plural(len(names), "device")
+    if names:
+        why = reasons[0] if len(reasons) == 1 else ""
+        yield Fact("devices", value, why, detail=len(names) == 1)
+
+
+def taken_together(stage: Placement) -> Iterator[Fact]:
+    """Yield the nodes that XLA compiled, and the first of the fusions."""
+    compiled = [fate for fate in stage.ledger if fate.fate == "compiled"]
+    if compiled:
+        clusters = plural(len({fate.into for fate in compiled}), "cluster")
+        yield Fact("compiled", plural(len(compiled), "node"), f"by XLA, as {clusters}")
+    lost = pass_log.unreached(stage) | {fate.name for fate in compiled}
+    fused = [line for step in stage.passes for line in pass_log.fusions(step, lost)]
+    if fused:
+        yield Fact("fused", fused[0], f"{plural(len(fused), 'fusion')} in all")
+
+
+def transferred(stage: Placement) -> Iterator[Fact]:
+    """Yield the bytes of a step on each route between devices, and between tasks."""
+    routes: Counter[tuple[str, str]] = Counter()
+    wire: Counter[bool] = Counter()
+    for transfer in stage.transfers:
+        ends = transfer.from_device, transfer.to_device
+        first, second = map(short_device, ends)
+        routes[first, second] += transfer.bytes or 0
+        wire[task_of(ends[0]) != task_of(ends[1])] += transfer.bytes or 0
+    if routes:
+        sizes = ", ".join(f"{size(total)} from {a} to {b}" for (a, b), total in routes.items())
+        yield Fact("transfers", sizes, "in every step")
+    unknown = sum(transfer.bytes is None for transfer in stage.transfers)
+    if unknown:
+        yield Fact("of unknown size", plural(unknown, "transfer"), "besides")
+    if routes and any(part.device.startswith(CLUSTER_JOBS) for part in stage.partitions):
+        yield Fact("between tasks", size(wire[True]), f"and {size(wire[False])} inside tasks")
+
+
+def toggled(toggle: Toggle | None) -> Iterator[Fact]:
+    """Yield how many nodes remained when passes were switched off."""
+    if toggle:
+        changed = f"{len(toggle.changes):,} of yours have another fate"
+        count = f"{toggle.node_count:,} nodes, usually {toggle.usual_node_count:,}"
+        yield Fact(f"without {', '.join(toggle.without)}", count, changed)
 
 
 def fate_counts(stage: Placement) -> Table:
@@ -86,50 +161,19 @@ def nodes_not_run(stage: Placement) -> Iterable[Table]:
             (
                 Column("fate", lambda row: row[0][0]),
                 Column("pass", lambda row: row[0][1]),
-                Column("nodes", lambda row: numbered.listed(row[1], LONGEST), elastic=True),
+                Column("nodes", lambda row: group_alike.listed(row[1], LONGEST), elastic=True),
             ),
             tuple(groups.items()),
         )
 
 
-def balance(stage: Placement) -> str:
-    """The nodes of the graph that runs, as a sum of executed and made nodes."""
-    executed = sum(fate.fate == "executed" for fate in stage.ledger)
-    runtime_nodes = ", ".join(created(stage))
-    total = f"= {len(stage.nodes):,} that run"
-    if stage.not_run:
-        total = f"= {len(stage.nodes):,} in the graph that runs; {not_taken(stage)}"
-    return (
-        f"{executed:,} executed under their own name + {len(stage.origins):,} made by the runtime"
-        + (f" ({runtime_nodes})" if runtime_nodes else "")
-        + f" {total}."
-    )
-
-
-def not_taken(stage: Placement) -> str:
-    """`43 of them did not run in this step, because their branch was not taken`."""
-    count = len(stage.not_run)
-    whose = "their" if count > 1 else "its"
-    return f"{count:,} of them did not run in this step, because {whose} branch was not taken"
-
-
-def created(stage: Placement) -> Iterator[str]:
-    """`2 folded constants (keeping the names of folded nodes)`, `2 feeds`, `1 fetch`."""
-    folded = {fate.name for fate in stage.ledger if fate.fate == "folded"}
-    origins: dict[str, list[str]] = {}
-    for origin in stage.origins:
-        origins.setdefault(origin.origin, []).append(origin.name)
-    for kind, names in sorted(origins.items(), key=lambda item: -len(item[1])):
-        count, kept = len(names), len(folded.intersection(names))
-        one, several = ORIGINS.get(kind, (f"by {kind}", f"by {kind}"))
-        words = one if count == 1 else several
-        some = "" if kept == count else f"{kept:,} of them "
-        yield f"{count:,} {words}" + (f", {some}with the name of a folded node" if kept else "")
+def assigned(stage: Placement) -> Counter[tuple[str, str]]:
+    """Return the number of nodes by device and reason; colocations and resources are one each."""
+    return Counter((short_device(row.device), general(row.reason)) for row in stage.assignments)
 
 
 def reasons(stage: Placement) -> Table:
-    """Why nodes are on their devices; colocations and resources are one row each."""
-    counts = Counter((short_device(row.device), general(row.reason)) for row in stage.assignments)
+    """Why nodes are on their devices."""
     return shortened(
         "Why each node is on its device, by the placer's rules",
         (
@@ -137,7 +181,7 @@ def reasons(stage: Placement) -> Table:
             Column("because", lambda row: row[0][1], elastic=True),
             Column("nodes", lambda row: f"{row[1]:,}", right=True),
         ),
-        counts.most_common(),
+        assigned(stage).most_common(),
         LONGEST,
     )
 
@@ -148,24 +192,18 @@ def general(reason: str) -> str:
     return "on the device of its resource" if reason.startswith("where its resource") else reason
 
 
-def toggled(toggle: Toggle) -> Block:
+def toggled_fates(toggle: Toggle) -> Table:
     """How fates changed when passes were switched off."""
-    title = (
-        f"Without {', '.join(toggle.without)}: {toggle.node_count:,} nodes remain instead of "
-        f"{toggle.usual_node_count:,}"
-    )
-    if not toggle.changes:
-        return f"{title}. The fate of every node is unchanged."
     changes: dict[tuple[str, str], list[str]] = {}
     for change in toggle.changes:
         changes.setdefault((change.usual, change.now), []).append(change.name)
     return Table(
-        title,
+        f"Nodes with another fate without {', '.join(toggle.without)}",
         (
             Column("usual fate", lambda row: row[0][0]),
             Column("fate now", lambda row: row[0][1]),
             Column("nodes", lambda row: f"{len(row[1]):,}", right=True),
-            Column("which", lambda row: numbered.listed(row[1], LONGEST), elastic=True),
+            Column("which", lambda row: group_alike.listed(row[1], LONGEST), elastic=True),
         ),
         tuple(changes.items()),
     )
@@ -203,30 +241,6 @@ def transfers(stage: Placement) -> Table:
         stage.transfers,
         LONGEST,
     )
-
-
-def cuts(stage: Placement) -> str:
-    totals: Counter[tuple[str, str]] = Counter()
-    for transfer in stage.transfers:
-        route = short_device(transfer.from_device), short_device(transfer.to_device)
-        totals[route] += transfer.bytes or 0
-    sizes = ", ".join(f"{size(total)} from {a} to {b}" for (a, b), total in totals.items())
-    unknown = sum(transfer.bytes is None for transfer in stage.transfers)
-    besides = f", besides {plural(unknown, 'tensor')} of unknown size" if unknown else ""
-    return f"A step transfers {sizes}{besides}.{between_tasks(stage)}"
-
-
-def between_tasks(stage: Placement) -> str:
-    """For a cluster: how much of it is sent between processes, and how much stays inside one."""
-    if not any(part.device.startswith(CLUSTER_JOBS) for part in stage.partitions):
-        return ""
-    wire = within = 0
-    for transfer in stage.transfers:
-        if task_of(transfer.from_device) == task_of(transfer.to_device):
-            within += transfer.bytes or 0
-        else:
-            wire += transfer.bytes or 0
-    return f" {size(wire)} of it is sent between tasks, and {size(within)} stays within a task."
 
 
 def kernels(stage: Placement) -> Table:

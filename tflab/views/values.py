@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.graph import Shape, graph_def_name
 from tflab.records.stages import Execution
 from tflab.records.values import (
@@ -42,7 +42,7 @@ ABOUT = {
 }
 
 
-def not_finite(stage: Execution) -> Iterable[Block]:
+def not_finite(stage: Execution) -> Iterable[str]:
     """Yield the first sentences of the stage: the origins of NaN and Inf among the values."""
     if stage.values_step is None or not stage.not_finite:
         return
@@ -114,21 +114,33 @@ def consequence(results: Sequence[str]) -> str:
     return f"Not finite after the step: {names}{f' and {more:,} more' if more > 0 else ''}."
 
 
-def blocks(stage: Execution) -> Iterable[Block]:
+def facts(stage: Execution) -> Iterator[Fact]:
+    """Yield which step the values are of, and how far training moved the variables."""
+    step = stage.values_step
+    if step is None or step.ns is None:
+        return
+    how = f"graph passes off, not among the timed steps; its session took {time(step.ns)}"
+    yield Fact("the program's values", f"in {step.which}", how, detail=True)
+    if not stage.values:
+        yield Fact("tensors with a value", "none that can be shown", detail=True)
+    if len(step.path) > 1:
+        first, *_, last = step.path
+        moves = (
+            f"{name} from {number(start)} to {number(last.variables[name])}"
+            for name, start in first.variables.items()
+        )
+        yield Fact("training", ", ".join(moves), f"in {plural(last.step, 'step')}")
+
+
+def tables(stage: Execution) -> Iterator[Block]:
     """Yield the program's values: all numbers if they are few, otherwise statistics."""
     step = stage.values_step
     if step is None:
         return
-    if step.ns is not None:
-        yield (
-            f"The program's values in {step.which}, with graph passes off. This step is not among "
-            f"the timed ones; its session took {time(step.ns)}."
-        )
-        if step.path:
-            yield path(step)
-        if not stage.values:
-            yield "It computed no tensor whose value can be shown."
-        elif all(is_small(value) for value in stage.values) and len(stage.values) <= SHORT:
+    if step.ns is not None and step.path:
+        yield path(step)
+    if step.ns is not None and stage.values:
+        if all(map(is_small, stage.values)) and len(stage.values) <= SHORT:
             yield numbers(stage.values)
         else:
             yield from statistics(stage.values)

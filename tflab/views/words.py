@@ -1,12 +1,15 @@
-"""Words: the text for sources, tensors and counts in all views."""
+"""Words: the text for sources, tensors, counts and ratios in all views."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterable
+from math import isfinite
 
-from tflab.records.graph import Source, Tensor
+from tflab.records.graph import Node, Source, Tensor, edge_count
+from tflab.records.verdicts import Verdict
+from tflab.units import plural
 
 LONGEST = 40  # rows of a table; JSON has the rest
 
@@ -35,10 +38,32 @@ def tensor(output: Tensor) -> str:
     return f"{output.dtype} [{dims}]"
 
 
+def graph_size(nodes: tuple[Node, ...]) -> str:
+    """`19 nodes, 18 edges`"""
+    return f"{plural(len(nodes), 'node')}, {plural(edge_count(nodes), 'edge')}"
+
+
 def counted(things: Iterable[str]) -> str:
     """`2 Const, Identity`: each with its count, the most frequent first."""
     counts = Counter(things)
     return ", ".join(name if n == 1 else f"{n} {name}" for name, n in counts.most_common())
+
+
+def ratio_text(verdict: Verdict) -> str:
+    """Return `1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval."""
+    if verdict.word in ("slower", "faster"):
+        return f"{verdict.ratio:.2f} x {ends_text(verdict.low, verdict.high)}"
+    return f"{verdict.word} {ends_text(verdict.low, verdict.high)}".rstrip()
+
+
+def control_text(verdict: Verdict) -> str:
+    """Return the interval of the control."""
+    return ends_text(verdict.control_low, verdict.control_high)
+
+
+def ends_text(low: float, high: float) -> str:
+    """Return `[0.98, 1.02]`; nothing for the interval of too few observations."""
+    return f"[{low:.2f}, {high:.2f}]" if isfinite(low) and isfinite(high) else ""
 
 
 # The glossary, one meaning for each term; docs/glossary.md lists the same.

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.approval import approve
 from tests.graph_notation import graph
 from tflab.records.graph import Node
-from tflab.views import ascii_graph
+from tflab.views import rails
 
 DRAWINGS = {
     "a product of two values": "x; y; mul(x,y)",
@@ -33,7 +33,7 @@ def test_whole_drawings():
     parts = []
     for title, text in DRAWINGS.items():
         nodes = graph(text)
-        rows = zip(ascii_graph.draw(nodes), nodes, strict=True)
+        rows = zip(rails.draw(nodes), nodes, strict=True)
         parts.append("\n".join([title, *(f"{row} {node.name}" for row, node in rows), ""]))
     approve("views-rails.txt", "\n".join(parts))
 
@@ -48,9 +48,9 @@ def test_whole_drawings():
     ],
 )
 def test_what_leads_to_the_ends_comes_first(text, ends, order):
-    nodes = ascii_graph.ordered(graph(text), ends)
+    nodes = rails.ordered(graph(text), ends)
     assert names(nodes) == order.split()
-    assert len(ascii_graph.draw(nodes)) == len(nodes)
+    assert len(rails.draw(nodes)) == len(nodes)
 
 
 # Any graph
@@ -79,7 +79,7 @@ def any_graph(draw) -> list[Node]:
 
 
 def edges(nodes) -> set[tuple[str, str]]:
-    return {(parent, each.name) for each in nodes for parent in ascii_graph.parents(each)}
+    return {(parent, each.name) for each in nodes for parent in rails.parents(each)}
 
 
 def read_back(rows: list[str], labels: list[str]) -> set[tuple[str, str]]:
@@ -101,11 +101,11 @@ def read_back(rows: list[str], labels: list[str]) -> set[tuple[str, str]]:
 @settings(max_examples=25)
 @given(acyclic(), st.booleans())
 def test_the_edges_can_be_read_back_from_the_drawing(nodes, from_end):
-    order = ascii_graph.ordered(nodes, ["n0"] if from_end else [])
+    order = rails.ordered(nodes, ["n0"] if from_end else [])
     assert sorted(names(order)) == sorted(names(nodes))
     places = {name: place for place, name in enumerate(names(order))}
     assert all(places[parent] < places[child] for parent, child in edges(nodes))
-    rows = ascii_graph.draw(order)
+    rows = rails.draw(order)
     assert [row.count("●") for row in rows] == [1] * len(nodes)
     assert len(set(map(len, rows))) == 1
     assert read_back(rows, names(order)) == edges(nodes)
@@ -114,18 +114,18 @@ def test_the_edges_can_be_read_back_from_the_drawing(nodes, from_end):
 @settings(max_examples=25)
 @given(any_graph())
 def test_a_circle_is_ordered_with_every_node_once_and_drawn(nodes):
-    order = ascii_graph.ordered(nodes, ["n0"])
+    order = rails.ordered(nodes, ["n0"])
     assert sorted(names(order)) == names(nodes)
-    assert [row.count("●") for row in ascii_graph.draw(order)] == [1] * len(nodes)
+    assert [row.count("●") for row in rails.draw(order)] == [1] * len(nodes)
 
 
 @pytest.mark.slow
 def test_a_deep_graph_is_drawn_without_recursion_and_in_linear_time():
     chain = [node("x"), *(node(f"n{i}", f"n{i - 1}" if i else "x") for i in range(20_000))]
     start = time.process_time()
-    order = ascii_graph.ordered(chain[::-1], ["n19999"])
+    order = rails.ordered(chain[::-1], ["n19999"])
     assert order == chain
-    assert ascii_graph.draw(order) == ["●"] * len(chain)
+    assert rails.draw(order) == ["●"] * len(chain)
     # A step that looks through its whole stack takes 10 s, this one a third of a second.
     assert time.process_time() - start < 5
 
@@ -138,4 +138,4 @@ def test_a_deep_graph_is_drawn_without_recursion_and_in_linear_time():
     ],
 )
 def test_a_rail_joins_a_line_at_its_ends_or_between_them(rail, ends, sign):
-    assert ascii_graph.joint(rail, 2, 5, ends) == sign
+    assert rails.joint(rail, 2, 5, ends) == sign
