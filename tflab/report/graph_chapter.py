@@ -36,6 +36,8 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield values.path(step.values_step)
     if placing.passes:
         yield placement.fate_counts(placing)
+        if facts := list(placement.balance(placing)):
+            yield fact_table(facts)
         yield from placement.nodes_not_run(placing)
     yield Method(
         f"Colours and times in the graph: {contents.warm(step)} The times at each batch size in "

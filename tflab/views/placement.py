@@ -67,7 +67,7 @@ def balance(stage: Placement) -> Iterator[Fact]:
         yield Fact("did not run", count, "in a branch that this step did not take")
     if stage.origins:
         made = plural(len(stage.origins), "node")
-        yield Fact("made by the runtime", made, ", ".join(created(stage)))
+        yield Fact("made by the runtime", made, ", ".join(created(stage)), detail=True)
 
 
 def created(stage: Placement) -> Iterator[str]:
