@@ -11,7 +11,7 @@ from tests import graph_notation
 from tests.graph_notation import graph, graphs
 from tests.records_by_hand import CPU_0, CPU_1
 from tflab.analysis import fates, passes
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import Node, node_of, nodes_needed
 from tflab.records.placed import Fate, Origin, Pass, Snapshot
 from tflab.views import words
 
@@ -207,7 +207,7 @@ PARSED = "strings; parsed=ParseExample(strings); out(parsed:1); late(out,parsed:
     ],
 )
 def test_nodes_needed(nodes, fetches, feeds, needed):
-    assert fates.nodes_needed(graph(nodes), fetches.split(), feeds.split()) == {*needed.split()}
+    assert nodes_needed(graph(nodes), fetches.split(), feeds.split()) == {*needed.split()}
 
 
 # Origins: the user's fates => what the passes did => the graph that runs : where each node is from

@@ -312,6 +312,8 @@ def test_the_derivative_that_a_cross_entropy_computes_is_written_with_names_of_v
     )
     assert text(reader.forward_name("e:1")) == "softmax(w) - y"
     assert text(reader.forward_name("e")) == "e"
+    ends_in_1 = reader_of("x; y; e1=SoftmaxCrossEntropyWithLogits(x,y)", {})
+    assert text(ends_in_1.forward_name("e1")) == "e1"
     assert text(reader.forward_name("elsewhere:1")) == "elsewhere:1"
 
 

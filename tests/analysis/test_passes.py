@@ -208,6 +208,11 @@ TAKEN = {
     "identities of a sum were removed in favour of what they passed on": """
         x; a=Neg(x); b=Abs(x); c=Exp(x); i=Identity(a); j=Identity(i); l=Identity(b); u=AddN(j,l,c)
         => x; a; b; c; u=AddN(a,b,c) : i removed a, j removed a, l removed b""",
+    "what an identity passed on into a rewritten user is not the value of that": """
+        x; a=Neg(x); i=Identity(a); b=Abs(i) => x; b=_NegAbs(x) : a fused in b, i fused in b""",
+    "what fed a node that an old constant replaces is not in that": """
+        k=Const; m=Const; b=Neg(m); i=Exp(b); u=Log(i) => k; u=Log(k)
+        : m removed, b removed, i removed k""",
     "of two nodes that undo each other only the second was bypassed": """
         x; t=Transpose(x); s=Transpose(t); u=Exp(s) => x; u=Exp(x) : t removed, s removed x""",
     "an heir is looked for past users that are gone": """

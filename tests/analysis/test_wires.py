@@ -9,6 +9,7 @@ from tflab.analysis import wires
 from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
 from tflab.records.placed import Transfer
 from tflab.records.timed import OpRun, StepTime
+from tflab.units import short_task
 
 CLIENT, A, B = (
     "/job:client/replica:0/task:0",
@@ -160,4 +161,6 @@ def test_tensors_on_the_wire_are_rows_with_the_rate_of_the_median_call():
 def test_which_task_the_others_waited_for(recorded, moving, alone, awaited):
     steps = [StepTime(0, 1_000, 100), StepTime(1, 5_000, 100)]
     on_wire = [wire(*times) for times in moving]
-    assert wires.waits(runs(recorded), on_wire, steps) == (alone, awaited)
+    times = {task.task: task for task in wires.task_times(runs(recorded), on_wire, [], steps)}
+    assert {task: times[short_task(task)].alone_ns for task in alone} == alone
+    assert {task: times[short_task(task)].awaited_ns for task in awaited} == awaited

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from tflab.analysis import expressions as ex
 from tflab.analysis import formulas
 from tflab.analysis.expressions import Expression
-from tflab.analysis.gradient_graph import VARIABLES, GradientGraph, Reader, leading_to
+from tflab.analysis.gradient_graph import GradientGraph, Reader
 from tflab.records.gradients import GradientCall, Link
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import VARIABLES, Node, node_of, with_makers
 
 LONGEST = 400  # number of names and ops in a derivative
 
@@ -18,7 +18,7 @@ def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
     """The steps of the chain rule that variables need, in the order of the gradient calls, starting
     at the loss."""
     reader = graph.reader
-    needed = leading_to(reader.nodes, ends)
+    needed = with_makers(graph.nodes, ends)
     return leading_to_variables(
         reader,
         [
@@ -108,7 +108,7 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
     are the gradients of the variables, as tensors.
     """
     reader = graph.reader
-    needed = leading_to(reader.nodes, ends.values())
+    needed = with_makers(graph.nodes, ends.values())
     ordered = [node for node in graph.nodes if node.name in needed]
 
     def argument(_: Node, tensor: str) -> Expression | None:

@@ -21,7 +21,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from tflab.records.graph import Node, makers, node_of, output_name, reach, turned_around
+from tflab.records.graph import (
+    Node,
+    makers,
+    node_of,
+    nodes_needed,
+    output_name,
+    reach,
+    turned_around,
+)
 from tflab.records.placed import Fate, Origin, Pass, Takeover
 
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
@@ -217,27 +225,6 @@ def holder(tensor: str, removals: Removals, running: set[str]) -> str | None:
             return None
         tensor = following
     return tensor
-
-
-def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> set[str]:
-    """All nodes that the fetches depend on. The node of a fed tensor is needed if the tensor is;
-    its inputs are needed only for another of its outputs, or if the node itself has to run."""
-    fed = {name.removesuffix(":0") for name in feeds}
-    by_name = {node.name: node for node in nodes}
-    # (tensor, or "" if the node only has to run; node)
-    waiting = [(name.removesuffix(":0") if ":" in name else "", node_of(name)) for name in fetches]
-    needed: set[str] = set()
-    followed: set[str] = set()
-    while waiting:
-        tensor, name = waiting.pop()
-        if name in followed or name not in by_name:
-            continue
-        needed.add(name)
-        if tensor not in fed:
-            followed.add(name)
-            waiting.extend((tensor, node_of(tensor)) for tensor in by_name[name].inputs)
-            waiting.extend(("", control) for control in by_name[name].control_inputs)
-    return needed
 
 
 def origins(

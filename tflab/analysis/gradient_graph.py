@@ -6,7 +6,7 @@ TensorFlow records the arguments and results of each gradient function (`Gradien
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from tflab.analysis import formulas, op_rules
 from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.expressions import Expression, Name
 from tflab.records.gradients import GradientCall
-from tflab.records.graph import VARIABLES, Node, makers, node_of, output_name, reach
+from tflab.records.graph import VARIABLES, Node, node_of, output_name, with_makers
 from tflab.records.stages import Gradient
 
 PASSES_ON = ("ReadVariableOp", "Identity", "ReadVariableXlaSplitND")  # reads of variables
@@ -82,9 +82,9 @@ class Reader:
 
     @cached_property
     def starts(self) -> set[str]:
-        """The gradients of the loss with respect to itself: no gradient function returned them."""
-        returned = {tensor for call in self.graph.calls for tensor in call.returned}
-        return {tensor for _, tensor in self.incoming} - returned - self.names.keys()
+        """What gradient functions received that none of them made: the gradient of the loss with
+        respect to itself, and sums."""
+        return {tensor for _, tensor in self.incoming if not self.owners.get(node_of(tensor))}
 
     @cached_property
     def gradients(self) -> set[str | None]:
@@ -117,11 +117,11 @@ class Reader:
 
     def counted_uses(self) -> Counter[str]:
         """How often each value is used by the forward ops that lead to the loss."""
-        forward = leading_to(self.nodes, (call.forward for call in self.graph.calls))
+        forward = with_makers(self.graph.nodes, (call.forward for call in self.graph.calls))
         return Counter(
             self.label(tensor)
             for name in forward
-            if name not in self.owners and not self.is_read(name)
+            if name not in self.owners
             for tensor in self.nodes[name].inputs
         )
 
@@ -233,8 +233,3 @@ class Reader:
 def gradient_name(label: str) -> str:
     """`dL/dy`; `dL/d(mul_1)` if the name needs brackets to be readable."""
     return f"dL/d{label}" if label.isalpha() and len(label) == 1 else f"dL/d({label})"
-
-
-def leading_to(nodes: Mapping[str, Node], ends: Iterable[str]) -> set[str]:
-    """All nodes whose values these tensors depend on."""
-    return reach(map(node_of, ends), makers(nodes.values())) & nodes.keys()

@@ -15,10 +15,9 @@ from tflab.analysis.gradient_graph import (
     GradientGraph,
     Reader,
     gradient_name,
-    leading_to,
 )
 from tflab.records.gradients import GradientNode
-from tflab.records.graph import Node, Source, node_of
+from tflab.records.graph import Node, Source, node_of, with_makers
 
 STARTS = "start"
 SHAPES = "shape"
@@ -56,7 +55,7 @@ def described(
     """The purpose of every gradient node. `ends` are the gradients of variables, as tensors."""
     reader = graph.reader
     kinds = bookkeeping(reader)
-    needed = leading_to(reader.nodes, ends)
+    needed = with_makers(graph.nodes, ends)
     towards = destinations(reader, kinds, needed)
     rows = []
     for node in graph.nodes:

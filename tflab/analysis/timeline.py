@@ -98,8 +98,3 @@ def pairs(starts: np.ndarray, ends: np.ndarray) -> list[Span]:
 def total_ns(starts: np.ndarray, ends: np.ndarray) -> int:
     """The sum of the lengths of spans; overlaps count several times."""
     return int((ends - starts).sum())
-
-
-def covered(spans: Iterable[Span]) -> int:
-    """The sum of the lengths of the spans in ns; overlaps count several times."""
-    return sum(end - start for start, end in spans)

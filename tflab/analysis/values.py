@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tflab.analysis import fates
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import Node, node_of, nodes_needed
 from tflab.records.values import Statistics
 
 KEPT = 64  # elements of a tensor whose values are kept
@@ -42,7 +41,7 @@ def computable(array: np.ndarray) -> np.ndarray:
         array = array[array.dtype.names[0]]
     if array.dtype.kind == "b":
         return array.astype(np.int8)
-    if array.dtype.kind == "V" or array.dtype.num >= 256:  # registered by others, such as bfloat16
+    if array.dtype.num >= 256:  # registered by others, such as bfloat16
         return array.astype(np.float32)
     return array
 
@@ -70,7 +69,7 @@ def largest_change(before: np.ndarray, after: np.ndarray) -> float | None:
 
 def needed(graph: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> tuple[Node, ...]:
     """Return the nodes that a step needs, in the order of the graph."""
-    names = fates.nodes_needed(graph, fetches, feeds)
+    names = nodes_needed(graph, fetches, feeds)
     return tuple(node for node in graph if node.name in names)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import mean
 
 from tflab.analysis import clocks, op_runs
-from tflab.analysis.timeline import busy_spans, covered, union
+from tflab.analysis.timeline import busy_spans
 from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
 from tflab.records.graph import node_of
 from tflab.records.placed import Transfer
@@ -24,6 +24,13 @@ CLIENT = "/job:client/replica:0/task:0"  # this process, whose clock is the refe
 OP = "RecvTensor"  # the type of a run that is a tensor on the wire
 ON_WIRE = "wire from "  # prefix of the device of such a run
 US = 1000  # ns: the runtime times received tensors in microseconds
+# What a task does, by whether it computes and whether a tensor is on its way to it
+OWNERS = {
+    (True, False): "computing",
+    (True, True): "both",
+    (False, True): "waiting",
+    (False, False): "neither",
+}
 
 Edge = tuple[str, str, str]  # its name, the sending device and the receiving one
 Ends = Mapping[tuple[int, str], int]  # (step, node) -> its end, by its own clock
@@ -201,91 +208,58 @@ def task_times(
     arrived: Sequence[Received],
     steps: Sequence[StepTime],
 ) -> tuple[TaskTime, ...]:
-    """Computation and communication: the wall time of all steps, for each task; the client, this
-    process, comes first."""
+    """Return computation and communication of each task: the wall time of all steps. The client,
+    this process, comes first.
+
+    A step is slow where nothing else runs: a task that computes for long computes alone at the end,
+    and one that stalls ends a pause in which no op ran anywhere.
+    """
     names = {task_of(run.device) for run in runs}
     names |= {task_of(device) for one in arrived for device in (one.from_device, one.to_device)}
-    ops, moving = op_runs.of(runs).by_step(), op_runs.of(wires).by_step()
-    alone, awaited = waits(runs, wires, steps)
-    return tuple(
-        task_time(task, ops, moving, arrived, steps, alone[task], awaited[task])
-        for task in sorted(names, key=order)
-    )
-
-
-def task_time(
-    task: str,
-    ops: Mapping[int, Sequence[OpRun]],
-    moving: Mapping[int, Sequence[OpRun]],
-    arrived: Iterable[Received],
-    steps: Iterable[StepTime],
-    alone_ns: int,
-    awaited_ns: int,
-) -> TaskTime:
-    computing = waiting = overlapped = wall = 0
-    to_it = f" to {short_task(task)}"
-    for step in steps:
-        busy = busy_spans((r for r in ops.get(step.step, ()) if task_of(r.device) == task), step)
-        incoming = (run for run in moving.get(step.step, ()) if run.device.endswith(to_it))
-        coming = busy_spans(incoming, step)
-        either = covered(union([*busy, *coming]))
-        wall += step.wall_ns
-        computing += covered(busy)
-        waiting += either - covered(busy)
-        overlapped += covered(busy) + covered(coming) - either
-    arrived = list(arrived)
-    return TaskTime(
-        task=short_task(task),
-        computing_ns=computing,
-        waiting_ns=waiting,
-        neither_ns=wall - computing - waiting,
-        overlapped_ns=overlapped,
-        received_bytes=sum(one.bytes for one in arrived if task_of(one.to_device) == task),
-        sent_bytes=sum(one.bytes for one in arrived if task_of(one.from_device) == task),
-        alone_ns=alone_ns,
-        awaited_ns=awaited_ns,
-    )
-
-
-# Waits: which task of a cluster the others waited for
-#
-# A step is slow where nothing else runs: a task that computes for long computes alone at the end,
-# and one that stalls ends a pause in which no op ran anywhere.
-
-
-WIRE = ""  # in place of a task: a tensor on its way
-
-
-def waits(
-    runs: Iterable[OpRun], wires: Iterable[OpRun], steps: Iterable[StepTime]
-) -> tuple[Counter[str], Counter[str]]:
-    """For each task the time in which only its ops ran, and the time in which nothing ran until its
-    next op began; ns, over all steps."""
-    alone: Counter[str] = Counter()
-    awaited: Counter[str] = Counter()
+    spent = {task: Counter[str]() for task in sorted(names, key=order)}
     ops, moving = op_runs.of(runs).by_step(), op_runs.of(wires).by_step()
     for step in steps:
-        rows: dict[str, list[OpRun]] = defaultdict(list)
-        rows[WIRE] += moving.get(step.step, ())
-        for run in ops.get(step.step, ()):
-            rows[task_of(run.device)].append(run)
-        running: set[str] = set()
+        computing: set[str] = set()  # the tasks that compute now
+        receiving: set[str] = set()  # those to which a tensor is on its way
         last = step.start_ns
-        for at, _, task in sorted(busy_changes(rows, step)):
-            computing = running - {WIRE}
+        for at, _, is_op, task in sorted(changes(ops, moving, step)):
+            for name, own in spent.items():
+                owner = OWNERS[name in computing, short_task(name) in receiving]
+                own[owner] += at - last
             if len(computing) == 1:
-                alone[next(iter(computing))] += at - last
-            elif not running:
-                awaited[task] += at - last
-            running ^= {task}
+                spent[next(iter(computing))]["alone"] += at - last
+            elif is_op and not computing and not receiving:
+                spent[task]["awaited"] += at - last
+            changed = computing if is_op else receiving
+            changed ^= {task}
             last = at
-    del awaited[WIRE]
-    return alone, awaited
+    wall_ns = sum(step.wall_ns for step in steps)
+    return tuple(
+        TaskTime(
+            task=short_task(task),
+            computing_ns=own["computing"] + own["both"],
+            waiting_ns=own["waiting"],
+            neither_ns=wall_ns - own["computing"] - own["both"] - own["waiting"],
+            overlapped_ns=own["both"],
+            received_bytes=sum(one.bytes for one in arrived if task_of(one.to_device) == task),
+            sent_bytes=sum(one.bytes for one in arrived if task_of(one.from_device) == task),
+            alone_ns=own["alone"],
+            awaited_ns=own["awaited"],
+        )
+        for task, own in spent.items()
+    )
 
 
-def busy_changes(rows: dict[str, list[OpRun]], step: StepTime) -> Iterable[tuple[int, bool, str]]:
-    """When each task, or the wire, starts and stops being busy."""
-    for task, task_runs in rows.items():
-        for start, end in busy_spans(task_runs, step):
-            yield start, True, task
-            yield end, False, task
+def changes(
+    ops: Mapping[int, Sequence[OpRun]], moving: Mapping[int, Sequence[OpRun]], step: StepTime
+) -> Iterator[tuple[int, bool, bool, str]]:
+    """Yield when each task starts (True) or stops to compute (True) or to receive tensors."""
+    rows: dict[tuple[bool, str], list[OpRun]] = defaultdict(list)
+    for run in ops.get(step.step, ()):
+        rows[True, task_of(run.device)].append(run)
+    for wire in moving.get(step.step, ()):
+        rows[False, ends_of(wire)[1]].append(wire)
+    for (is_op, task), own in rows.items():
+        for start, end in busy_spans(own, step):
+            yield start, True, is_op, task
+            yield end, False, is_op, task

@@ -8,14 +8,14 @@ from itertools import chain
 from math import lcm
 
 from tflab import datasets, models
-from tflab.analysis import fates, op_table, statistics
+from tflab.analysis import op_table, statistics
 from tflab.cli import terminal
 from tflab.compare import SweepOptions
 from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
 from tflab.lifecycle import split as over_tasks
-from tflab.records.graph import UPDATE, node_of
+from tflab.records.graph import UPDATE, node_of, nodes_needed
 from tflab.records.measured import OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Backward, Placement
@@ -201,7 +201,7 @@ def not_trainable(backward: Backward) -> UsageError:
     model, name = backward.program.model, backward.program.name
     lacks = "loss" if model.loss is None else "optimiser"
     updates = {node.name for node in backward.nodes if node.phase == UPDATE}
-    needed = fates.nodes_needed(backward.nodes, [model.output.name], ())
+    needed = nodes_needed(backward.nodes, [model.output.name], ())
     instead = "compare its inference."
     if not updates.isdisjoint(needed):
         instead = "compare its inference: its output runs a training step of its own."
@@ -217,7 +217,7 @@ def trains(backward: Backward) -> bool:
     program = backward.program
     if program.train_op:
         return True
-    needed = fates.nodes_needed(backward.nodes, program.model.fetches, ())
+    needed = nodes_needed(backward.nodes, program.model.fetches, ())
     return not needed.isdisjoint(backward.update_nodes)
 
 

@@ -27,10 +27,9 @@ from tflab.records.graph import (
     Function,
     Node,
     Source,
-    makers,
     node_of,
-    reach,
     with_dependents,
+    with_makers,
 )
 from tflab.records.options import Options, Program
 from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck
@@ -316,7 +315,7 @@ def gradients_of(
     for call in calls:
         if call[0].graph is program.graph:
             calls_of.setdefault(call[0].name, []).append(call)
-    needed = reach([program.loss.op.name], makers(forward))
+    needed = with_makers(forward, [program.loss.op.name])
     trained = trained_nodes(program, forward)
     functions_of = {
         node.name: gradients.registered(program.graph.get_operation_by_name(node.name))

@@ -17,11 +17,11 @@ import numpy as np
 import tensorflow as tf
 
 from tflab.analysis.evaluation import NOWHERE, Points
-from tflab.analysis.gradient_graph import GradientGraph, leading_to
+from tflab.analysis.gradient_graph import GradientGraph
 from tflab.datasets import Whole
 from tflab.errors import RefusedError
 from tflab.lifecycle.graph_copies import Copy, Values
-from tflab.records.graph import Node, node_of, output_name
+from tflab.records.graph import Node, node_of, output_name, with_makers
 from tflab.records.options import Options, Program
 from tflab.runtime import session
 
@@ -40,7 +40,7 @@ REAL = ("float", "int", "uint", "bool")  # prefixes of types
 def nodes_of(graph: GradientGraph) -> list[Node]:
     """Return the nodes whose tensors formulas may contain; none if they are too many."""
     ends = {*graph.owners(), *(call.forward for call in graph.calls)}
-    needed = leading_to({node.name: node for node in graph.nodes}, ends)
+    needed = with_makers(graph.nodes, ends)
     return [node for node in graph.nodes if node.name in needed] if len(needed) <= NODES else []
 
 

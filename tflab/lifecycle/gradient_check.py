@@ -21,7 +21,7 @@ from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import RefusedError
 from tflab.lifecycle import check_points, graph_copies
 from tflab.lifecycle.graph_copies import Copy, Values, dtype_of
-from tflab.records.graph import Node, makers, node_of, reach
+from tflab.records.graph import Node, node_of, with_makers
 from tflab.records.options import Options, Program
 from tflab.records.stages import AGREES, GradientCheck
 
@@ -124,7 +124,7 @@ def spread(items: Sequence[Any], most: int) -> list[Any]:
 
 def batches_of(program: Program, nodes: Sequence[Node], options: Options) -> list[Values]:
     """Return a batch of a few rows, and the usual one: the graph may accept no other."""
-    needed = reach([program.loss.op.name], makers(nodes))
+    needed = with_makers(nodes, [program.loss.op.name])
     floats = floats_of_a_row(node for node in nodes if node.name in needed)
     few = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats)))
     sizes = dict.fromkeys((program.model.fixed_batch or few, options.batch_size))

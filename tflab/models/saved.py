@@ -18,14 +18,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.analysis.fates import nodes_needed
 from tflab.cli import confined
 from tflab.datasets import Column, Dataset, Whole
 from tflab.errors import TflabError, UsageError, did_you_mean, reason
 from tflab.escaping import with_full_stop
 from tflab.models import graph_file
 from tflab.models.graph_file import GraphFile
-from tflab.records.graph import VARIABLES, Function, Node, node_of, reach
+from tflab.records.graph import VARIABLES, Function, Node, node_of, nodes_needed, reach
 from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, refusals
 from tflab.units import plural, size

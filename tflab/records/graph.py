@@ -128,3 +128,24 @@ def reach(
 def with_dependents(nodes: Iterable[Node], starts: Iterable[str]) -> set[str]:
     """The starts, and all nodes that depend on them by data."""
     return reach(starts, turned_around(makers(nodes)))
+
+
+def with_makers(nodes: Iterable[Node], tensors: Iterable[str]) -> set[str]:
+    """Return the nodes that make these tensors, and all nodes on which they depend by data."""
+    edges = makers(nodes)
+    return reach(map(node_of, tensors), edges) & edges.keys()
+
+
+def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> set[str]:
+    """Return all nodes that the fetches depend on. The node of a fed tensor is needed if the tensor
+    is; its inputs are needed only for another of its outputs, or if the node itself has to run."""
+    starts = [graph_def_name(name) if ":" in name else f"^{name}" for name in fetches]
+    edges = {  # what a run of a node needs, then of which run each tensor is
+        f"^{node.name}": [*node.inputs, *(f"^{name}" for name in node.control_inputs)]
+        for node in nodes
+    }
+    tensors = {*starts, *(tensor for node in nodes for tensor in node.inputs)}
+    for tensor in tensors - {graph_def_name(name) for name in feeds} - edges.keys():
+        edges[tensor] = [f"^{node_of(tensor)}"]
+    needed = {node_of(name.removeprefix("^")) for name in reach(starts, edges)}
+    return needed & {node.name for node in nodes}
