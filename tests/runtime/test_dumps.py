@@ -57,14 +57,6 @@ def test_dumps_are_in_the_order_in_which_they_were_written(times, order, tmp_pat
 
 
 @pytest.mark.tensorflow
-def test_equal_dumps_share_their_nodes(tmp_path):
-    write(tmp_path, name_of(1), "a")
-    write(tmp_path, name_of(2), "a")
-    first, second = dumps.read(tmp_path)
-    assert first.nodes is second.nodes
-
-
-@pytest.mark.tensorflow
 def test_grapplers_dumps_of_function_bodies_are_left_out(tmp_path):
     """It optimises them after the graph, and only an address distinguishes them."""
     for name, label in (

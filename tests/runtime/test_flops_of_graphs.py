@@ -142,38 +142,6 @@ def test_each_iteration_of_a_loop_counts_with_its_own_shapes():
     assert by_type["MatMul"] == [2 * (1 + 2 + 3 + 4) * 5 * 2 / 4]  # the mean of four runs
 
 
-def through_keras(lowered):
-    """The placement of a step through an LSTM of Keras: 4 sequences of 5 times 3, and 6 units."""
-    import keras
-    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
-
-    layer = keras.layers.LSTM(6, unroll=False)
-    layer.build((None, None, 3))
-    call = tf.function(layer).get_concrete_function(tf.TensorSpec([None, None, 3]))
-    frozen = convert_variables_to_constants_v2(call, lower_control_flow=lowered)
-    with tf.Graph().as_default() as graph:
-        x = tf1.placeholder(tf.float32, [None, None, 3], "x")
-        tf.import_graph_def(frozen.graph.as_graph_def(), {frozen.inputs[0].name: x}, name="keras")
-        out = graph.get_tensor_by_name(f"keras/{frozen.outputs[0].name}")
-        return placed(out, {x: numbers(4, 5, 3)})[0]
-
-
-def test_the_products_in_the_loop_of_keras_count_by_their_shapes():
-    stage = through_keras(lowered=True)
-    products = [
-        cost.flops
-        for node, cost in zip(stage.nodes, costs.costs(stage), strict=True)
-        if "MatMul" in node.op
-    ]
-    bare = 2 * 4 * 3 * 24 + 2 * 4 * 6 * 24  # an iteration: x and h, each times its weights
-    assert bare <= sum(products) <= bare + 3 * 4 * 24  # with what may be fused into them
-
-
-def test_a_loop_that_stays_a_node_is_not_known():
-    stage = through_keras(lowered=False)
-    assert costs.types_without_flops(stage).keys() & {"While", "StatelessWhile"}
-
-
 def test_what_cannot_be_known_is_named_but_a_branch_that_did_not_run_is_not_missed():
     with tf.Graph().as_default():
         x = tf1.placeholder(tf.float32, [None])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import needs, versions
+from tests import needs
 from tflab.errors import TflabError
 from tflab.runtime import generated_code
 
@@ -166,29 +166,22 @@ def test_reading_a_dump_does_not_import_tensorflow():
 # The real thing: `x * y + z` of the toy, compiled by the TensorFlow that is installed.
 
 ROWS = 1024  # enough for a loop; up to 48 rows LLVM unrolls it all and uses no vectors
-START = """
+TOY = f"""
 from tflab.runtime import tf_import
 tf_import.load()
-import sys, numpy as np, tensorflow as tf, tensorflow.compat.v1 as tf1
-from tflab import models
-from tflab.lifecycle import backward, frontend, gradient_check, placement
-from tflab.runtime import session
+import numpy as np, tensorflow as tf, tensorflow.compat.v1 as tf1
+from tflab.lifecycle import frontend
+from tflab.models import toy
 from tflab.records import Options
-gradient_check.ELEMENTS = 1  # each costs two runs of the loss
+from tflab.runtime import session
 
-def run(stage, step, values):
-    config = tf1.ConfigProto()
-    config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
-    with tf1.Session(graph=stage.program.graph, config=config) as live:
-        live.run([v.initializer for v in stage.program.graph.get_collection("variables")])
-        step.callable(live)(*values)
-
-model = sys.argv[1]
-stage = frontend.build((model, models.find(model)), Options())
-"""
-TOY = f"""
-step = session.Step(feeds=("x:0",), fetches=("add:0",), targets=())
-run(stage, step, [np.ones({ROWS}, np.float32)])
+graph = frontend.build(("toy", toy.build), Options()).program.graph
+config = tf1.ConfigProto()
+config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
+with tf1.Session(graph=graph, config=config) as live:
+    live.run([v.initializer for v in graph.get_collection("variables")])
+    step = session.Step(feeds=("x:0",), fetches=("add:0",), targets=())
+    step.callable(live)(np.ones({ROWS}, np.float32))
 
 @tf.function(jit_compile=True)
 def formula(x, y, z):
@@ -197,17 +190,15 @@ def formula(x, y, z):
 arguments = [tf.constant(1.0, shape=shape) for shape in ([{ROWS}], [], [])]
 print(formula.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo"))
 """
-TRAINING = """
-stage = backward.differentiate(stage, Options())
-step = session.step_of(stage.program, placement.default_fetches(stage.program))
-run(stage, step, next(session.feed_batches(stage.program, 16)))
-"""
 
 
-def compiled(program, model, folder):
-    """What the program printed, and the one cluster that was compiled for its session."""
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory):
+    """The dump of the toy's formula, with a space in its path; the one cluster that was compiled
+    for its session; and TensorFlow's own HLO of it."""
+    folder = tmp_path_factory.mktemp("a dump")
     output = subprocess.run(
-        [sys.executable, "-c", START + program, model],
+        [sys.executable, "-c", TOY],
         env={**os.environ, **generated_code.environment(folder)},
         cwd=Path(__file__).parents[2],
         check=True,
@@ -217,14 +208,7 @@ def compiled(program, model, folder):
         timeout=120,
     ).stdout
     (code,) = (code for code in read(folder) if code.cluster.startswith("cluster"))
-    return code, output
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    """The dump of the toy's formula, with a space in its path, and TensorFlow's own HLO of it."""
-    folder = tmp_path_factory.mktemp("a dump")
-    return folder, *compiled(TOY, "toy", folder)
+    return folder, code, output
 
 
 @pytest.mark.tensorflow
@@ -257,16 +241,3 @@ def test_instructions_are_those_of_objdump(toy):
     for (*_, instruction), (_, _, text) in zip(ours, columns, strict=True):
         if instruction.startswith("v"):
             assert instruction.split()[0] == text.split()[0]
-
-
-@pytest.mark.thorough
-@versions.since(2, 21, "a function for each fusion; before, some share one")
-@pytest.mark.tensorflow
-def test_a_training_step_of_lenet_is_one_cluster_with_its_convolutions(tmp_path):
-    code, _ = compiled(TRAINING, "lenet", tmp_path)
-    without = {k.opcodes[-1] for k in code.kernels if not k.bytes}
-    assert {"convolution", "dot"} <= without
-    nodes = {node for kernel in code.kernels for node in kernel.nodes}
-    assert {"conv1/Conv2D", "conv1/Relu", "pool2/MaxPool", "dense3/MatMul"} <= nodes
-    assert any("dense2/BiasAdd" in kernel.nodes and kernel.machine for kernel in code.kernels)
-    assert len(code.listings) > 50

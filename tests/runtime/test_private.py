@@ -46,26 +46,6 @@ def private_uses(source):
                 yield ast.unparse(node)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "import tensorflow.python.framework.ops",
-        "from tensorflow.python.framework import ops",
-        "from tensorflow import python\nfrom tensorflow.tsl import profiler",
-        "graph._functions",
-        "self.session._make_callable_from_options(x)",
-        "getattr(op, '_original_op', None)",
-    ],
-)
-def test_what_is_not_public_is_recognised(line):
-    assert list(private_uses(line))
-
-
-def test_what_is_public_and_what_is_ones_own_is_not():
-    line = "import tensorflow.compat.v1 as tf1; self._names; tf1.Session; x.__name__"
-    assert list(private_uses(line)) == []
-
-
 @pytest.mark.thorough
 @pytest.mark.slow
 def test_only_one_folder_uses_what_is_not_public():

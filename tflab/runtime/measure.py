@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import count, cycle, islice, pairwise
+from itertools import chain, count, cycle, islice, pairwise
 from math import ceil, inf
 from typing import Any
 
@@ -149,30 +149,23 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
     Ctrl-C or a step that fails ends it; what was observed until then is complete.
     """
     with sessions(jobs, plan.traced, plan.untraced) as runners:
-        return take_turns(runners, jobs, plan, observe)
-
-
-def take_turns(
-    runners: Sequence[Runner], jobs: Sequence[Job], plan: Plan, observe: Observer
-) -> Outcome:
-    """Run the turns of a plan in sessions that are open."""
-    try:
-        with private.ctrl_c_kept():
-            for turns in terminal.track(plan.label, plan.rounds, plan.count):
-                for turn in turns:
-                    if interrupts.is_waiting():
-                        return Outcome(interrupted=True)
-                    timed, recorded = runners[turn.job].take(turn)
-                    if not turn.warmup:
-                        observe(turn, timed, recorded)
-    except KeyboardInterrupt:
-        return Outcome(interrupted=True)
-    except tf.errors.OpError as error:
-        if interrupts.is_waiting():  # while the step waited for what failed
+        try:
+            with private.ctrl_c_kept():
+                for turns in terminal.track(plan.label, plan.rounds, plan.count):
+                    for turn in turns:
+                        if interrupts.is_waiting():
+                            return Outcome(interrupted=True)
+                        timed, recorded = runners[turn.job].take(turn)
+                        if not turn.warmup:
+                            observe(turn, timed, recorded)
+        except KeyboardInterrupt:
             return Outcome(interrupted=True)
-        failure = refusals.refused(error, jobs[turn.job].options)
-        failure.batch_size = turn.batch_size
-        return Outcome(failure=failure)
+        except tf.errors.OpError as error:
+            if interrupts.is_waiting():  # while the step waited for what failed
+                return Outcome(interrupted=True)
+            failure = refusals.refused(error, jobs[turn.job].options)
+            failure.batch_size = turn.batch_size
+            return Outcome(failure=failure)
     return Outcome()
 
 
@@ -374,15 +367,12 @@ def cold(job: Job, values: Values, batch_size: int) -> tuple[int, list[OpRun]]:
 
 
 def cold_here(job: Job, values: Values, batch_size: int) -> tuple[int, list[OpRun]]:
-    observed: list[tuple[StepTime, Any]] = []
-    plan = Plan("steps", [[Turn(values, batch_size, traced=True)]], 1)
-    ending = run([job], plan, lambda turn, timed, recorded: observed.append((timed, recorded)))
-    ending.check(kept=False)
-    timed, recorded = observed[0]
+    with ready(job, untraced=False) as runner:
+        timed, recorded = runner.take(Turn(values, batch_size, traced=True))
+    assert recorded is not None
     return timed.wall_ns, list(trace.op_runs(0, recorded.parsed().step_stats, {}))
 
 
-@contextmanager
 def untraced(
     jobs: Sequence[Job],
     columns: Sequence[datasets.Column],
@@ -390,15 +380,12 @@ def untraced(
     rounds: int,
     turns: int,
     environment: Mapping[str, str],
-) -> Iterator[Iterator[Times]]:
+) -> AbstractContextManager[Iterator[Times]]:
     """Open a process that measures untraced steps whenever the next turn is requested, so that
     several such processes can take turns: each turn has this many rounds of all jobs at every batch
     size. After `turns` turns the sessions are created anew."""
     args = list(jobs), columns, tuple(batch_sizes), rounds, turns
-    with processes.stream(
-        "tflab.runtime.measure:untraced_here", *args, environment=environment
-    ) as stream:
-        yield stream
+    return processes.stream("tflab.runtime.measure:untraced_here", *args, environment=environment)
 
 
 def untraced_here(
@@ -417,10 +404,9 @@ def untraced_here(
         with sessions(in_turn, traced=False) as runners:
             for _ in range(turns):
                 times: Times = [{size: [] for size in batch_sizes} for _ in jobs]
-
-                def observe(turn: Turn, timed: StepTime, _: Any) -> None:
-                    times[places[turn.job]][turn.batch_size].append(timed.wall_ns)  # noqa: B023
-
                 plan = several_rotations(columns, batch_sizes, len(jobs), rounds)
-                take_turns(runners, in_turn, plan, observe).check(kept=False)
+                for turn in chain.from_iterable(plan.rounds):
+                    timed, _ = runners[turn.job].take(turn)
+                    if not turn.warmup:
+                        times[places[turn.job]][turn.batch_size].append(timed.wall_ns)
                 yield times
