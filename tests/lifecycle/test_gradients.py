@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tests import walks
 from tests.examples.models import differentiated
-from tflab.analysis import gradient_nodes
+from tflab.analysis import formulas, gradient_nodes
 from tflab.records.graph import node_of
 
 pytestmark = pytest.mark.tensorflow
@@ -99,6 +99,16 @@ def test_all_uses_of_a_table_lead_to_its_gradient(loss_of, last):
     assert (known[name].towards, known[name].complete) == (towards, True)
     assert known["Gather_grad/Reshape_1"].used  # the indices of the rows
     assert known["grad_ys_0"].used
+
+
+@pytest.mark.parametrize(("terms", "shown"), [(3, True), (2, False)])
+def test_a_sum_of_very_many_gradients_has_no_formula(terms, shown, monkeypatch):
+    monkeypatch.setattr(formulas, "TERMS", terms)
+    stage = differentiated(
+        lambda x, w: tf.reduce_mean(x * (tf.sin(w) + tf.cos(w) + tf.tanh(w))), "w"
+    )
+    (total,) = [node for node in stage.gradient_nodes if node.name == "gradients/AddN"]
+    assert (bool(total.formula), total.towards) == (shown, "dL/dw")
 
 
 def test_the_gradients_of_products_and_convolutions_are_those_of_the_textbook(walked):

@@ -116,7 +116,7 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
             return reader.composer.name(reader.label(tensor), tensor)
         return None
 
-    by_tensor = formulas.composed(reader.composer, ordered, argument, LONGEST)
+    by_tensor = formulas.composed(reader.composer, ordered, argument, LONGEST, reader.owners)
     return {
         variable: graph.points.simplest(by_tensor[tensor], tensor)
         for variable, tensor in ends.items()

@@ -8,7 +8,7 @@ proposals: `evaluation.Points` checks them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import cycle, dropwhile
 from math import isfinite, prod
@@ -25,6 +25,7 @@ Parts = Sequence[Expression]
 # Prefixes of types that hold fewer numbers than float32
 ROUNDED = ("int", "uint", "bool", "float16", "half", "bfloat16", "float8")
 MOST = 40  # names and ops of a formula; a larger one is replaced by its node's name
+TERMS = 100  # of a sum that has a formula: a longer one is not read, and nests too deeply
 
 
 class Composer:
@@ -275,8 +276,8 @@ def matrix_product(composer: Composer, node: Node, args: Parts) -> Expression:
     return Call("matmul", *sides)
 
 
-def sum_of_all(composer: Composer, node: Node, args: Parts) -> Expression:
-    return reduce(ex.add, args)
+def sum_of_all(composer: Composer, node: Node, args: Parts) -> Expression | None:
+    return reduce(ex.add, args) if len(args) <= TERMS else None
 
 
 SPECIAL: dict[str, Callable[[Composer, Node, Parts], Expression | None]] = {
@@ -298,23 +299,33 @@ def composed(
     nodes: Iterable[Node],
     argument: Callable[[Node, str], Expression | None],
     most: int = MOST,
+    whole: Collection[str] = (),
 ) -> dict[str, Expression]:
     """The formulas of these nodes, by tensor. `argument` names an input of a node; if it has no
     name for it, the formula of that input takes its place.
 
     Nodes come in the order of their dependencies, and each looks only at its own inputs, so the
-    time is linear in the graph, however deep it is.
+    time is linear in the graph, however deep it is. The nodes in `whole` have no formula if it is
+    longer than `most`, and neither have the nodes that take what they compute.
     """
     formulas: dict[str, Expression] = {}
     short: dict[str, Expression] = {}  # the formulas that others may contain, or names
+    lost: set[str] = set()
 
     def add(tensor: str, formula: Expression | None) -> None:
-        if formula is not None:
-            formulas[tensor] = formula
-            is_short = ex.size(formula) <= most
-            short[tensor] = formula if is_short else composer.name(tensor, tensor)
+        if formula is None:
+            return
+        formulas[tensor] = formula
+        if ex.size(formula) <= most:
+            short[tensor] = formula
+        else:
+            short[tensor] = composer.name(tensor, tensor)
+            lost.update(name for name in [node_of(tensor)] if name in whole)
 
     for node in nodes:
+        if any(node_of(tensor) in lost for tensor in node.inputs):
+            lost.add(node.name)
+            continue
         args = [argument(node, t) or short.get(t) or composer.name(t, t) for t in node.inputs]
         add(node.name, composer.formula(node, args))
         if node.op in op_rules.DERIVATIVES:

@@ -102,8 +102,10 @@ def opened(
                 wide.live.run(fills, dict(start.feeds))
                 wide.assign(initial)
                 works(wide)
-                stack.push(trying.pop_all())
-                copy = wide
+                kept = trying.pop_all()
+            stack.close()  # the other copy
+            stack.push(kept)
+            copy = wide
         except (RefusedError, ValueError):  # some ops have no float64 version
             pass
         yield copy
