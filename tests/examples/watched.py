@@ -12,7 +12,6 @@ from tflab.records.watched import (
     RecordedValues,
     SampledLine,
     TracedFunction,
-    Tracing,
     Watched,
     WatchedLine,
 )
@@ -178,7 +177,6 @@ WATCHED = Watched(
     open_run=None,
     made_between={},
     notes=(),
-    tracings=(),
     made_anew=(),
     functions=(),
     values=None,
@@ -186,15 +184,12 @@ WATCHED = Watched(
 )
 
 SHAPE = (("x", "float32 (8, 4)", "float32 (7, 4)"),)
-TRACINGS = (
-    Tracing("step", "train.py:3", False, (), 500_000, 1, False),
-    Tracing("step", "train.py:9", True, SHAPE, 200_000, 1, False),
-    Tracing("other", "train.py:4", False, (), 900_000, 2, False),
-    Tracing("step", "train.py:7", True, (), 100_000, 1, False),
-    Tracing("step", "train.py:3", False, (), 450_000, 3, False),
+STEP = TracedFunction(
+    *("step", "train.py:2", 3, 800_000, 500_000, "train.py:9 in train"),
+    changed=SHAPE,
+    created=False,
 )
-STEP = TracedFunction(1, "step", 1, 1, 3, 800_000, 500_000, TRACINGS[3])
-OTHER = TracedFunction(2, "other", 1, 1, 1, 900_000, 900_000, TRACINGS[2])
+OTHER = TracedFunction("other", "", 1, 900_000, 900_000, "train.py:4", (), created=False)
 
 CODE = """import tensorflow as tf
 x = tf.placeholder(tf.float32)

@@ -100,79 +100,56 @@ def program():
 
 
 def test_all_tracings_of_a_function_are_counted_and_the_last_is_known(program, monkeypatch):
-    monkeypatch.setattr(functions, "MOST_TRACINGS", 4)
     monkeypatch.setattr(functions, "COMPARED", 3)
     cache = []
     for number in range(7):
         program.trace(cache, x=str(number), line=number)
         cache.append("a tracing")
-    function = program.seen.retraced[1]
-    assert len(function.earlier) == 3
-    seen = program.watched()
-    assert [tracing.changed for tracing in seen.tracings][-1] == (("x", "2", "3"),)
-    (function,) = seen.functions
-    assert (function.tracings, function.last.changed) == (7, (("x", "5", "6"),))
-    assert function.last.place == "train.py:6 in main"
-    assert function.first_ns == seen.tracings[0].ns
-    assert function.ns > sum(tracing.ns for tracing in seen.tracings)
-    assert seen.notes == ("Of 7 tracings of functions, only the first 4 are listed.",)
+    (kept,) = program.seen.kept
+    assert len(kept.earlier) == 3
+    (function,) = program.watched().functions
+    assert (function.tracings, function.changed) == (7, (("x", "5", "6"),))
+    assert function.place == "train.py:6 in main"
+    assert 0 < function.first_ns < function.ns
 
 
 def test_of_many_functions_those_are_kept_that_took_longest_to_trace_again(program, monkeypatch):
-    monkeypatch.setattr(functions, "MOST_TRACINGS", 2)
-    for number, ns in enumerate((5, 40, 10, 30, 20), 1):
-        function = functions.Traced(number, "step", None, number)
-        for took_ns in (1_000, ns):
-            tracing = functions.Tracing(function, None, {}, False)
-            tracing.ns = took_ns
-            function.add(tracing)
-            program.seen.keep(tracing)
-        assert (function.ns, function.again_ns()) == (1_000 + ns, ns)
-    assert list(program.seen.retraced) == [2, 4]
-    assert list(program.seen.listed) == [1]  # the list of tracings has those of the first only
-    assert (len(program.seen.tracings), program.seen.more) == (2, 8)
+    monkeypatch.setattr(functions, "MOST_FUNCTIONS", 3)
+    for number, ns in enumerate((5, 40, 10, 30, 20)):
+        function = functions.Traced(str(number), None)
+        program.seen.keep(function)
+        function.tracings, function.first_ns, function.ns = 2, 1_000, 1_000 + ns
+        function.last = functions.Tracing(function, None, {}, False, [0, 0])
+    assert [function.name for function in program.seen.kept] == ["1", "3", "4"]
+    assert program.watched().notes == ("Of 5 functions that were traced, only 3 are listed.",)
 
 
-def test_functions_of_one_name_are_told_apart_by_what_differs(program):
+def test_a_method_has_the_name_of_its_class(program):
     def other(x):
         pass
 
-    first, second, third, fourth = [], [], [], []
-    program.trace(first)
-    assert program.watched().functions[0].name == "step"
-    program.trace(second, function=Model.step)
-    program.trace(third, function=Model().step)
-    other.__qualname__ = "test.<locals>.step"
-    program.trace(fourth, function=other)
-    functions = program.watched().functions
-    lines = [function.__code__.co_firstlineno for function in (step, other)]
-    assert [(function.name, function.ordinal, function.alike) for function in functions] == [
-        (f"step at test_functions.py:{lines[0]}", 1, 1),
-        ("Model.step", 1, 2),
-        ("Model.step", 2, 2),
-        (f"step at test_functions.py:{lines[1]}", 1, 1),
+    for function, name in ((step, "step"), (Model.step, "step"), (other, "wrapped")):
+        program.trace([], function=function, name=name)
+    lines = [function.__code__.co_firstlineno for function in (step, Model.step, other)]
+    assert [(function.name, function.made) for function in program.watched().functions] == [
+        (name, f"test_functions.py:{line}")
+        for name, line in zip(("step", "Model.step", "wrapped"), lines, strict=True)
     ]
-    assert [tracing.number for tracing in program.watched().tracings] == [1, 2, 3, 4]
 
 
 def test_a_tracing_follows_from_the_creation_of_variables_only_once(program):
-    cache = []
-    program.trace(cache, scope="VARIABLE_CREATION")
-    cache.append("a tracing")
-    program.trace(cache, scope="NO_VARIABLE_CREATION")
-    program.trace(cache, scope="NO_VARIABLE_CREATION")  # on another device
-    program.trace(cache, x="float32 (4,)", scope="NO_VARIABLE_CREATION")
-    assert [tracing.created for tracing in program.watched().tracings] == [
-        False,
-        True,
-        False,
-        False,
-    ]
-    other = []
-    program.trace(other, scope="VARIABLE_CREATION")
-    other.append("a tracing")
-    program.trace(other, x="float32 (4,)", scope="VARIABLE_CREATION")
-    assert not any(tracing.created for tracing in program.watched().tracings[4:])
+    def created(cache, *tracings):
+        for x, scope in tracings:
+            program.trace(cache, x=x, scope=scope)
+            cache.append("a tracing")
+            yield program.seen.kept[-1].last.created
+
+    one, other = "float32 (3,)", "float32 (4,)"
+    creates, reads = "VARIABLE_CREATION", "NO_VARIABLE_CREATION"
+    # The third is on another device
+    tracings = ((one, creates), (one, reads), (one, reads), (other, reads))
+    assert [*created([], *tracings)] == [False, True, False, False]
+    assert [*created([], (one, creates), (other, creates))] == [False, False]
 
 
 def test_an_object_is_another_one_even_if_it_has_the_place_of_the_first():
@@ -201,9 +178,9 @@ def test_functions_made_anew_of_the_same_code_are_counted_and_not_taken_for_one(
     cache.append("a tracing")
     program.trace(cache, x="float32 (5,)")
     segment = program.seen.segment()
-    assert [tracing["again"] for tracing in segment["tracings"]] == [False] * 5 + [True]
+    assert [function["tracings"] for function in segment["functions"]] == [1] * 4 + [2]
     (anew,) = segment["made_anew"]
-    spent = sum(tracing["ns"] for tracing in segment["tracings"][:3])
+    spent = sum(function["ns"] for function in segment["functions"][:3])
     assert (anew["functions"], anew["ns"]) == (3, spent)
     known = program.watched().made_anew
     made = f"test_functions.py:{step.__code__.co_firstlineno} in step"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.approval import approve
-from tests.examples.watched import CODE, TRACINGS, VALUES, line, with_graph
+from tests.examples.watched import CODE, OTHER, STEP, VALUES, line, with_graph
 from tests.shown import grid, layout, unlike, whole
 from tflab.cli import saved_files
 from tflab.errors import UsageError
@@ -60,7 +60,7 @@ def said(seen):
 
 
 def test_everything_that_a_page_says(seen):
-    usual = said(replace(seen, tracings=TRACINGS, values=VALUES))
+    usual = said(replace(seen, functions=(STEP, OTHER), values=VALUES))
     # Branches that no traced run took: `y`, and `m`, which it carries
     ran = (Node("x", "Switch", ("six", "p")), Node("y", "_Fused", ("x:1",)))
     ran = (*ran, Node("m_", "Merge", ("x", "y")))
@@ -74,7 +74,7 @@ def test_everything_that_a_page_says(seen):
     }
     shown = list(usual)
     for name, graph in cases.items():
-        of_graph = said(replace(seen, tracings=TRACINGS, values=VALUES, graph=graph))
+        of_graph = said(replace(seen, functions=(STEP, OTHER), values=VALUES, graph=graph))
         shown += ["", f"## {name}", *unlike(usual, of_graph)]
     alone = replace(seen, graph=None)
     assert page.life(alone) is None
@@ -160,7 +160,7 @@ def test_a_node_of_another_file_is_named_with_it(seen):
 
 
 def test_what_a_run_is_for_other_programs(seen, tmp_path):
-    ended = replace(seen, exit_status=-9, values=VALUES, tracings=TRACINGS)
+    ended = replace(seen, exit_status=-9, values=VALUES, functions=(STEP, OTHER))
     approve("run.json", written.watched(ended))
     (tmp_path / "kept.json").write_text(saved_files.run_text(ended))
     assert saved_files.read_run(str(tmp_path / "kept.json")) == ended

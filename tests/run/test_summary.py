@@ -19,7 +19,6 @@ from tflab.records.watched import (
     Process,
     SampledLine,
     TracedFunction,
-    Tracing,
 )
 from tflab.run import exchange, lines, sampler, summary, view
 
@@ -46,11 +45,10 @@ def test_steps_that_wait_for_data_are_split_between_two_owners():
 
 def test_all_that_a_segment_may_say_is_in_the_record():
     """A place without a function's name is a module's own; a group of many graphs has no lines."""
-    traced = {"function": "f", "line": None, "changed": [], "again": False, "ns": 5}
-    traced |= {"number": 1, "created": False}
-    called = {**traced, "line": ("/code/train.py", 4, "<module>"), "changed": [("x", "3", "4")]}
-    called |= {"again": True, "number": 2, "created": True}
-    function = {"number": 2, "name": "f", "ordinal": 1, "alike": 1, "tracings": 2}
+    traced = {"name": "f", "code": None, "tracings": 1, "ns": 5, "first_ns": 5, "line": None}
+    traced |= {"changed": [], "created": False}
+    again = {**traced, "code": ("/code/a.py", 7, "f"), "tracings": 2, "changed": [("x", "3", "4")]}
+    again |= {"line": ("/code/train.py", 4, "<module>"), "ns": 9, "created": True}
     anew = {"made": ("a.py", 1, "f"), "line": ("a.py", 2, "<module>"), "functions": 3, "ns": 8}
     of_function = {**TRAIN_RUNS, "function": "f", "not_finite": {"loss:0": 3}, "first_runs": 2}
     seen = watched(
@@ -67,12 +65,10 @@ def test_all_that_a_segment_may_say_is_in_the_record():
         called={},
         elsewhere={},
         fates={"counts": {}, "not_run": 2},
-        tracings=[traced, called],
-        more_tracings=1_200,
-        functions=[{**function, "ns": 9, "first_ns": 4, "last": called}],
+        traced=1_202,
+        functions=[traced, again],
         made_anew=[anew],
     )
-    last = Tracing("f", "train.py:4", True, (("x", "3", "4"),), 5, 2, True)
     assert (seen.stopped, seen.fates, seen.not_run, watched().not_run) == (True, {}, 2, 0)
     assert [(group.graph, group.not_finite, group.first_runs) for group in seen.groups] == [
         ("other graphs", None, 1),
@@ -83,12 +79,14 @@ def test_all_that_a_segment_may_say_is_in_the_record():
     ]
     assert seen.costliest == SampledLine("a.py:1 in f", 25, 120)
     assert seen.elsewhere is None
-    assert seen.tracings == (Tracing("f", "", False, (), 5, 1, False), last)
-    assert seen.functions == (TracedFunction(2, "f", 1, 1, 2, 9, 4, last),)
+    assert seen.functions == (
+        TracedFunction("f", "", 1, 5, 5, "", (), False),
+        TracedFunction("f", "a.py:7", 2, 9, 5, "train.py:4", (("x", "3", "4"),), True),
+    )
     assert seen.made_anew == (MadeAnew("a.py:1 in f", "a.py:2", 3, 8),)
     assert seen.notes == (
         "Forked child processes were not watched.",
-        "Of 1,202 tracings of functions, only the first 2 are listed.",
+        "Of 1,202 functions that were traced, only 2 are listed.",
         "A note.",
     )
 

@@ -7,10 +7,8 @@ from tests.examples.watched import (
     INIT,
     MADE_NAN,
     OTHER,
-    SHAPE,
     SIX,
     STEP,
-    TRACINGS,
     TRAIN,
     VALUES,
     WATCHED,
@@ -25,7 +23,6 @@ from tflab.records.watched import (
     Process,
     SampledLine,
     TracedFunction,
-    Tracing,
 )
 from tflab.run import sampler, view
 
@@ -57,30 +54,12 @@ EAGER = replace(
     process=process((sampler.EAGER, 200), ("end of Python", 9_800)),
     costliest=SampledLine("a.py:3", 500, 400),
 )
-MAPPED = Tracing("Dataset_map_double", "a.py:2", False, (), 5, 1, False)  # tf.data runs it
+# tf.data runs it
+MAPPED = TracedFunction("Dataset_map_double", "a.py:2", 1, 5, 5, "a.py:2", (), False)
 CHANGED = tuple((name, "1", "2") for name in "abcde")
-LITTLE = TracedFunction(
-    *(3, "little", 2, 3, 2, 300_002, 1),
-    Tracing("little", "a.py:1", True, CHANGED, 300_001, 3, False),
-)
-CREATING = TracedFunction(
-    *(1, "step", 1, 1, 2, 2_000, 1_100),
-    Tracing("step", "gan.py:57", True, (), 900, 1, created=True),
-)
-# In `fit`, the function of a training step and that of a test have the same code
-MULTI = (
-    Tracing("multi_step", "train.py:3", False, (), 2_000, 1, False),
-    Tracing("multi_step", "train.py:3", False, (), 160, 2, False),
-    Tracing("multi_step", "train.py:9", True, SHAPE, 200, 2, False),
-    Tracing("mapped", "train.py:3", False, (), 50, 3, False),
-    Tracing("mapped", "train.py:3", False, (), 70, 4, False),
-)
-MULTI_FUNCTIONS = (
-    TracedFunction(1, "multi_step", 1, 2, 1, 2_000, 2_000, MULTI[0]),
-    TracedFunction(2, "multi_step", 2, 2, 2, 360, 160, MULTI[2]),
-    TracedFunction(3, "mapped", 1, 2, 1, 50, 50, MULTI[3]),
-    TracedFunction(4, "mapped", 2, 2, 1, 70, 70, MULTI[4]),
-)
+LITTLE = TracedFunction("little", "a.py:1", 2, 300_002, 1, "a.py:1", CHANGED, False)
+SAME = replace(LITTLE, changed=())
+CREATING = TracedFunction("step", "gan.py:5", 2, 2_000, 1_100, "gan.py:57", (), created=True)
 COSTLY = MadeAnew("train.py:4 in step", "train.py:9 in main", 3, 600_000)
 CHEAP = MadeAnew("a.py:1", "a.py:2", 9, 5)
 THREADS = replace(WATCHED, groups=(INIT, replace(TRAIN, in_other_threads=3)))
@@ -151,17 +130,17 @@ CASES = {
     "eager for 0.99 %": replace(
         EAGER, process=process((sampler.EAGER, 99), ("end of Python", 9_901))
     ),
-    "eager, with tf.data": replace(EAGER, tracings=(MAPPED,)),
+    "eager, with tf.data": replace(EAGER, functions=(MAPPED,)),
     "eager, but not seen to its end": replace(
         EAGER, process=process((sampler.EAGER, 200), ("not seen", 9_800))
     ),
     "eager, with a fault": replace(
         EAGER, notes=("tflab stopped watching because of this error: KeyError: 'x'",)
     ),
-    "functions traced again": replace(WATCHED, tracings=TRACINGS, functions=(STEP, OTHER)),
+    "functions traced again": replace(WATCHED, functions=(STEP, OTHER)),
     "a function traced once": replace(WATCHED, functions=(OTHER,)),
     "the longest to trace again": replace(WATCHED, functions=(STEP, OTHER, LITTLE)),
-    "functions of one name": replace(WATCHED, tracings=MULTI, functions=MULTI_FUNCTIONS),
+    "traced again with the same arguments": replace(WATCHED, functions=(SAME,)),
     "a first call that creates variables": replace(WATCHED, functions=(CREATING,)),
     "functions made anew": replace(WATCHED, made_anew=(CHEAP, COSTLY)),
     "functions made anew at one line": replace(WATCHED, made_anew=(COSTLY,)),
@@ -219,7 +198,7 @@ def test_everything_that_is_said():
     approve("run.txt", "\n".join(told))
 
 
-def test_lines_and_tracings_are_told_on_request():
+def test_lines_and_functions_are_told_on_request():
     seen = CASES["functions traced again"]
     said, table, fates, again = view.blocks(seen, False)
     (usual, *_) = view.blocks(WATCHED, True)

@@ -92,31 +92,20 @@ class OpTimes:
 
 
 @dataclass(frozen=True)
-class Tracing:
-    """One tracing of a tf.function, which makes a graph of its Python."""
-
-    function: str
-    place: str  # the line of the program that caused it: `train.py:30`
-    again: bool  # whether the function had been traced before
-    changed: tuple[tuple[str, str, str], ...]  # arguments that differ: name, before, now
-    ns: int
-    # Of the function among all that were traced, from 1; functions may have the same name
-    number: int
-    created: bool  # traced again because the function's first tracing created variables
-
-
-@dataclass(frozen=True)
 class TracedFunction:
-    """All tracings of one tf.function, also those that are not listed."""
+    """A tf.function and its tracings, each of which makes a graph of its Python."""
 
-    number: int
-    name: str  # `step`, or `B.step` or `step at train.py:9` if other code with the name was traced
-    ordinal: int  # its number among the functions of the same code, from 1
-    alike: int  # functions of the same code that were traced
+    name: str
+    made: str  # the first line of its Python: `train.py:9`; "" if it has none
     tracings: int
     ns: int
     first_ns: int  # the first of them
-    last: Tracing
+    # The last of them: the line of the program that caused it, the arguments that differ from the
+    # most similar earlier one (name, before, now), and whether it only followed because the first
+    # one had created variables
+    place: str
+    changed: tuple[tuple[str, str, str], ...]
+    created: bool
 
 
 @dataclass(frozen=True)
@@ -187,9 +176,8 @@ class Watched:
     # Lines that made nodes of a graph between its runs, and how many, the most first
     made_between: Mapping[str, int]
     notes: tuple[str, ...]  # what was not watched, and why; data and names that are missing
-    tracings: tuple[Tracing, ...]  # of functions, in order
+    functions: tuple[TracedFunction, ...]  # the first ones, and the costliest to trace again
     made_anew: tuple[MadeAnew, ...]
-    functions: tuple[TracedFunction, ...]  # of `tracings`, and the costliest that were traced again
     values: RecordedValues | None  # if they were requested
     # The graph of the largest group; None if it was not saved
     graph: Recorded | None = field(repr=False, metadata={"json": None})

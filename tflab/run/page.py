@@ -40,8 +40,8 @@ def report(seen: Watched) -> Report:
     about = str(first).removeprefix("tflab: ")
     command = " ".join(("python -m tflab.run", *seen.program))
     where: list[Part] = [*rest, *groups(seen)]
-    if seen.tracings:
-        where.append(view.tracings_table(seen))
+    if seen.functions:
+        where.append(view.functions_table(seen.functions))
     if seen.values:
         where += values.statistics(seen.values.values)
     chapters = [Chapter("The whole process", tuple(where))]

@@ -21,7 +21,6 @@ from tflab.records.watched import (
     Process,
     SampledLine,
     TracedFunction,
-    Tracing,
     Watched,
     WatchedLine,
 )
@@ -40,6 +39,7 @@ WAITS, OP_RUNS = "waits", "op runs"
 NONE: Counter[str] = Counter()
 Graph = Sequence[tuple[str, str, Any, str]]  # node, phase, line, op
 MOST_CODE = 200  # characters of a source line
+MODULE = "<module>"  # the code of a file
 FAR_LONGER = 10  # times as long as the median
 Spent = Mapping[sampler.Line, Sequence[int]]  # ns and number of samples
 OWN = "tflab"
@@ -102,15 +102,11 @@ def watched(
         open_run=open_run(segment),
         made_between=made_between(groups, graphs),
         notes=tuple(notes_of(segment, wall_ns)),
-        tracings=tuple(map(tracing_of, segment.get("tracings", ()))),
         made_anew=tuple(
             MadeAnew(place(*anew["made"]), place(*anew["line"]), anew["functions"], anew["ns"])
             for anew in segment.get("made_anew", ())
         ),
-        functions=tuple(
-            TracedFunction(**{**function, "last": tracing_of(function["last"])})
-            for function in segment.get("functions", ())
-        ),
+        functions=tuple(map(function_of, segment.get("functions", ()))),
         values=None,
         graph=None,
     )
@@ -149,7 +145,7 @@ def made_between(groups: Sequence[Mapping[str, Any]], graphs: Sequence[Graph]) -
     for number, graph in enumerate(graphs, 1):
         sizes = [group["size"] for group in groups if group["graph"] == number]
         made_late = graph[sizes[1] : sizes[-1]] if len(sizes) > 2 else ()
-        made.update(place(line[0], line[1], "<module>") for _, _, line, _ in made_late if line)
+        made.update(place(line[0], line[1], MODULE) for _, _, line, _ in made_late if line)
     return dict(made.most_common())
 
 
@@ -186,16 +182,17 @@ def name_of_steps(group: int) -> str:
     return f"{STEPS} {group}"
 
 
-def tracing_of(tracing: Mapping[str, Any]) -> Tracing:
-    line = tracing["line"]
-    return Tracing(
-        function=tracing["function"],
+def function_of(function: Mapping[str, Any]) -> TracedFunction:
+    code, line = function["code"], function["line"]
+    return TracedFunction(
+        name=function["name"],
+        made=place(code[0], code[1], MODULE) if code else "",
+        tracings=function["tracings"],
+        ns=function["ns"],
+        first_ns=function["first_ns"],
         place=place(*line) if line else "",
-        again=tracing["again"],
-        changed=tuple(map(tuple, tracing["changed"])),
-        ns=tracing["ns"],
-        number=tracing["number"],
-        created=tracing["created"],
+        changed=tuple(map(tuple, function["changed"])),
+        created=function["created"],
     )
 
 
@@ -362,9 +359,8 @@ def notes_of(segment: Mapping[str, Any], wall_ns: int) -> Iterable[str]:
         )
     if segment.get("forked"):
         yield "Forked child processes were not watched."
-    if segment.get("more_tracings"):
-        listed, more = len(segment["tracings"]), segment["more_tracings"]
-        yield f"Of {listed + more:,} tracings of functions, only the first {listed:,} are listed."
+    if segment.get("traced", 0) > (kept := len(segment.get("functions", ()))):
+        yield f"Of {segment['traced']:,} functions that were traced, only {kept:,} are listed."
     for at, group in enumerate(segment.get("groups", ()), 1):
         least_ns, most_ns = (waited(group, ns) for ns in group["waited_ns"])
         if most_ns - least_ns > max(least_ns, wall_ns / 100):

@@ -16,7 +16,6 @@ from tflab.records.watched import (
     RecordedValues,
     SampledLine,
     TracedFunction,
-    Tracing,
     Watched,
 )
 from tflab.run import lines, sampler, summary
@@ -25,7 +24,7 @@ from tflab.views.op_table import text_or_blank
 
 ROWS = 7  # of the table of owners
 ORIGINS = 2  # of NaN and Inf, each with a sentence
-TRACED = 15  # functions in the table of tracings
+TRACED = 15  # functions in their table
 ANEW = 4  # lines that make functions again and again, in a sentence
 CHANGES = 3  # arguments that differ, in a sentence
 # Times between runs, of the thread whose runs these are
@@ -66,8 +65,8 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     yield from many_groups(seen)
     yield from traced_again(seen.functions)
     yield from made_anew(seen.made_anew)
-    if with_lines and seen.tracings:
-        yield tracings_table(seen)
+    if with_lines and seen.functions:
+        yield functions_table(seen.functions)
     yield from seen.notes
 
 
@@ -138,7 +137,7 @@ def no_runs(seen: Watched) -> str:
     if seen.groups:
         return f"{none} in its main thread"
     # What was traced may run within tf.data
-    eagerly = not seen.tracings and 100 * owners.get(sampler.EAGER, 0) >= seen.process.wall_ns
+    eagerly = not seen.functions and 100 * owners.get(sampler.EAGER, 0) >= seen.process.wall_ns
     return f"{none}, so all ops ran eagerly" if eagerly else none
 
 
@@ -230,28 +229,23 @@ def many_groups(seen: Watched) -> Iterator[str]:
 
 
 def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
-    """`The function step was traced 5 times, in 1.20 s (700 ms after the first time); the last time
-    at train.py:30, because ...`, of the function that took longest to trace again."""
+    """`The function step (train.py:9) was traced 5 times, in 1.20 s (700 ms after the first time);
+    the last time at train.py:30, because ...`, of the function that took longest to trace again."""
     again = [function for function in functions if function.tracings > 1]
     if not again:
         return
     most = max(again, key=lambda function: function.ns - function.first_ns)
-    times, last = units.plural(most.tracings, "time"), most.last
-    traced = f"The function {label(most)} was traced {times}, in {units.time(most.ns)}"
-    if last.created:
+    made = f" ({most.made})" if most.made else ""
+    times = units.plural(most.tracings, "time")
+    traced = f"The function {most.name}{made} was traced {times}, in {units.time(most.ns)}"
+    if most.created:
         yield (
-            f"{traced}, {reason(last)}. If these exist before its first call, it is traced once; "
+            f"{traced}, {reason(most)}. If these exist before its first call, it is traced once; "
             "optimizer.build(variables) creates those of a Keras optimizer."
         )
     else:
         after = f"({units.time(most.ns - most.first_ns)} after the first time)"
-        yield f"{traced} {after}; the last time at {last.place}, {reason(last)}."
-
-
-def label(function: TracedFunction) -> str:
-    """`step`, or `step (number 2 of 3)` if several functions were made of the same code."""
-    number = f" (number {function.ordinal:,} of {function.alike:,})"
-    return f"{function.name}{number if function.alike > 1 else ''}"
+        yield f"{traced} {after}; the last time at {most.place}, {reason(most)}."
 
 
 def made_anew(anew: Sequence[MadeAnew]) -> Iterator[str]:
@@ -273,51 +267,33 @@ def made_anew(anew: Sequence[MadeAnew]) -> Iterator[str]:
         yield f"So were others: {'; '.join(listed)}."
 
 
-def reason(tracing: Tracing) -> str:
+def reason(function: TracedFunction) -> str:
     """Which argument differed: `because x was float32 (8, 4) and is float32 (7, 4)`."""
-    if not tracing.again:
+    if function.tracings == 1:
         return ""
-    if tracing.created:
+    if function.created:
         return "because its first tracing created variables"
-    if not tracing.changed:
+    if not function.changed:
         return (
             "with the same arguments (TensorFlow also traces again for another graph, device or "
             "strategy)"
         )
-    changes = [f"{name} was {was} and is {now}" for name, was, now in tracing.changed[:CHANGES]]
-    more = len(tracing.changed) - CHANGES
+    changes = [f"{name} was {was} and is {now}" for name, was, now in function.changed[:CHANGES]]
+    more = len(function.changed) - CHANGES
     others = f", and {units.plural(more, 'other')} changed" if more > 0 else ""
     return f"because {', '.join(changes)}{others}"
 
 
-@dataclass(frozen=True)
-class TracedRow:
-    """Tracings that read the same."""
-
-    function: str
-    place: str
-    why: str
-    ns: tuple[int, ...]
-
-
-def tracings_table(seen: Watched) -> Table:
-    known = {function.number: function for function in seen.functions}
-    alike: dict[tuple[str, str, str], list[int]] = {}
-    for tracing in seen.tracings:
-        function = known.get(tracing.number)
-        name = function.name if function else tracing.function
-        if function and function.tracings > 1:
-            name = label(function)
-        alike.setdefault((name, tracing.place, reason(tracing)), []).append(tracing.ns)
-    found = [TracedRow(*key, tuple(ns)) for key, ns in alike.items()]
+def functions_table(functions: Sequence[TracedFunction]) -> Table:
     columns: Sequence[Column] = (
-        Column("function", lambda row: row.function),
-        Column("times", lambda row: f"{len(row.ns):,}", right=True),
-        Column("time", lambda row: units.time(sum(row.ns)), right=True),
-        Column("called at", lambda row: row.place),
-        Column("traced again", lambda row: row.why, elastic=True),
+        Column("function", lambda row: row.name),
+        Column("made at", lambda row: row.made),
+        Column("times", lambda row: f"{row.tracings:,}", right=True),
+        Column("time", lambda row: units.time(row.ns), right=True),
+        Column("last called at", lambda row: row.place),
+        Column("last traced again", reason, elastic=True),
     )
-    costliest = sorted(found, key=lambda row: -sum(row.ns))
+    costliest = sorted(functions, key=lambda function: -function.ns)
     return shortened("Functions that were traced", columns, costliest, TRACED)
 
 
