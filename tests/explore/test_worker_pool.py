@@ -114,7 +114,8 @@ def test_questions_come_with_the_last_stage_where_they_are_wanted(run):
     written, derived = (len(stages[name]["graph"]["nodes"]) for name in ("frontend", "backward"))
     assert added["answer"] == str(derived - written)
     assert ran["text"] == (
-        f"program.py has {written} nodes as written. How many of these will run?"
+        f"program.py has {written} nodes as written. How many of these will run under their own "
+        "name?"
     )
     assert moved["options"] == ["larger", "smaller"]
     assert "questions" not in stages["values"]

@@ -40,8 +40,8 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
             yield fact_table(facts)
         yield from placement.nodes_not_run(placing)
     yield Method(
-        f"Colours and times in the graph: {contents.warm(step)} The times at each batch size in "
-        f"the panel are statistics of traced steps.{values_source(step)}",
+        f"Times in the graph, and its colours by time: {contents.warm(step)} The times at each "
+        f"batch size in the panel are statistics of traced steps.{values_source(step)}",
         f"{contents.walking(walked)}\n"
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
     )

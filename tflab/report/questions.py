@@ -123,7 +123,7 @@ def nodes_that_run(walked: Walked) -> Iterator[Question]:
     others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
     yield Question(
         f"{title_of(walked.model)} has {plural(len(names), 'node')} as written. How many of these "
-        "will run?",
+        "will run under their own name?",
         (),
         "nodes",
         str(run),

@@ -98,7 +98,7 @@ def memory(walked: Walked) -> Iterator[Part]:
 
 
 def maps_of(walked: Walked) -> Maps | None:
-    """The feature maps of the recorded step; None if there is not even a layer."""
+    """The feature maps among the program's values; None if there is not even a layer."""
     maps = walked.execution.maps
     return maps if maps and len(maps.maps) > 1 else None
 

@@ -92,9 +92,9 @@ def owners(stage: Execution) -> Iterator[Fact]:
     """Yield the owners of every nanosecond of the traced steps."""
     for owner in stage.time_ledger if stage.wall_ns else ():
         name, _, what = owner.owner.partition(" (")
-        share = f"{percent(owner.ns / stage.wall_ns)} of a traced step"
-        mean = f"{time(owner.ns / stage.steps)}, {share}, mean"
-        yield Fact(name, mean, what.rstrip(")"))
+        share = f"{percent(owner.ns / stage.wall_ns)} of a mean traced step"
+        why = f"for {what.rstrip(')')}" if what else ""
+        yield Fact(name, f"{time(owner.ns / stage.steps)}, {share}", why)
 
 
 def kernel_time(taken: KernelTime | None) -> Iterator[Fact]:

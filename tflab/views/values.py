@@ -70,39 +70,20 @@ def origin(record: NotFinite) -> str:
     infinite = any(math.isinf(one.min) or math.isinf(one.max) for one in record.entered)
     inputs = "which had Inf as input" if infinite else "whose inputs were all finite"
     sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
-    sentence += f". Of its {plural(record.size, 'element')}, {amounts(record)}"
+    bad = f"{record.nan:,} are NaN and {record.infinite:,} infinite"
+    sentence += f". Of its {plural(record.size, 'element')} {bad}"
     sentence += f": too large for {record.dtype}." if record.overflow else "."
     if record.entered:
         sentence += f" Its inputs: {'; '.join(map(input_text, record.entered))}."
     return sentence
 
 
-def amounts(record: NotFinite) -> str:
-    """`3 are NaN and 1 is infinite`."""
-    counts = {"NaN": record.nan, "infinite": record.infinite}
-    return " and ".join(
-        f"{count:,} {'is' if count == 1 else 'are'} {word}"
-        for word, count in counts.items()
-        if count
-    )
-
-
 def input_text(record: Entered) -> str:
-    """`relu: 10 zeros`, `x: 2 elements, all negative, from -3 to -1`, `w: 3e+38`."""
-    name, count = graph_def_name(record.tensor), record.elements
-    if record.zeros == count:
-        return f"{name}: {plural(count, 'zero')}"
-    if count == 1:
-        return f"{name}: {number(record.min)}"
-    signs = [f"{record.zeros:,} zero"] if record.zeros else []
-    negative = "all" if record.negative == count else f"{record.negative:,}"
-    signs += [f"{negative} negative"] if record.negative else []
-    among = f", {' and '.join(signs)}" if signs else ""
-    values = f"from {number(record.min)} to {number(record.max)}"
-    if record.min == record.max:
-        values = f"all {number(record.min)}"
-    of = "" if count == record.size else f" of {record.size:,}"
-    return f"{name}: {count:,}{of} elements{among}, {values}"
+    """`x: 2 of 64 elements (1 zero, 1 negative), from -3 to 0`"""
+    name = graph_def_name(record.tensor)
+    signs = f"{record.zeros:,} zero, {record.negative:,} negative"
+    ends = f"from {number(record.min)} to {number(record.max)}"
+    return f"{name}: {record.elements:,} of {plural(record.size, 'element')} ({signs}), {ends}"
 
 
 def consequence(results: Sequence[str]) -> str:

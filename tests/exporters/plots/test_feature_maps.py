@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.maps_by_hand import IMAGES, KERNELS, RELU
+from tests.maps_by_hand import IMAGES, KERNELS, MAPS, RELU
 from tflab.exporters.plots import feature_maps
 from tflab.records.values import IMAGE, KERNEL, LAYER
 
@@ -20,6 +20,15 @@ def test_channels_stand_in_rows_of_eight_and_colour_images_stay_as_they_are():
     tiles = feature_maps.tiled(kernel, KERNEL)
     assert tiles[::3, ::3].tolist() == [[10.0 * down + n for n in range(4)] for down in range(3)]
     assert tiles.shape == (3 * 3 - 1, 4 * 3 - 1)
+
+
+def test_only_the_colours_in_use_are_explained():
+    whole = " ".join(feature_maps.sentences(MAPS))
+    assert "Grey: " in whole and "Blue is " in whole
+    unsigned = feature_maps.sentences(replace(MAPS, maps=(IMAGES, replace(RELU, gradient=None))))
+    assert "Blue" not in " ".join(unsigned)
+    kernels = feature_maps.sentences(replace(MAPS, maps=(replace(KERNELS, gradient=None),)))
+    assert "Grey" not in (words := " ".join(kernels)) and "Blue is " in words
 
 
 def test_what_is_cut_is_said():

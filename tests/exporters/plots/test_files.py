@@ -36,18 +36,11 @@ def test_a_picture_is_saved_as_png_and_svg(figure, tmp_path):
 
 
 def test_a_png_has_160_pixels_an_inch_and_does_not_say_what_wrote_it(figure, tmp_path):
-    plots.save(figure, tmp_path / "a", ("png",))
+    plots.save(figure, tmp_path / "a")
     content = (tmp_path / "a.png").read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">II", content[16:24]) == (160, 160)
     assert b"tEXt" not in content
-
-
-def test_an_unknown_format_is_answered_with_those_there_are(figure, tmp_path):
-    with pytest.raises(UsageError) as error:
-        plots.save(figure, tmp_path / "b", ("png", "gif"))
-    assert str(error.value) == "No picture format 'gif'; choose from png, svg."
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_overwritten_and_then_nothing_is_written(figure, tmp_path):

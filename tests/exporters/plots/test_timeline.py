@@ -48,8 +48,7 @@ def test_gaps_of_very_many_runs_end_at_the_end_of_the_step():
     assert few[:2] == [(399, 400), (799, 800)]
 
 
-def test_the_words_of_a_step_without_length_and_of_one_op():
+def test_the_words_of_one_op():
     assert timeline.headline(RUNS[1:], STEP, {"net/conv"}) == (
         "A step of 2.00 ms: 1 op of 5 is on the critical path"
     )
-    assert "for 0.0 % of the step (0 ns before" in timeline.caption((), replace(STEP, wall_ns=0))

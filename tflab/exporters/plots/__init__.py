@@ -14,14 +14,13 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
 
 from tflab.cli import output_paths
-from tflab.errors import UsageError
 from tflab.exporters.plots import (
     batch_sizes,
     curves,
@@ -51,24 +50,22 @@ UNDATED = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 # A figure as PNG and SVG. The same figure always gives the same bytes.
 
 
-def save(
-    figure: Figure, path_without_suffix: str | Path, formats: Sequence[str] = ("png", "svg")
-) -> list[Path]:
+def save(figure: Figure, path_without_suffix: str | Path) -> list[Path]:
     """Write the figure as `<path>.png` and `<path>.svg`; return these paths.
 
-    Raises UsageError if one of them exists already (before anything is written), for a format that
-    is not in FORMATS, and if a file cannot be written.
+    Raises UsageError if one of them exists already (before anything is written), and if a file
+    cannot be written.
     """
-    for name in formats:
-        if name not in FORMATS:
-            raise UsageError(f"No picture format '{name}'; choose from {', '.join(FORMATS)}.")
-    paths = [Path(f"{path_without_suffix}.{name}") for name in formats]
-    for path in paths:
+    contents = {
+        Path(f"{path_without_suffix}.png"): png(figure),
+        Path(f"{path_without_suffix}.svg"): svg(figure).encode(),
+    }
+    for path in contents:
         if os.path.lexists(path):
             raise output_paths.already_exists(path, PICTURE)
-    for path, name in zip(paths, formats, strict=True):
-        output_paths.write(path, FORMATS[name](figure), PICTURE)
-    return paths
+    for path, content in contents.items():
+        output_paths.write(path, content, PICTURE)
+    return list(contents)
 
 
 def png(figure: Figure) -> bytes:
@@ -117,9 +114,3 @@ def rendered(figure: Figure, name: str, metadata: dict[str, None], dpi: int | No
     with style.applied():
         figure.savefig(out, format=name, metadata=metadata, dpi=dpi or style.POINTS)
     return out.getvalue()
-
-
-FORMATS: dict[str, Callable[[Figure], bytes]] = {
-    "png": png,
-    "svg": lambda figure: svg(figure).encode(),
-}

@@ -94,14 +94,7 @@ def tiled(array: np.ndarray, kind: str) -> np.ndarray:
 def show(axes: Axes, tiles: np.ndarray, kind: str) -> None:
     """Draw tiles on a scale of their own, whose ends are written below: an image from its least
     element to its largest, what has both signs symmetrically, all else from 0."""
-    finite = tiles[np.isfinite(tiles)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    colours: Colormap = GREY
-    if kind in (KERNEL, GRADIENT) or (kind == LAYER and low < 0):
-        colours, high = SIGNED, max(-low, high)
-        low = -high
-    elif kind == LAYER:
-        low = 0.0
+    colours, low, high = scale(tiles, kind)
     shares = np.clip((tiles - low) / ((high - low) or 1), 0, 1)
     rgb = shares if tiles.ndim == 3 else colours(shares)[..., :3]
     rgb[np.isneginf(tiles)] = 1
@@ -112,6 +105,15 @@ def show(axes: Axes, tiles: np.ndarray, kind: str) -> None:
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xlabel(f"{low:.3g} to {high:.3g}", size=style.SMALL, labelpad=2)
+
+
+def scale(tiles: np.ndarray, kind: str) -> tuple[Colormap, float, float]:
+    """Return the colours of a picture, and the values at their ends."""
+    finite = tiles[np.isfinite(tiles)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+    if kind in (KERNEL, GRADIENT) or (kind == LAYER and low < 0):
+        return SIGNED, -max(-low, high), max(-low, high)
+    return GREY, 0.0 if kind == LAYER else low, high
 
 
 def about(item: FeatureMap) -> str:
@@ -182,9 +184,13 @@ def sentences(maps: Maps) -> Iterator[str]:
     yield (
         "This is the first step after initialisation, for the first image of its batch. It ran "
         "without graph passes, so that each node computes what the program defines. A kernel's "
-        "gradient is for the whole batch. Each picture has its own scale, written below it: grey "
-        "from 0 in black; with both signs, blue is below 0, white is 0 and orange is above 0."
+        "gradient is for the whole batch. Each picture has its own scale, written below it."
     )
+    used = [scale(item.array, item.kind)[0] for item in maps.maps]
+    if GREY in used:
+        yield "Grey: from the least value in black to the largest in white."
+    if SIGNED in used or any(item.gradient is not None for item in maps.maps):
+        yield "Blue is below 0, white is 0, orange is above 0."
     if any(map(has_bad_elements, maps.maps)):
         yield "Vermilion: NaN or infinite."
     if maps.left_out:

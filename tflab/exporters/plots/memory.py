@@ -44,7 +44,7 @@ def draw(curve: LiveBytes) -> Figure:
 
 def headline(curve: LiveBytes) -> str:
     return (
-        f"At most {size(curve.peak_bytes)} are alive at once, requested by "
+        f"In step {curve.step}, at most {size(curve.peak_bytes)} are alive at once, requested by "
         f"{plural(len(curve.holders), 'op')}"
     )
 
@@ -56,6 +56,6 @@ def caption(curve: LiveBytes) -> str:
     )
     most = f" The largest at the peak: {largest}." if largest else ""
     return (
-        f"Step {curve.step}: bytes that its ops had requested and not yet released. Variables and "
-        f"feeds are not included.{most}"
+        f"The step of median length: bytes that its ops had requested and not yet released. "
+        f"Variables and feeds are not included.{most}"
     )

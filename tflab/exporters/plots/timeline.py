@@ -11,7 +11,7 @@ from tflab.analysis import lanes, timeline
 from tflab.analysis.timeline import Span
 from tflab.exporters.plots import style
 from tflab.records.timed import CriticalPath, OpRun, StepTime
-from tflab.units import percent, plural, short_device, time
+from tflab.units import plural, short_device, time
 
 LANE = 0.5  # inches
 SHORTEST, TALLEST = 1.6, 8.0  # inches, for all lanes
@@ -36,7 +36,7 @@ def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
         return style.message("No op ran", f"Step {step.step} took {time(step.wall_ns)}.")
     packed, critical = lanes_by_device(runs), set(path.nodes)
     height = min(max(LANE * len(packed), SHORTEST), TALLEST) + 0.5
-    figure, (axes,) = style.canvas(headline(runs, step, critical), caption(runs, step), height)
+    figure, (axes,) = style.canvas(headline(runs, step, critical), caption(step), height)
     axes.set_xlim(0, max(step.wall_ns, 1))
     axes.set_ylim(len(packed) - 0.4, -0.6)
     axes.set_yticks(range(len(packed)), [name for name, _ in packed])
@@ -146,16 +146,9 @@ def headline(runs: Sequence[OpRun], step: StepTime, critical: set[str]) -> str:
     )
 
 
-def caption(runs: Sequence[OpRun], step: StepTime) -> str:
-    ns_of_owner = {owner.owner: owner.ns for owner in timeline.time_ledger(runs, [step])}
-    before, between, after = (
-        time(ns_of_owner[owner]) for owner in (timeline.BEFORE, timeline.GAPS, timeline.AFTER)
-    )
-    # As in `lanes.step_shape`, so that the text next to the picture has the same last digit
-    idle = (step.wall_ns - ns_of_owner[timeline.BUSY]) / step.wall_ns if step.wall_ns else 0
+def caption(step: StepTime) -> str:
     return (
         f"Step {step.step}. Strong colour: the critical path by median times, a model, joined by "
-        f"a line. Grey columns: no op was running, for {percent(idle)} of the step ({before} "
-        f"before the first op, {between} between ops, {after} after the last). A row has ops that "
-        "did not overlap; it is not a thread."
+        "a line. Grey columns: no op was running. A row has ops that did not overlap; it is not a "
+        "thread."
     )
