@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflab.analysis import clocks
+from tflab.analysis import wires
 from tflab.records.cluster import Message, Offset
 
 
@@ -46,7 +46,7 @@ def messages(text):
     ],
 )
 def test_offsets_to_the_clock_of_a(sent, offsets):
-    assert clocks.offsets(messages(sent), "a") == tuple(offsets)
+    assert wires.offsets(messages(sent), "a") == tuple(offsets)
 
 
 TASKS = st.sampled_from("abcd")
@@ -62,7 +62,7 @@ def test_the_true_offset_is_within_the_uncertainty_and_no_message_arrives_before
         Message(a, b, time + ahead[a], time + delay + ahead[b]) for a, b, time, delay in exchanged
     ]
     known = {"a": 0.0}
-    for offset in clocks.offsets(sent, "a"):
+    for offset in wires.offsets(sent, "a"):
         true = ahead[offset.clock] - ahead["a"]
         assert abs(true - offset.ahead_ns) <= offset.uncertainty_ns
         assert offset.consistent
