@@ -90,11 +90,13 @@ def test_a_name_from_a_graph_is_only_a_name(name):
     assert evaluation.evaluated(formula, {"t": np.float64(3), "u": np.float64(4)}) == 7
 
 
-def test_a_tensor_that_is_called_like_a_function_is_written_as_a_tensor():
+def test_a_tensor_that_is_called_like_a_function_or_a_number_is_written_as_a_tensor():
     assert evaluation.FUNCTIONS.keys() == ex.FUNCTIONS
     formula = Call("mean", Call("exp", ex.times(Name("exp", None, "t"), Name("mean", None, "u"))))
     assert ex.text(formula) == "mean(exp(exp:0 * mean:0))"
     assert evaluation.evaluated(formula, {"t": A, "u": A}) == pytest.approx(np.exp(A * A).mean())
+    numbered = [ex.text(Name(name, None, "t")) for name in ("2", "1e5", "0.5", "x2", "2x", "a/2")]
+    assert numbered == ["2:0", "1e5:0", "0.5:0", "x2", "2x", "a/2"]
 
 
 def test_a_formula_that_is_too_deep_is_not_evaluated():

@@ -8,6 +8,7 @@ changes a tree that it is given.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from math import gcd, isfinite
@@ -27,13 +28,16 @@ FUNCTIONS = frozenset(
     )
 )
 
+NUMBER = re.compile(r"[\d.]+(e\d+)?")
+
 
 class Name(ast.Name):
     """A value that has a name: a forward node, or a gradient such as `dL/d(mul)`. Such a name is
     printed, but never compiled: `evaluation` puts an identifier in its place."""
 
     def __init__(self, text: str, shape: Shape = None, tensor: str = "") -> None:
-        own = f"{text}:0" if text in FUNCTIONS else text  # a tensor called `exp` is no function
+        # A tensor called `exp` is no function, and one called `2` is no number
+        own = f"{text}:0" if text in FUNCTIONS or NUMBER.fullmatch(text) else text
         super().__init__(id=own, ctx=ast.Load())
         self.shape = shape
         self.tensor = tensor  # that has the value, without `:0`
