@@ -181,6 +181,23 @@ def test_a_step_is_built_again_for_its_dumps_in_the_time_of_tflab(lab, monkeypat
     assert lab.seen.sampler.inside == (800, 0, 2)
 
 
+def test_later_steps_are_built_again_as_the_budget_allows(lab, monkeypatch):
+    """Four are free; each takes 100 ns, and 5 percent of the time may be for them."""
+
+    def slow(*step):
+        lab.clock.ns += 100
+
+    monkeypatch.setattr(recorder.private, "build", slow)
+    for rows in range(7):
+        lab.run(100, rows)
+    assert [number for number, _ in lab.seen.dumps.kept] == [1, 2, 3, 4]
+    lab.clock.ns = 9_899
+    lab.run(100, 5)  # 4 * 100 were spent, and the first run of this group took 100
+    assert lab.seen.dumps.kept[4:] == []
+    lab.run(1, 5)
+    assert lab.seen.dumps.kept[4:] == [(6, True)]
+
+
 def test_without_overhead_nothing_is_asked_of_the_runtime(lab):
     lab.seen.share = 0.0
     assert [lab.run(100).trace for _ in range(100)] == [None] * 100

@@ -68,6 +68,7 @@ class RunGroup:
         self.ops: dict[str, list[int]] = {}
         self.covered = [0, 0]  # ns of the traced runs in which an op ran, and the most in one
         self.asked = False  # whether a run was asked for its graphs
+        self.dumped = False  # whether its step was built again for its dumps, or cannot be
         self.executed = b""  # a RunMetadata with the graphs that ran, after that run
         self.random = random.Random(number)
         # Traced runs, evenly spread: number, start (epoch), duration and trace

@@ -142,6 +142,7 @@ SMALL = 2**16  # bytes of a constant up to which its shape gives its size
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
 # Why a step has no dumps
+LATE = "building its step once more would have taken longer than --overhead allows"
 OTHERS = "the runtime built the steps of several groups at once"
 NOTHING = "the runtime wrote no files for the largest group"
 OWN = "the program, or its environment, uses the runtime's dumps itself"
@@ -259,7 +260,7 @@ def account_of(
 
     folder = written.folders.get(step_of(group))
     if folder is None:
-        reason = written.missing.get(step_of(group), OTHERS)
+        reason = written.missing.get(step_of(group), LATE)
         raise TflabError(f"The fates of the nodes are not shown: {reason}.")
     steps = passes.compare(user_nodes, dumps.read(folder), executed)
     ledger = fates.fates(user_nodes, steps, executed, group.fetches, group.feeds)

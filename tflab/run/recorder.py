@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tflab.run.values import Values
 
 MOST_GROUPS = 100  # later ones form one group of functions and one of sessions
+FREE_DUMPS = 4  # steps that are built again whatever that costs
 LONG = "The ops of some runs have no times: TensorFlow records at most 1,048,576 op runs of a run."
 WARNING, ERROR = 1, 2  # log levels: dumps log below the first, traces below the second
 SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
@@ -63,6 +64,7 @@ class Recorder:
         sampler.in_calls = self.calls
         self.begun = 0  # calls of functions
         self.building = self.built = 0  # first runs of sessions: now, and all
+        self.dumped = self.dumped_ns = 0  # steps that were built again, and their time
         # The trace that is to be read, with the time of its run and what it cost beside it
         self.waiting: deque[tuple[RunGroup, bytes, int, int]] = deque()
         self.has_read = False  # a trace; the first costs more, because modules are imported
@@ -262,7 +264,7 @@ class Recorder:
                 self.take_trace(step)
             if step.builds:
                 self.building -= 1
-            if step.trace and step.timed and step.group.executed:
+            if step.group.executed and not step.group.dumped and self.affords_dump(step.group):
                 self.dump(step.group, session)
         except Exception as error:
             self.broke(error)
@@ -380,14 +382,23 @@ class Recorder:
                 self.has_read = True
             self.waiting.popleft()
 
+    def affords_dump(self, group: RunGroup) -> bool:
+        """Return whether another step may be built again: the first ones may, later ones as the
+        budget allows it."""
+        elapsed_ns = perf_counter_ns() - self.sampler.start_ns
+        allowed_ns = self.settings.overhead / 100 * elapsed_ns
+        return self.dumped < FREE_DUMPS or self.dumped_ns + group.cold_ns <= allowed_ns
+
     def dump(self, group: RunGroup, session: Any) -> None:
         """Let the runtime build the step of a group once more, and dump the graphs of its passes.
 
         The first run itself is not longer than without tflab.
         """
         assert self.dumps and self.log
+        group.dumped = True
         if not self.dumps.may_begin(group):
             return
+        began_ns = perf_counter_ns()
         alone, built = not self.building, self.built
         self.log.quiet(WARNING)
         self.dumps.begin()
@@ -398,6 +409,8 @@ class Recorder:
         finally:
             self.dumps.end(group, alone and built == self.built)
             self.log.usual()
+            self.dumped += 1
+            self.dumped_ns += perf_counter_ns() - began_ns
 
     # Results
 
