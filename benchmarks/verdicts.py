@@ -2,9 +2,9 @@
 is found.
 
 A training step of LeNet is raced, as by `compare --configs`, against itself, and against itself
-with one op run once more. That op is the one whose experiment adds nearest to a tenth, among those
-that take about a tenth of a traced step. One race has all variants in one process, as for graph
-passes and threads; another has processes for each, as oneDNN needs.
+with products of small matrices at its end, as many as take a tenth of the step. One race has all
+variants in one process, as for graph passes and threads; another has processes for each, as oneDNN
+needs.
 
     python -m benchmarks.verdicts --seconds 1800
     python -m benchmarks.verdicts --seconds 1800 --load 2
@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import count
 from statistics import fmean, median
 from typing import Any
 
@@ -37,8 +37,10 @@ TENTH = 0.1
 SECONDS = 1_800
 SAME, SLOWER = "same", "slower"
 PREPARING = 0.3  # share of the time after which no further batch size is prepared
-CANDIDATES = 3  # ops to try for the slower step
-OBSERVATIONS, ROUNDS = 6, 20  # of that experiment
+SIDE = 48  # of the matrices
+PRODUCTS, MOST_PRODUCTS = 16, 2_000  # how many are tried first, and at most
+SCALINGS = 2  # of that number, each by what the products added
+OBSERVATIONS, ROUNDS = 6, 20  # to measure what they add
 SHORTEST_S = 2.0  # of an observation
 FILLED = 0.9  # share of a race's budget to plan, because observations vary
 Observed = Mapping[Any, Any]  # the times of every step, by batch size
@@ -58,7 +60,7 @@ class Trial:
 @dataclass(frozen=True)
 class Tried:
     data: str
-    copied: dict[int, tuple[str, float]]  # batch size -> the op run twice, its share of the step
+    slowdowns: dict[int, float]  # batch size -> by which share the slower step is longer
     trials: list[Trial]
 
     def of(self, way: str, kind: str = "", batch_size: int = 0) -> list[Trial]:
@@ -80,8 +82,8 @@ def measure(seconds: float, start: float) -> Tried:
     end = start + seconds
     program = lenet.lenet()
     columns = list(session.feed_columns(program, "train").values())
-    jobs, copied = prepared(start + PREPARING * seconds)
-    sizes = tuple(copied)
+    jobs, slowdowns = prepared(start + PREPARING * seconds)
+    sizes = tuple(slowdowns)
     rows = [datasets.first_rows(column, configurations.ROUNDS * max(sizes)) for column in columns]
     slower = [name for name in jobs if name.startswith(SLOWER)]
     alone = [
@@ -104,7 +106,7 @@ def measure(seconds: float, start: float) -> Tried:
         if not observed:
             break
         trials += judged(kind, sizes, observed, processes[kind])
-    return Tried(program.dataset("train").name, copied, trials)
+    return Tried(program.dataset("train").name, slowdowns, trials)
 
 
 def raced(
@@ -163,8 +165,9 @@ def within(
         longest, last = max(longest, now - last), now
 
 
-def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
-    """The step, the same step under another name, and for each batch size a slower one.
+def prepared(end: float) -> tuple[dict[str, Any], dict[int, float]]:
+    """The step, the same step under another name, and for each batch size a slower one; and by
+    which share that is slower.
 
     After `end`, by the monotonic clock, no further batch size begins.
     """
@@ -176,57 +179,55 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
 
     *_, backward = lifecycle.walk("lenet", stop="backward")
     jobs: dict[str, Any] = {}
-    copied: dict[int, tuple[str, float]] = {}
+    slowdowns: dict[int, float] = {}
     for size in terminal.track("steps, preparing", SIZES, len(SIZES)):
-        if copied and time.monotonic() > end:
+        if slowdowns and time.monotonic() > end:
             break
         options = Options(batch_size=size, values=False)
         placed = placement.place_once(backward, options)
         step = session.step_of(placed.program, placed.fetches)
         usual = engine.job_of(placed.program, step, options)
         jobs |= {"default": usual, "control": usual, SAME: usual}
-        slower = dict(islice(candidates(placed, options), CANDIDATES))
-        shares = dict(zip(slower, experiment(placed, [usual, *slower.values()]), strict=True))
-        name = min(shares, key=lambda name: abs(shares[name] - TENTH))
-        jobs[f"{SLOWER} {size}"] = slower[name]
-        copied[size] = (name, shares[name])
-    return jobs, copied
+        count = PRODUCTS
+        for _ in range(SCALINGS):
+            share = slowdown(placed.program, usual, with_products(usual, count))
+            count = max(1, min(MOST_PRODUCTS, round(count * TENTH / max(share, TENTH / 10))))
+        jobs[f"{SLOWER} {size}"] = with_products(usual, count)
+        slowdowns[size] = slowdown(placed.program, usual, jobs[f"{SLOWER} {size}"])
+    return jobs, slowdowns
 
 
-def candidates(placed: Any, options: Any) -> Iterator[tuple[str, Any]]:
-    """Steps in which one op runs once more, the one nearest to a tenth first."""
-    from tflab.lifecycle import experiments
+def with_products(job: Any, count: int) -> Any:
+    """The job, whose step then computes so many products of small matrices, one after the other."""
+    import tensorflow as tf
+    import tensorflow.compat.v1 as tf1
 
-    for name, _ in by_share(placed, options):
-        names = experiments.nodes_of(name, placed.ledger)
-        if not experiments.refusal(names, placed):
-            slower = experiments.same_kernels(placed, names, options)
-            if slower:
-                yield name, slower
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(job.graph.as_graph_def(), name="")
+        ends = [graph.get_operation_by_name(name) for name in job.step.targets]
+        with tf.control_dependencies(ends):
+            # No pass computes it beforehand: it might be fed. The product is the matrix again.
+            product = tf1.placeholder_with_default(tf.fill([SIDE, SIDE], 1 / SIDE), [SIDE, SIDE])
+        for _ in range(count):
+            product = tf.matmul(product, product)
+    step = replace(job.step, targets=(*job.step.targets, product.op.name))
+    return replace(job, graph=graph, step=step)
 
 
-def experiment(placed: Any, jobs: Sequence[Any]) -> list[float]:
-    """By which share each step is longer than the first, measured in turn."""
+def slowdown(program: Any, usual: Any, slower: Any) -> float:
+    """By which share the second job's step is longer, measured in turn."""
     from tflab.runtime import measure as engine
     from tflab.runtime import session
 
-    size = jobs[0].options.batch_size
+    size = usual.options.batch_size
     ratios = []
     for number in range(OBSERVATIONS):
-        batches = session.feed_batches(placed.program, size)
-        plan = engine.rotation(batches, size, len(jobs), ROUNDS)
-        usual, *others = map(median, engine.in_rotation(jobs, plan, seed=number))
-        ratios.append([other / usual - 1 for other in others])
-    return [median(column) for column in zip(*ratios, strict=True)]
-
-
-def by_share(placed: Any, options: Any) -> list[tuple[str, float]]:
-    """Every op with its share of a traced step, the nearest to a tenth first."""
-    from tflab.lifecycle import execution
-
-    executed = execution.execute(placed, options)
-    shares = [(row.key, row.self_ns / executed.wall_ns) for row in executed.top_ops]
-    return sorted(shares, key=lambda row: abs(row[1] - TENTH))
+        batches = session.feed_batches(program, size)
+        plan = engine.rotation(batches, size, 2, ROUNDS)
+        times, slower_times = engine.in_rotation([usual, slower], plan, seed=number)
+        ratios += [after / before for after, before in zip(slower_times, times, strict=True)]
+    return median(ratios) - 1
 
 
 def judged(
@@ -267,7 +268,7 @@ def is_slower(trial: Trial) -> bool:
 
 
 def blocks(tried: Tried) -> Iterator[Block]:
-    rows = [(kind, size) for kind in KINDS for size in tried.copied]
+    rows = [(kind, size) for kind in KINDS for size in tried.slowdowns]
 
     def count_of(way: str, right: Callable[[Trial], bool]) -> Callable[[tuple[str, int]], str]:
         def cell(row: tuple[str, int]) -> str:
@@ -281,15 +282,14 @@ def blocks(tried: Tried) -> Iterator[Block]:
         return f"{fmean(ratios):.3f}" if ratios else ""
 
     yield Table(
-        f"Verdicts on a training step of LeNet, on {tried.data}; expected: by experiment",
+        f"Verdicts on a training step of LeNet, on {tried.data}",
         (
             Column("processes", lambda row: row[0]),
             Column("batch", lambda row: str(row[1]), right=True),
             Column("equals differ", count_of(SAME, different), right=True),
             Column("slower found", count_of(SLOWER, is_slower), right=True),
             Column("ratio", mean_ratio, right=True),
-            Column("expected", lambda row: f"{1 + tried.copied[row[1]][1]:.3f}", right=True),
-            Column("run once more", lambda row: tried.copied[row[1]][0], elastic=True, name=True),
+            Column("expected", lambda row: f"{1 + tried.slowdowns[row[1]]:.3f}", right=True),
         ),
         tuple(rows),
     )

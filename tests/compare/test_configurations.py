@@ -124,7 +124,7 @@ def times(default, control, xla):
     return {(0, "default"): {4: default}, (0, "control"): {4: control}, (0, "xla"): {4: xla}}
 
 
-def test_an_observation_is_the_ratio_of_two_medians_and_so_is_its_control():
+def test_an_observation_is_the_median_ratio_of_its_rounds_and_so_is_its_control():
     observed = [
         times([100, 110, 900], [110, 110, 1], [200, 220, 1]),
         times([100, 100, 100], [99, 99, 99], [201, 201, 201]),
@@ -135,10 +135,10 @@ def test_an_observation_is_the_ratio_of_two_medians_and_so_is_its_control():
     assert default.untraced_ns == Spread(median=100, p10=90, p90=268)
     assert default.median_images_per_second == 4e9 / 100
     assert default.observations_ns == (110.0, 100.0, 100.0)
-    # 200 / 110, 201 / 100 and 199 / 100
-    ratio = (200 / 110 * 2.01 * 1.99) ** (1 / 3)
+    # The medians of 2, 2 and 1 / 900, of three times 2.01, and of 3.98, 1.99 and 2.5
+    ratio = (2 * 2.01 * 2.5) ** (1 / 3)
     assert xla.verdict.ratio == pytest.approx(ratio)
-    # The control's mean is that of 110 / 110, 99 / 100 and 98 / 100
+    # The control's mean is that of 1 (of 1.1, 1 and 1 / 900), 0.99 and 0.98
     middle = (xla.verdict.control_low * xla.verdict.control_high) ** 0.5
     assert middle == pytest.approx((1.0 * 0.99 * 0.98) ** (1 / 3))
     assert (xla.verdict.observations, xla.untraced_ns.median) == (3, 201)
@@ -160,8 +160,6 @@ def test_a_configuration_that_differs_no_more_than_the_control_is_not_called_slo
     assert (xla.verdict.low, xla.verdict.word) == (pytest.approx(2.0), "cannot tell")
 
 
-def test_an_observation_is_the_median_of_its_turns(monkeypatch):
-    monkeypatch.setattr(configurations, "ROUNDS", 3)
-    usual = [100, 100, 900, 10, 20, 30, 1, 1, 1]
-    times = [200, 1, 300, 40, 41, 42, 9, 9, 9]
-    assert configurations.ratio(times, usual) == 41 / 20  # of 2, 41 / 20 and 9
+def test_a_disturbance_of_one_step_in_a_round_does_not_move_the_observation():
+    # Half of the steps of either are disturbed, and the ratios are 2, 20, 2, 0.2, 2
+    assert configurations.ratio([200, 2000, 200, 200, 200], [100, 100, 100, 1000, 100]) == 2
