@@ -143,8 +143,19 @@ def removals_and_folds(
     return removals, folded
 
 
+def chain(name: str | None, removals: Removals) -> Iterator[tuple[str, Takeover]]:
+    """Yield how a node was removed and by which pass, then the same of its replacement, and so
+    on."""
+    visited: set[str] = set()
+    while name and name in removals and name not in visited:
+        visited.add(name)
+        yield removals[name]
+        name = removals[name][1].into
+
+
 def later_fate(taken: Takeover, removals: Removals) -> tuple[str, str] | None:
-    """What happened later to the work of a node that another one does, and the pass that did it.
+    """Return what happened later to the work of a node that another one does, and the pass that did
+    it.
 
     A kernel into which a pass had fused nodes does not run if it is then compiled. A node that
     replaced another one may itself be compiled, fused or folded.
@@ -152,42 +163,35 @@ def later_fate(taken: Takeover, removals: Removals) -> tuple[str, str] | None:
     fates = ("compiled", "fused", "folded") if taken.replaced else ("compiled",)
     if not (taken.replaced or taken.fate == "fused"):
         return None
-    visited: set[str] = set()
-    name = taken.into
-    while name and name in removals and name not in visited:
-        visited.add(name)
-        by, later = removals[name]
+    for by, later in chain(taken.into, removals):
         if later.fate in fates:
             following = later_fate(later, removals) if later.fate == "fused" else None
             return following or (later.fate, by)
         if later.fate == "removed" and not later.replaced:  # its own work was not needed any more
             fates = ("compiled",)
-        name = later.into
     return None
 
 
 def successor(name: str, removals: Removals, running: set[str]) -> tuple[str | None, bool]:
-    """The executed node at the end of the chain of heirs, and whether it has the node's value.
+    """Return the executed node at the end of the chain of replacements, and whether it has the
+    node's value.
 
     There is none if the value is lost on the way: a node that was bypassed is not the work of a
     node that the bypass was later fused into.
     """
-    visited: set[str] = set()
     current: str | None = name
     has_value = True
     fate = ""  # of the node; that of a replaced one is what happens to its replacement
-    while current is not None and current not in running:
-        if current in visited or current not in removals:
-            return None, True
-        visited.add(current)
-        taken = removals[current][1]
+    for _, taken in chain(name, removals):
+        if current in running:
+            break
         if fate in ("", "replaced"):
             fate = "replaced" if taken.replaced else taken.fate
         if not (taken.has_value or taken.replaced or may_follow(fate, taken.fate)):
             return None, True
         has_value = has_value and taken.has_value
         current = taken.into
-    return current, has_value
+    return (current, has_value) if current is None or current in running else (None, True)
 
 
 def may_follow(fate: str, later: str) -> bool:
@@ -198,17 +202,13 @@ def may_follow(fate: str, later: str) -> bool:
 
 
 def last_successor(name: str, removals: Removals) -> str | None:
-    """The last node of the chain of heirs that has the node's value."""
-    chain = [name]
-    while chain[-1] in removals:
-        taken = removals[chain[-1]][1]
-        following = taken.into
-        if following is None or not taken.has_value:
+    """Return the last node of the chain of replacements that has the node's value."""
+    names = [name]
+    for _, taken in chain(name, removals):
+        if taken.into is None or not taken.has_value:
             break
-        if following in chain:
-            return None
-        chain.append(following)
-    return chain[-1] if len(chain) > 1 else None
+        names.append(taken.into)
+    return names[-1] if 1 < len(names) == len(set(names)) else None
 
 
 def holder(tensor: str, removals: Removals, running: set[str]) -> str | None:

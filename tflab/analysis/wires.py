@@ -224,7 +224,7 @@ def task_times(
         computing: set[str] = set()  # the tasks that compute now
         receiving: set[str] = set()  # those to which a tensor is on its way
         last = step.start_ns
-        for at, _, is_op, task in sorted(changes(ops, moving, step)):
+        for at, is_op, task in sorted(changes(ops, moving, step)):
             for name, own in spent.items():
                 owner = OWNERS[name in computing, short_task(name) in receiving]
                 own[owner] += at - last
@@ -254,8 +254,8 @@ def task_times(
 
 def changes(
     ops: Mapping[int, Sequence[OpRun]], moving: Mapping[int, Sequence[OpRun]], step: StepTime
-) -> Iterator[tuple[int, bool, bool, str]]:
-    """Yield when each task starts (True) or stops to compute (True) or to receive tensors."""
+) -> Iterator[tuple[int, bool, str]]:
+    """Yield when each task starts or stops to compute (True) or to receive tensors (False)."""
     rows: dict[tuple[bool, str], list[OpRun]] = defaultdict(list)
     for run in ops.get(step.step, ()):
         rows[True, task_of(run.device)].append(run)
@@ -263,8 +263,8 @@ def changes(
         rows[False, ends_of(wire)[1]].append(wire)
     for (is_op, task), own in rows.items():
         for start, end in busy_spans(own, step):
-            yield start, True, is_op, task
-            yield end, False, is_op, task
+            yield start, is_op, task
+            yield end, is_op, task
 
 
 # Clocks
