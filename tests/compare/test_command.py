@@ -401,7 +401,7 @@ def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
     line = "--model tests.compare.test_command:bad_row --batch-sizes 4 16 --images 64"
     assert run(f"{line} --format json") == 1
     out, err = capsys.readouterr()
-    said = "The runtime refused the step: indices[2] = 99 is not in [0, 10)."
+    said = "The runtime refused the step: indices[2] = 99 is not in [0, 10) (in node 'GatherV2')."
     assert err.splitlines()[-1] == f"tflab: {said}"
     found = json.loads(out)
     assert found["failure"] == said

@@ -498,6 +498,18 @@ def lookup():
     return tf.nn.embedding_lookup(table, tf.compat.v1.placeholder(tf.int32, [None], name="ids"))
 
 
+def looked_up_in_a_table():
+    pairs = tf.lookup.KeyValueTensorInitializer([0, 1], [3.0, 4.0])
+    table = tf.compat.v1.lookup.StaticHashTable(pairs, 5.0)
+    ids = tf.compat.v1.placeholder(tf.int32, [None], name="ids")
+    return tf.identity(table.lookup(ids), name="y")
+
+
+def test_a_table_of_a_graph_def_is_filled_from_its_own_nodes(tmp_path):
+    stage = walk(written(tmp_path, looked_up_in_a_table), "placement")["placement"]
+    assert "key_value_init/LookupTableImportV2" in stage.program.model.start.targets
+
+
 def branches():
     graphs.functions()
     return tf.compat.v1.get_default_graph().get_tensor_by_name("out:0")

@@ -69,6 +69,13 @@ def test_another_range_that_a_step_leaves_is_the_runtimes_own_word():
     assert str(error) == "The runtime refused the step: FIFOQueue '_0_queue' is closed."
 
 
+def test_a_message_names_its_node():
+    message = "Invalid reduction dimension (5 for input with 2 dimension(s)\n\t [[{{node total}}]]"
+    error = refusals.refused(tf.errors.InvalidArgumentError(None, None, message), Options())
+    said = "The runtime refused the step: Invalid reduction dimension (in node 'total')."
+    assert (str(error), error.nodes) == (said, ("total",))
+
+
 def test_a_heading_of_several_errors_is_none():
     several = tf.errors.AbortedError(None, None, "=====================\nIt went wrong.\n==")
     said = "The runtime refused the step: It went wrong."

@@ -9,7 +9,7 @@ the checkpoint beside the file, otherwise of their initialisers, otherwise seede
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,8 @@ ASSIGNMENTS = ("AssignVariableOp", "Assign")
 # Nodes without users that compute nothing: they keep, set, read or check a variable
 BOOKS = (*VARIABLES, *ASSIGNMENTS, "ReadVariableOp", "VarIsInitializedOp", "IsVariableInitialized")
 SAVERS = re.compile(r"(Save|Restore)(V2|Slices?)?|MergeV2Checkpoints")
+FILLS_TABLE = re.compile(r"(InitializeTable|LookupTableImport)\w*")
+FROM_OUTSIDE = {*PLACEHOLDERS, "Restore", "RestoreV2", "RestoreSlice"}
 STRING = tf.string.as_datatype_enum
 HANDLES = ("resource", "variant")  # dtypes of values that only a graph itself can make
 SEED = 1
@@ -420,6 +422,8 @@ def start_of(
     """Return how the variables that the fetches need get their initial values, and tables too."""
     variables = [node.name for node in graph_nodes if node.op in VARIABLES and node.name in needed]
     tables = graph_file.tables(file)
+    if file.meta is None:
+        tables = Start(tuple(table_initialisers(graph, graph_nodes, needed)))
     if not variables:
         return checked(Start(tables.targets, tables.feeds), file, graph)
     saver = file.meta.saver_def if file.meta is not None else None
@@ -449,6 +453,18 @@ def start_of(
     parts = [f"{count:,} from {source}" for source, count in counts.items() if count]
     about = f"{plural(len(variables), 'variable')} got values: {', '.join(parts)}."
     return checked(Start((*begun, *tables.targets), tables.feeds, about), file, graph)
+
+
+def table_initialisers(
+    graph: tf.Graph, graph_nodes: Sequence[Node], needed: set[str]
+) -> Iterator[str]:
+    """Yield the nodes of a GraphDef that fill the tables which the fetches need, from what the
+    graph has itself."""
+    for node in graph_nodes:
+        if FILLS_TABLE.fullmatch(node.op) and node_of(node.inputs[0]) in needed:
+            before = nodes.needed(graph, [node.name])
+            if not {graph.get_operation_by_name(name).type for name in before} & FROM_OUTSIDE:
+                yield node.name
 
 
 def checked(start: Start, file: GraphFile, graph: tf.Graph) -> Start:

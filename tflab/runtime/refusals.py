@@ -42,6 +42,8 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster"
     nodes = tuple(NAMED.findall(error.message))
+    if nodes and nodes[0] not in message:
+        message += f" (in node '{nodes[0]}')"
     message = with_full_stop(message)
     if DENIED in message and confined.CONFINED is not None:
         message += " The graph runs confined; --trust runs it without, if you trust it."
@@ -69,7 +71,12 @@ def sentence(message: str) -> str:
 
 
 def shortened(text: str) -> str:
-    return text if len(text) <= MOST else f"{text[:MOST].rstrip()} ..."
+    if len(text) <= MOST:
+        return text
+    return (
+        f"{text[:MOST].rstrip()} ... ({MOST} of {len(text):,} letters; with "
+        "TF_CPP_MIN_LOG_LEVEL=0, TensorFlow logs more of them)"
+    )
 
 
 def without_open_bracket(text: str) -> str:
