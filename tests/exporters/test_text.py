@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.approval import approve
-from tests.examples.blocks import BLOCKS, CALLS, NODE, TYPES
+from tests.examples.blocks import BLOCKS, CALLS, NODE
 from tests.examples.streams import Terminal
 from tflab.exporters import text
 from tflab.records.blocks import Column, Frame, Strip, Table
-from tflab.records.graph import Node, Source, Tensor
+from tflab.records.graph import Node
 from tflab.records.stages import Frontend
 from tflab.views import stages
 
@@ -118,13 +118,6 @@ def test_the_elastic_column_gives_way_and_then_names_lose_their_middle(node, lin
     assert shown == line
 
 
-def test_wide_letters_stay_within_the_line_of_their_row():
-    shown = lines(Table("Nodes", COLUMNS, (("日" * 60, "本" * 60, "1.00 s"),)))
-    assert len(shown) == 5
-    assert max(map(cell_len, shown)) <= 100
-    assert shown[-1].endswith("1.00 s")
-
-
 ROWS = st.lists(st.tuples(PRINTABLE, PRINTABLE, PRINTABLE), max_size=3)
 
 
@@ -132,17 +125,6 @@ ROWS = st.lists(st.tuples(PRINTABLE, PRINTABLE, PRINTABLE), max_size=3)
 @given(PRINTABLE, ROWS, st.booleans())
 def test_no_line_of_a_table_has_over_100_columns(title, rows, drawing):
     assert max(map(cell_len, lines(Table(title, COLUMNS, tuple(rows), drawing)))) <= 100
-
-
-@settings(max_examples=25)
-@given(st.lists(NAMES, min_size=1, max_size=3, unique=True), PRINTABLE, st.booleans())
-def test_no_line_of_a_stage_has_over_100_columns(names, code, whole):
-    source = Source(f"{names[0]}.py", 7, "build", code)
-    outputs = (Tensor("float32", (None,) * 40),)
-    nodes = tuple(Node(name, "Op" * 50, outputs=outputs, source=source) for name in names)
-    stage = Frontend(SimpleNamespace(ends=()), nodes)
-    shown = stage_lines(stage, stages.blocks(stage) if whole else None)
-    assert max(map(cell_len, shown)) <= 100
 
 
 @pytest.mark.parametrize(
@@ -160,20 +142,7 @@ def test_the_width_is_what_the_environment_says_and_that_of_a_pipe_100(monkeypat
     assert (in_notebook.width, in_notebook.is_jupyter) == (width, False)
 
 
-# Names
-
-
-def test_what_would_steer_a_terminal_is_visible_in_every_block():
-    shown = lines(
-        "a\x1bb\nc",
-        Strip("Passes of l\x1bm", (Frame("d\x1be", "f\x1bg", ("h\x1bi",)),)),
-        Table("Nodes of n\x1bo", (NODE, TYPES), (("j\x1bk", 1, "", "t\x1b"),)),
-    )
-    assert [line.strip() for line in shown if line] == [
-        r"a\x1bb\x0ac",
-        *(r"Passes of l\x1bm", r"d\x1be  f\x1bg", r"h\x1bi"),
-        *(r"Nodes of n\x1bo", "node    types", "─" * 13, r"j\x1bk  t\x1b"),
-    ]
+# The stream
 
 
 def test_a_reader_who_leaves_is_an_error_of_the_command():

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tflab import units
 from tflab.records import blocks
-from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.blocks import Column, Fact, Frame, Strip, Table
 
 COLUMNS = (Column("name", str), Column("twice", lambda row: str(2 * row), right=True))
 
@@ -42,11 +42,16 @@ def test_only_a_table_that_can_show_more_offers_the_option_that_does():
     assert blocks.in_full(blocks.offered(long, "--full")) == Table("t", COLUMNS, (1, 2))
 
 
-def test_a_strip_in_full_has_every_frame_with_every_line():
+def test_a_frame_in_full_has_every_line():
     short, long = Frame("a", "", ("1",)), Frame("b", "", ("2", "..."), everything=("2", "3"))
-    strip = Strip("t", (short,), everything=(short, long))
+    strip = Strip("t", (short, long))
     assert blocks.in_full(strip) == Strip("t", (short, Frame("b", "", ("2", "3"))))
-    assert blocks.in_full(Strip("t", (long,))) == Strip("t", (Frame("b", "", ("2", "3")),))
+
+
+def test_a_fact_is_its_label_its_value_and_what_the_value_is():
+    facts = Fact("step", "2 ms", "median"), Fact("nodes", "3")
+    cells = [("step", "2 ms, median"), ("nodes", "3")]
+    assert list(blocks.fact_table(facts).cells()) == cells
 
 
 @pytest.mark.parametrize(

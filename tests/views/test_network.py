@@ -22,7 +22,7 @@ NETWORK = Network(
     ),
     wires=(),
     offsets=(
-        Offset("/job:worker/replica:0/task:0", 20_000, 30_000, 20_000),
+        Offset("/job:worker/replica:0/task:0", 20_000, 30_000, 21_000),
         Offset("/job:worker/replica:0/task:1", -5e9, 40_000, -5_000_000_000),
     ),
     unrecorded=0,

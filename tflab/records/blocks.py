@@ -79,7 +79,6 @@ class Strip(Shown):
 
     title: str
     frames: tuple[Frame, ...]
-    everything: tuple[Frame, ...] = ()  # all frames, if `frames` are fewer or folded
 
 
 Block = str | Table | Strip
@@ -105,11 +104,6 @@ def fact_table(facts: Iterable[Fact]) -> Table:
     return Table("", columns, tuple(facts))
 
 
-def labelled(facts: Iterable[Fact], *labels: str) -> Table:
-    """Return a table of the facts with these labels."""
-    return fact_table(fact for fact in facts if fact.label in labels)
-
-
 def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:
     """A table of the first rows, with the number of the others."""
     table = Table(title, tuple(columns), tuple(rows[:most]))
@@ -125,9 +119,9 @@ def in_full(block: Block) -> Block:
     if isinstance(block, Strip):
         frames = tuple(
             replace(frame, lines=frame.everything or frame.lines, everything=())
-            for frame in block.everything or block.frames
+            for frame in block.frames
         )
-        return replace(block, frames=frames, everything=())
+        return replace(block, frames=frames)
     return block
 
 

@@ -26,22 +26,6 @@ def test_the_axis_of_losses_is_logarithmic_above_a_ratio_of_twenty(losses, logar
     assert curves.is_logarithmic(list(enumerate(losses))) is logarithmic
 
 
-@pytest.mark.parametrize(
-    ("train", "test", "edge"),
-    [
-        ((0.9, 0.9), (), 0.85),
-        ((0.9, 0.9), (0.72, 0.95), 0.7),
-        ((0.9, 0.9), (0.7,), 0.65),
-        ((0.55, 0.55), (), 0.0),
-        ((0.56, 0.56), (), 0.55),
-        ((0.6, 0.8), (), 0.6),  # their lower tenth is 0.62
-    ],
-)
-def test_the_axis_of_right_answers_begins_at_a_round_share_below_them(train, test, edge):
-    points = [list(enumerate(values)) for values in (train, test)]
-    assert curves.lower_edge(*points) == pytest.approx(edge)
-
-
 def axis(steps: int, epochs: int, every: int = 1) -> list[tuple[float, str]]:
     history = replace(
         HISTORY,

@@ -11,33 +11,6 @@ WORDS = "Ops run in parallel, so all of it may be more than the wall time."
 GRADIENT = "gradients/conv2/Conv2D_grad/Conv2DBackpropInput"
 
 
-def test_title_and_sentence_stand_below_each_other_above_the_panels():
-    figure, (above, below) = style.canvas("A title", "A sentence.", 3.0, panels=2)
-    whole = 0.12 + 1.4 * (13 + 9.5) / 72 + 0.08 + 3.0
-    assert figure.get_size_inches().tolist() == pytest.approx([7.5, whole])
-    assert figure.get_facecolor() == (1, 1, 1, 1)
-    assert figure.get_label() == "A title. A sentence."
-    left = 0.12 / 7.5
-    assert [
-        (t.get_text(), t.get_position(), t.get_size(), t.get_weight(), t.get_color(), t.get_va())
-        for t in figure.texts
-    ] == [
-        ("A title", pytest.approx((left, 1 - 0.12 / whole)), 13, "bold", style.INK, "top"),
-        (
-            "A sentence.",
-            pytest.approx((left, 1 - (0.12 + 1.4 * 13 / 72) / whole)),
-            *(9.5, "normal", style.FAINT, "top"),
-        ),
-    ]
-    assert not any(text.get_in_layout() for text in figure.texts)
-    layout = figure.get_layout_engine().get()
-    assert layout["rect"] == pytest.approx((0, 0, 1, 3.0 / whole))
-    assert (layout["w_pad"], layout["h_pad"]) == (0.1, 0.1)
-    style.settled(figure)
-    assert figure.axes == [above, below]
-    assert above.get_position().y0 > below.get_position().y1
-
-
 def test_long_words_are_wrapped_within_the_margins_and_the_sheet_grows():
     figure, _ = style.canvas(WORDS * 2, WORDS * 4, 3.0)
     weights = [line.get_weight() for line in figure.texts]
@@ -53,17 +26,6 @@ def test_a_message_has_no_panel_and_no_character_that_a_font_cannot_hold():
     figure = style.message("conv\n1", "Step 9\x00.")
     assert (figure.axes, title(figure), caption(figure)) == ([], r"conv\x0a1", r"Step 9\x00.")
     assert figure.get_figheight() == pytest.approx(2 * 0.12 + 1.4 * 22.5 / 72 + 0.08)
-
-
-def test_a_settled_figure_keeps_the_positions_of_its_panels():
-    figure, (axes,) = style.canvas("A title", "", 3.0)
-    before = axes.get_position().bounds
-    style.settled(figure)
-    after = axes.get_position().bounds
-    assert after != before
-    axes.set_ylabel("a label\nof three\nlines")
-    figure.draw_without_rendering()
-    assert axes.get_position().bounds == after
 
 
 @pytest.mark.parametrize(

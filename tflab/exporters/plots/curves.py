@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import ceil, floor, isfinite
+from math import ceil, isfinite
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -54,8 +53,7 @@ def draw(history: History) -> Figure:
     if rights:
         draw_panel(panels[1], rights, test_rights, block, percent)
         panels[1].set_ylabel("right answers")
-        lowest = lower_edge(means(rights, block), test_rights)
-        panels[1].set_ylim(lowest, 1 + 0.04 * (1 - lowest))
+        panels[1].set_ylim(top=1)
     epochs_axis(panels[-1], history)
     for axes in panels[:-1]:
         axes.sharex(panels[-1])
@@ -116,14 +114,6 @@ def means(points: Sequence[Point], size: int) -> list[Point]:
 def is_logarithmic(points: Sequence[Point]) -> bool:
     values = [value for _, value in points]
     return bool(values) and min(values) > 0 and max(values) > LOGARITHMIC * min(values)
-
-
-def lower_edge(train: Sequence[Point], test: Sequence[Point]) -> float:
-    """Return a round share below the test and most of the training, so that the lines are easy to
-    compare; 0 if that would cut off half of the axis or less."""
-    usual = float(np.quantile([value for _, value in train], 0.1))
-    lowest = min([usual, *(value for _, value in test)])
-    return floor(20 * lowest - 0.2) / 20 if lowest > 0.55 else 0.0
 
 
 def epochs_axis(axes: Axes, history: History) -> None:
