@@ -36,6 +36,7 @@ SIZES = (1, 16, 64)
 TENTH = 0.1
 SECONDS = 1_800
 SAME, SLOWER = "same", "slower"
+EQUALS = (SAME, f"{SAME} 2", f"{SAME} 3")  # of a race in one process
 PREPARING = 0.3  # share of the time after which no further batch size is prepared
 SIDE = 48  # of the matrices
 PRODUCTS, MOST_PRODUCTS = 16, 2_000  # how many are tried first, and at most
@@ -187,7 +188,7 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, float]]:
         placed = placement.place_once(backward, options)
         step = session.step_of(placed.program, placed.fetches)
         usual = engine.job_of(placed.program, step, options)
-        jobs |= {"default": usual, "control": usual, SAME: usual}
+        jobs |= dict.fromkeys(("default", "control", *EQUALS), usual)
         count = PRODUCTS
         for _ in range(SCALINGS):
             share = slowdown(placed.program, usual, with_products(usual, count))
@@ -247,7 +248,8 @@ def judged(
     against[SLOWER] = replace(itself[sizes[0]], itself=slower)
     for row in configurations.judged(rows, against, sizes):
         if row.verdict:
-            yield Trial(kind, row.config, row.batch_size, row.verdict)
+            way, *_ = row.config.split()
+            yield Trial(kind, way, row.batch_size, row.verdict)
 
 
 def summary(tried: Tried) -> dict[str, dict[str, int]]:
