@@ -83,3 +83,21 @@ def test_what_is_written_of_op_statistics_depends_on_their_field():
     cells = exported.plain({"cells": row}, "cells")["cells"]
     assert (cells["ns_per_image"], cells["bytes"], "self_ns" in cells) == (11.0, 7, False)
     assert "image_ns" not in exported.plain(row, "times")
+
+
+def test_the_rows_of_stages_are_a_line_each_and_the_rest_is_indented():
+    value = {"a": {"b": [{"c": [{"d": 1}, {}]}, []]}, "e": None}
+    text = exported.rows_in_lines({"stages": [{"rows": [value, {"f": "é"}], "none": []}]})
+    assert text.splitlines() == [
+        "{",
+        ' "stages": [',
+        "  {",
+        '   "rows": [',
+        '    {"a": {"b": [{"c": [{"d": 1}, {}]}, []]}, "e": null},',
+        '    {"f": "\\u00e9"}',
+        "   ],",
+        '   "none": []',
+        "  }",
+        " ]",
+        "}",
+    ]

@@ -93,7 +93,7 @@ def owners(stage: Execution) -> Iterator[Fact]:
     for owner in stage.time_ledger if stage.wall_ns else ():
         name, _, what = owner.owner.partition(" (")
         share = f"{percent(owner.ns / stage.wall_ns)} of a mean traced step"
-        why = f"for {what.rstrip(')')}" if what else ""
+        why = f"for {what.rstrip(')')}".replace("the trace", "tflab's own trace") if what else ""
         yield Fact(name, f"{time(owner.ns / stage.steps)}, {share}", why)
 
 
