@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 from math import ceil
 
 import numpy as np
@@ -69,51 +70,42 @@ class Accumulator:
     def __init__(self) -> None:
         self.steps = 0
         self._nodes = Index()
-        self._names: list[str] = []  # runs that are not in columns yet
-        self._starts: list[int] = []
-        self._durations: list[int] = []
-        self._lengths: list[int] = []  # the number of those runs in each step
-        self._node: np.ndarray = np.zeros(0, np.int32)
-        self._step: np.ndarray = np.zeros(0, np.int32)
-        self._start_ns: np.ndarray = np.zeros(0, np.int64)
-        self._duration_ns: np.ndarray = np.zeros(0, np.int64)
-        self._parts: list[tuple[np.ndarray, ...]] = []  # columns that are not joined yet
+        self._waiting: list[tuple[list[str], list[int], list[int]]] = []  # steps not in columns yet
+        self._count = 0  # of their runs
+        # Node, step, start and duration of the runs, in parts that are not joined yet
+        self._parts: list[tuple[np.ndarray, ...]] = [
+            tuple(np.zeros(0, of) for of in (np.int32, np.int32, np.int64, np.int64))
+        ]
         self._places: list[np.ndarray] = []  # of the runs of each node
 
     def add(self, names: list[str], starts_ns: list[int], durations_ns: list[int]) -> None:
         """Add one step: for each run its node, its start since the start of the step, and its
-        duration."""
+        duration. The lists are kept as they are."""
         self.steps += 1
-        self._names += names
-        self._starts += starts_ns
-        self._durations += durations_ns
-        self._lengths.append(len(names))
-        if len(self._names) >= CHUNK:
+        self._waiting.append((names, starts_ns, durations_ns))
+        self._count += len(names)
+        if self._count >= CHUNK:
             self._settle()
 
     def _settle(self) -> None:
         """Put the waiting runs into columns. Ctrl-C may come at any time, so all columns are
         computed before one is stored."""
-        first = self.steps - len(self._lengths)
-        step: np.ndarray = np.repeat(np.arange(first, self.steps, dtype=np.int32), self._lengths)
-        node: np.ndarray = renumbered(self._names, self._nodes).astype(np.int32)
-        start_ns, duration_ns = (
-            np.array(self._starts, np.int64),
-            np.array(self._durations, np.int64),
-        )
-        self._parts.append((node, step, start_ns, duration_ns))
-        self._names, self._starts, self._durations, self._lengths = [], [], [], []
+        first = self.steps - len(self._waiting)
+        lengths = [len(names) for names, *_ in self._waiting]
+        step: np.ndarray = np.repeat(np.arange(first, self.steps, dtype=np.int32), lengths)
+        names, *times = (list(chain.from_iterable(own)) for own in zip(*self._waiting, strict=True))
+        node: np.ndarray = renumbered(names, self._nodes).astype(np.int32)
+        self._parts.append((node, step, *(np.array(column, np.int64) for column in times)))
+        self._waiting, self._count = [], 0
 
-    def _join(self) -> None:
-        """Join the columns, and find the runs of each node."""
-        if self._lengths:
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        """Return node, step, start and duration of all runs, and find the runs of each node."""
+        if self._waiting:
             self._settle()
-        if self._parts:
-            whole = (self._node, self._step, self._start_ns, self._duration_ns)
-            columns = zip(whole, *self._parts, strict=True)
-            self._node, self._step, self._start_ns, self._duration_ns = map(np.concatenate, columns)
-            self._parts = []
-            self._places = places_of(self._node)
+        if len(self._parts) > 1:
+            self._parts = [tuple(map(np.concatenate, zip(*self._parts, strict=True)))]
+            self._places = places_of(self._parts[0][0])
+        return self._parts[0]
 
     def stats(
         self,
@@ -123,21 +115,20 @@ class Accumulator:
     ) -> tuple[NodeStats, ...]:
         """Return one NodeStats for each node that ran and has a type, in the order of the first
         runs. A name without one, such as the executor's own _SOURCE, is not a node of the graph."""
-        self._join()
+        node, step, start_ns, duration_ns = self._columns()
         kinds = [(name, types.get(name, ""), devices.get(name, "")) for name in self._nodes]
         requested = np.array([requested_bytes.get(name, 0) for name in self._nodes], np.int64)
-        columns = (self._node, self._step, self._start_ns, self._duration_ns)
-        sizes = requested[self._node] if self._nodes else self._duration_ns
-        runs = OpRuns(kinds, op_runs.of(()).allocations, *columns, sizes)
+        sizes = requested[node] if self._nodes else duration_ns
+        runs = OpRuns(kinds, op_runs.of(()).allocations, node, step, start_ns, duration_ns, sizes)
         return tuple(
-            node_stats(runs.take(places), self._start_ns[places])
+            node_stats(runs.take(places), start_ns[places])
             for (name, *_), places in zip(kinds, self._places, strict=True)
             if name in types
         )
 
     def _of(self, names: Iterable[str]) -> np.ndarray:
         """Return the places of the runs of these nodes."""
-        self._join()
+        self._columns()
         known = set(names) & self._nodes.keys()
         none: np.ndarray = np.zeros(0, np.int64)
         return np.concatenate([none, *(self._places[self._nodes[name]] for name in known)])
@@ -148,12 +139,13 @@ class Accumulator:
         places = self._of(names)
         if not len(places):
             raise ValueError("without runs there is no quantile")
-        return quantile(np.sort(self._duration_ns[places]), q)
+        return quantile(np.sort(self._columns()[3][places]), q)
 
     def _step_times(self, names: Iterable[str]) -> np.ndarray:
         """Return the time that each step spends in these nodes together."""
         places = self._of(names)
-        return sums(self._step[places], self._duration_ns[places], self.steps)
+        _, step, _, duration_ns = self._columns()
+        return sums(step[places], duration_ns[places], self.steps)
 
     def step_std_ns(self, names: Iterable[str]) -> float | None:
         """Return the standard deviation of the time that a step spends in these nodes together; ns.

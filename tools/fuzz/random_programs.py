@@ -477,7 +477,9 @@ class Truth:
             return names.setdefault(name, f"name_{len(names)}")
 
         text = NAME.sub(identifier, formula)
-        known = {own: self.values[name].view(Real) for name, own in names.items()}
+        known = {
+            own: self.values[name.removesuffix(":0")].view(Real) for name, own in names.items()
+        }
         with np.errstate(all="ignore"):
             value = eval(text, {"__builtins__": {}}, MEANING | known)
         return np.asarray(value, np.float64)
@@ -547,7 +549,7 @@ def of_kind(known, node, held, owners, nodes, truth):
     if kind in ("same numbers", "gate", "broadcasting") and not whole:
         before = truth.values[node.inputs[0]]
         return held.size == before.size and equal(held.ravel(), before.ravel())
-    if kind == "zeros":
+    if kind in ("zeros", "filling"):
         return not held.any()
     if kind == "count" and not whole:
         mean = nodes[owners[node.name]]
