@@ -1,6 +1,7 @@
 """Errors: what was given, what is wrong with it, and what would be right."""
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class TflabError(Exception):
@@ -29,6 +30,15 @@ class LateError(RefusedError):
 
 class LostTaskError(RefusedError):
     """A task of the cluster has ended or does not answer."""
+
+
+class NotImportableError(TflabError):
+    """A graph that can be parsed but not imported: only its nodes can be shown."""
+
+    def __init__(self, message: str, nodes: tuple[Any, ...], functions: tuple[Any, ...]) -> None:
+        super().__init__(message)
+        self.nodes = nodes
+        self.functions = functions
 
 
 class UsageError(TflabError):

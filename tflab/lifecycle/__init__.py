@@ -5,6 +5,7 @@ Each stage takes the result of the previous one: Frontend -> Backward -> Placeme
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -23,7 +24,6 @@ def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> 
     # Not at the top: a command that leaves the work to a confined process needs none of these
     from tflab import models
     from tflab.cli import terminal
-    from tflab.exporters import notebook
     from tflab.runtime import dumps, tf_import
     from tflab.views import stages as views
 
@@ -32,8 +32,11 @@ def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> 
     from tflab.lifecycle import backward, execution, frontend, placement
     from tflab.runtime import session
 
-    for record in views.STAGES:
-        notebook.show_as(record, views.page)
+    if "IPython" in sys.modules:
+        from tflab.exporters import notebook
+
+        for record in views.STAGES:
+            notebook.show_as(record, views.page)
     options = models.with_soft_placement(model, options or Options())
     with terminal.phase("frontend"):
         built = frontend.of_model(model, options)

@@ -23,10 +23,9 @@ from tflab.analysis import (
     step_times,
     timeline,
     verdicts,
-    wires,
 )
 from tflab.cli import interrupts
-from tflab.lifecycle import experiments, values
+from tflab.lifecycle import values
 from tflab.records.cluster import Network, Received
 from tflab.records.graph import Node
 from tflab.records.options import Options, Program
@@ -140,6 +139,8 @@ def networked(
 ) -> tuple[tuple[Transfer, ...], Network]:
     """Return the transfers, and the tensors on the wire. The times of the runs are also moved to
     the common axis."""
+    from tflab.analysis import wires  # most walks use one process
+
     shapes = {one.tensor: one.shape for one in placement.transfers}
     sent = tuple(nodes.transfers(measured.graphs, shapes))
     axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)
@@ -164,6 +165,8 @@ def median_trace(measured: Measured) -> Any:
 
 def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:
     """The execution with what its largest ops cost a step, measured by running each once more."""
+    from tflab.lifecycle import experiments  # few walks want them
+
     measured = experiments.run(placement, execution.top_ops, options)
     if measured is None:
         return replace(execution, interrupted=True)

@@ -16,10 +16,9 @@ import tensorflow as tf
 
 from tflab import models
 from tflab.datasets import Dataset, Whole
-from tflab.errors import TflabError, reason
+from tflab.errors import NotImportableError, TflabError, reason
 from tflab.escaping import with_full_stop
 from tflab.lifecycle import split
-from tflab.models import keras, saved
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
 from tflab.runtime import functions, libraries, nodes, private
@@ -44,9 +43,9 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     try:
         with private.noted(libraries.includes):
             model = call_model(name, function, graph)
-            if keras.is_keras(model):
-                model, graph = from_keras(name, function, model, options)
-    except saved.NotImportableError as error:
+            if not isinstance(model, Model):
+                model, graph = from_keras(name, function, model, options) or (model, graph)
+    except NotImportableError as error:
         return Frontend(
             program=None, nodes=error.nodes, blocked=str(error), functions=error.functions
         )
@@ -108,15 +107,19 @@ def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
 
 
 def from_keras(
-    name: str, function: Callable[[], Any], keras_result: Any, options: Options
-) -> tuple[Model, tf.Graph]:
-    """A Keras model called in a graph. `keras_result` is the result of the function; if that was
-    made in a graph, the function is called again, eagerly.
+    name: str, function: Callable[[], Any], result: Any, options: Options
+) -> tuple[Model, tf.Graph] | None:
+    """Return a Keras model called in a graph; None if the result of the function is none. If it
+    was made in a graph, the function is called again, eagerly.
 
     A model that cannot be called in a graph, or whose feeds or fetches the user sets, is exported
     and read like a graph from a file.
     """
-    keras_model = keras_result if keras.is_eager(keras_result) else keras.eagerly(function)
+    from tflab.models import keras, saved  # no other model needs them
+
+    if not keras.is_keras(result):
+        return None
+    keras_model = result if keras.is_eager(result) else keras.eagerly(function)
     why = "Options such as --feed and --fetch name nodes of the exported graph."
     if options.of_file == Saved(trust=options.saved.trust):
         graph = tf.Graph()

@@ -20,11 +20,11 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.cli import confined
 from tflab.datasets import Column, Dataset, Whole
-from tflab.errors import TflabError, UsageError, did_you_mean, reason
+from tflab.errors import NotImportableError, TflabError, UsageError, did_you_mean, reason
 from tflab.escaping import with_full_stop
 from tflab.models import graph_file
 from tflab.models.graph_file import GraphFile
-from tflab.records.graph import VARIABLES, Function, Node, node_of, nodes_needed, reach
+from tflab.records.graph import VARIABLES, Node, node_of, nodes_needed, reach
 from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, refusals
 from tflab.units import plural, size
@@ -46,17 +46,6 @@ UNBOUND = 2**16  # rows if no fed tensor has a batch dimension
 SCOPE = "tflab_start"  # the name scope of assignments that tflab adds
 
 Shape = tuple[int | None, ...]  # None as first dimension is the batch
-
-
-class NotImportableError(TflabError):
-    """A graph that can be parsed but not imported: only its nodes can be shown."""
-
-    def __init__(
-        self, message: str, nodes: tuple[Node, ...], functions: tuple[Function, ...]
-    ) -> None:
-        super().__init__(message)
-        self.nodes = nodes
-        self.functions = functions
 
 
 def build(file: GraphFile, options: Saved) -> Model:
