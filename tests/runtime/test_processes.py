@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tflab.cli import temporary
 from tflab.errors import TflabError
 from tflab.runtime import processes
 
@@ -33,7 +34,7 @@ def answer(*given):
     print("on Python's standard output")
     os.write(1, b"on that of C\n")
     os.write(2, b"on standard error\n")
-    known = (os.environ.get(name) for name in ("TF_DUMP_GRAPH_FMT", "TFLAB_TEST"))
+    known = (os.environ.get(name) for name in ("TF_DUMP_GRAPH_FMT", "TFLAB_TEST", "TMPDIR"))
     return given, os.getpid(), tuple(known)
 
 
@@ -55,11 +56,11 @@ def abort():
 
 
 def test_the_result_of_another_process_comes_back_whatever_it_prints(monkeypatch):
-    """It is ready to dump, and has the environment of this one."""
+    """It is ready to dump, has the environment of this one, and leaves files in its folder."""
     monkeypatch.setenv("TFLAB_TEST", "1")
     given = ({"a": 1}, (b"\0", None), bytes(10_000_000))
     result, process, variables = call("answer", *given)
-    assert (result, variables) == (given, ("BIN", "1"))
+    assert (result, variables) == (given, ("BIN", "1", str(temporary.process_folder())))
     assert process != os.getpid()
 
 

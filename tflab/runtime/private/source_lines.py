@@ -214,10 +214,9 @@ def wrap(
     if method == "__call__":
         wrapper = calling(original)
     elif method == "__new__":
-        wrapper = staticmethod(creating(original, is_library))
+        wrapper = staticmethod(noting(original, is_library, CONSTRUCTED, returned=True))
     else:
-        line_of_maker = COMPILED if method == "compile" else CONSTRUCTED
-        wrapper = noting(original, is_library, line_of_maker)
+        wrapper = noting(original, is_library, COMPILED if method == "compile" else CONSTRUCTED)
     wrapped.enter_context(patch.object(owner, method, wrapper))
 
 
@@ -254,36 +253,28 @@ def when_imported(later: Mapping[str, Sequence[Callable[[], None]]]) -> Iterator
 
 
 def noting(
-    original: Any, is_library: Callable[[str], bool], lines: WeakKeyDictionary[Any, Frame]
+    original: Any,
+    is_library: Callable[[str], bool],
+    lines: WeakKeyDictionary[Any, Frame],
+    returned: bool = False,
 ) -> Any:
-    """A constructor, or another method, that notes the line of its caller."""
+    """A method that notes the line of its caller, for its object or for the one that it returned.
+
+    Keras inspects the arguments of a layer's `__init__`, which therefore stays unchanged.
+    """
 
     @functools.wraps(original)
-    def made(self: Any, *args: Any, **kwargs: Any) -> None:
-        frame = caller(self, is_library)
+    def noted(first: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(first, *args, **kwargs)
+        made = result if returned else first
+        frame = caller(made, is_library)
         if frame:
             # a class of the user's may be neither hashable nor weakly referenceable
             with suppress(TypeError):
-                lines.setdefault(self, frame)
-        original(self, *args, **kwargs)
+                lines.setdefault(made, frame)
+        return result
 
-    return made
-
-
-def creating(original: Any, is_library: Callable[[str], bool]) -> Any:
-    """`Layer.__new__` that records the line of its caller. Keras inspects the arguments of
-    `__init__`, which therefore stays unchanged."""
-
-    @functools.wraps(original)
-    def made(kind: Any, *args: Any, **kwargs: Any) -> Any:
-        layer = original(kind, *args, **kwargs)
-        frame = caller(layer, is_library)
-        if frame:
-            with suppress(TypeError):
-                CONSTRUCTED.setdefault(layer, frame)
-        return layer
-
-    return made
+    return noted
 
 
 def calling(original: Any) -> Any:
