@@ -163,7 +163,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
 
 def is_kept(args: argparse.Namespace, stop: str) -> bool:
-    """Whether there is anything for TensorBoard."""
+    """Return whether there is anything for TensorBoard."""
     return bool(args.logdir) or stop == STAGES[-1]
 
 
@@ -239,7 +239,7 @@ def write(
 
 
 def opening_lines(folder: Path, args: argparse.Namespace, stop: str) -> Iterator[tuple[str, str]]:
-    """What shows the files of a logdir, each with its command or its file."""
+    """Yield what shows the files of a logdir, each with its command or its file."""
     from tflab.lifecycle import logdir
 
     yield "\nOpen it in TensorBoard:", output_paths.opening_line(folder)
@@ -277,7 +277,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
 
 
 def blocks_of(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
-    """The blocks of a stage: all of them, those of the one screen, or only its summary."""
+    """Return the blocks of a stage: all of them, those of the one screen, or only its summary."""
     from tflab.views import stages as views
 
     if args.full or args.stage == views.name(stage):

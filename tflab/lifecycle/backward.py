@@ -191,7 +191,8 @@ def unchecked_variables(
 
 
 def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:
-    """The (gradient, variable) pairs, the ops that gradients and updates added, the train op."""
+    """Return the (gradient, variable) pairs, the ops that gradients and updates added, the train
+    op."""
     graph, loss, optimizer = program.graph, program.loss, program.model.optimizer
     before = len(graph.get_operations())
     try:
@@ -213,7 +214,7 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
 
 
 def gradient_pairs(model: Any, together: bool) -> list:
-    """(gradient, variable) pairs: of the optimiser's variables, otherwise of the chosen
+    """Return (gradient, variable) pairs: of the optimiser's variables, otherwise of the chosen
     parameters."""
     if model.optimizer is not None:
         return model.optimizer.compute_gradients(model.loss, colocate_gradients_with_ops=together)
@@ -223,7 +224,7 @@ def gradient_pairs(model: Any, together: bool) -> list:
 
 
 def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
-    """The fetches of a step that computes the gradients, if no optimiser uses them."""
+    """Return the fetches of a step that computes the gradients, if no optimiser uses them."""
     if model.optimizer is not None:
         return model
     known = (gradient for gradient, _ in pairs if gradient is not None)
@@ -235,7 +236,7 @@ def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
 def with_lines(
     forward: tuple[Node, ...], program: Program, pairs: list, ops: Iterable[tf.Operation]
 ) -> Iterable[Node]:
-    """The added nodes, each with the user's line that it belongs to.
+    """Yield the added nodes, each with the user's line that it belongs to.
 
     Nodes that differentiate an op, or add up its gradients, have the line of that op; nodes that
     add up the gradients of a variable have the line of the variable. Other gradients have the line
@@ -273,8 +274,8 @@ def with_outputs(listed: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
 def added_functions(
     frontend: Frontend, listed: Iterable[Node], graph: tf.Graph
 ) -> Iterable[Function]:
-    """The functions that differentiation added: gradients of branches and loops, and variants of
-    forward functions that keep what those need.
+    """Yield the functions that differentiation added: gradients of branches and loops, and variants
+    of forward functions that keep what those need.
 
     A node without a user's line has the line of the node that calls its function.
     """
@@ -411,7 +412,7 @@ def parents(node: Node) -> list[str]:
 
 
 def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
-    """The trainable variables or parameters, and everything that is computed from them."""
+    """Return the trainable variables or parameters, and everything that is computed from them."""
     variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     variables += program.model.parameters
     return with_dependents(forward, (variable.op.name for variable in variables))

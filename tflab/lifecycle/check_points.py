@@ -103,7 +103,8 @@ def batches_of(program: Program, nodes: Sequence[Node], options: Options) -> Ite
 
 
 def fetchable(nodes: Sequence[Node], rows: int) -> list[str]:
-    """The tensors of real numbers that one run can fetch within the limit, the smallest first."""
+    """Return the tensors of real numbers that one run can fetch within the limit, the smallest
+    first."""
     size_of = sizes(nodes, rows)
     order = sorted(size_of, key=lambda tensor: size_of[tensor])
     totals = accumulate(size_of[tensor] for tensor in order)
@@ -111,7 +112,7 @@ def fetchable(nodes: Sequence[Node], rows: int) -> list[str]:
 
 
 def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
-    """The bytes of each tensor of real numbers, with this many rows for open dimensions."""
+    """Return the bytes of each tensor of real numbers, with this many rows for open dimensions."""
     hidden = within_frames(nodes)
     return {
         output_name(node.name, number): (

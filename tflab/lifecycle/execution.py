@@ -158,13 +158,14 @@ def networked(
 
 
 def median_trace(measured: Measured) -> Any:
-    """The trace of the step of median length."""
+    """Return the trace of the step of median length."""
     step = step_times.median_step(measured.steps)
     return session.Unparsed(zlib.decompress(measured.traces[step.step])).parsed()
 
 
 def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:
-    """The execution with what its largest ops cost a step, measured by running each once more."""
+    """Return the execution with what its largest ops cost a step, measured by running each once
+    more."""
     from tflab.lifecycle import experiments  # few walks want them
 
     measured = experiments.run(placement, execution.top_ops, options)
@@ -174,7 +175,7 @@ def with_experiments(execution: Execution, placement: Placement, options: Option
 
 
 def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
-    """The nodes of the graphs that ran, with the lines of the placement's nodes."""
+    """Return the nodes of the graphs that ran, with the lines of the placement's nodes."""
     makers = {node.name: node for node in (*placement.user_nodes, *placement.nodes)}
     parts = (nodes.from_graph_def(graph, makers, {}) for graph in graphs)
     return tuple(node for part in parts for node in part)

@@ -77,8 +77,8 @@ def run(
 def observe(
     jobs: Sequence[measure.Job], placement: Placement, options: Options, split: str
 ) -> list[list[float]]:
-    """By how many ns the step of each other job exceeds that of the first job: a list of medians
-    per observation, until the time is over or Ctrl-C."""
+    """Return by how many ns the step of each other job exceeds that of the first job: a list of
+    medians per observation, until the time is over or Ctrl-C."""
     size = options.batch_size
     added_ns: list[list[float]] = []
     for number in measure.observations(LEAST, options.experiments):
@@ -105,7 +105,7 @@ def summary(name: str, op: str, added_ns: Sequence[float]) -> Experiment:
 def ways(
     placement: Placement, top_ops: Sequence[OpStats], options: Options
 ) -> tuple[list[Variant], list[Untried]]:
-    """For each of the largest ops the step that runs it twice, or why there is none."""
+    """Return for each of the largest ops the step that runs it twice, or why there is none."""
     largest = top_ops[:LARGEST]
     variants, untried = [], []
     for row in terminal.track("experiments, preparing", largest, len(largest)):
@@ -123,8 +123,8 @@ def ways(
 def same_kernels(
     placement: Placement, names: Sequence[str], options: Options
 ) -> measure.Job | None:
-    """The step in which the copy runs with the original's kernel, and all other ops with theirs,
-    judged by the partition graphs. None if no way of copying achieves that."""
+    """Return the step in which the copy runs with the original's kernel, and all other ops with
+    theirs, judged by the partition graphs. None if no way of copying achieves that."""
     graph_def = placement.program.graph.as_graph_def()
     types = {node.name: node.op for node in placement.nodes}
     for way in WAITING:
@@ -171,13 +171,13 @@ def types_that_run(job: measure.Job, placement: Placement, options: Options) -> 
 
 
 def nodes_of(carrier: str, ledger: Iterable[Fate]) -> tuple[str, ...]:
-    """The nodes of the program whose work an executed node does, including itself."""
+    """Return the nodes of the program whose work an executed node does, including itself."""
     fused = (fate.name for fate in ledger if fate.fate == "fused" and fate.into == carrier)
     return (*fused, carrier)
 
 
 def refusal(names: Sequence[str], placement: Placement) -> str | None:
-    """Why an op cannot be run once more; None if it can."""
+    """Return why an op cannot be run once more; None if it can."""
     by_name = {node.name: node for node in placement.user_nodes}
     for name in names:
         node = by_name.get(name)
@@ -200,7 +200,7 @@ def refusal(names: Sequence[str], placement: Placement) -> str | None:
 def with_copy(
     graph: tf1.GraphDef, names: Sequence[str], way: str = "all", free: Set[str] = frozenset()
 ) -> tuple[tf1.GraphDef, str]:
-    """The graph with the work of these nodes done once more, and the node to run for it.
+    """Return the graph with the work of these nodes done once more, and the node to run for it.
 
     The last of the names is the op that the others were fused into. `way` is one of WAITING: some
     kernels are chosen only if an input comes directly from its maker. For the same reason, the
@@ -254,7 +254,7 @@ def redirect(node: tf1.NodeDef, copied_names: Set[str]) -> None:
 
 
 def outputs_of(graph: tf1.GraphDef, names: Set[str]) -> dict[str, tf.Tensor]:
-    """Every output of these nodes that some node takes, and the first output of each."""
+    """Return every output of these nodes that some node takes, and the first output of each."""
     with tf.Graph().as_default() as built:
         tf.import_graph_def(graph, name="")
     consumed = {t for node in graph.node for t in node.input if node_of(t) in names and t[0] != "^"}

@@ -28,7 +28,7 @@ SEED = 1  # of the graph: the same weights in every run
 
 
 def of_model(model: str, options: Options) -> Frontend:
-    """`build` for the model with this name, with the options of a graph from a file."""
+    """Call `build` for the model with this name, with the options of a graph from a file."""
     return build((model, models.find(model, options.of_file)), options)
 
 
@@ -76,7 +76,8 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
 
 
 def fixed_rows(program: Program) -> int | None:
-    """The only number of rows that the placeholders of a model accept; None if they accept any."""
+    """Return the only number of rows that the placeholders of a model accept; None if they accept
+    any."""
     model = program.model
     rows_of_column = {
         column: tensor.shape[0]
@@ -95,7 +96,7 @@ def fixed_rows(program: Program) -> int | None:
 
 
 def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
-    """The result of the model function, built into this graph."""
+    """Return the result of the model function, built into this graph."""
     with graph.as_default():
         tf.compat.v1.set_random_seed(SEED)
         try:
@@ -140,7 +141,7 @@ def from_keras(
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
-    """The model's data; an error in its own function is a failure of the model."""
+    """Return the model's data; an error in its own function is a failure of the model."""
     if not model.feeds:
         return Dataset("none: nothing is fed", split, {"row": np.arange(ROWS_OF_NOTHING)})
     try:
@@ -205,7 +206,7 @@ def failure(name: str, doing: str, error: Exception) -> TflabError:
 
 
 def line_at_fault(error: Exception) -> str:
-    """` (file.py:12)`: the user's line in the traceback."""
+    """Return ` (file.py:12)`: the user's line in the traceback."""
     place = ""
     traceback = error.__traceback__
     while traceback is not None:

@@ -25,7 +25,7 @@ Calls = Sequence[tuple[Any, Sequence[Any], Sequence[Any]]]
 
 
 def graph_of(stage: Backward, calls: Calls) -> GradientGraph:
-    """A differentiated graph with TensorFlow's records of its gradient functions."""
+    """Return a differentiated graph with TensorFlow's records of its gradient functions."""
     graph = stage.program.graph
     gradients = (gradient for _, given, returned in calls for gradient in (*given, *returned))
     rows = (name_of(g) for g in gradients if isinstance(g, tf.IndexedSlices))
@@ -44,7 +44,8 @@ def call_record(op: Any, given: Iterable[Any], returned: Iterable[Any]) -> Gradi
 
 
 def name_of(gradient: Any) -> str | None:
-    """A gradient that is only some rows is named after the values of those rows."""
+    """Return the name of a gradient; one that is only some rows is named after the values of those
+    rows."""
     if isinstance(gradient, tf.IndexedSlices):
         gradient = gradient.values
     return nodes.tensor_name(gradient) if isinstance(gradient, tf.Tensor) else None
@@ -59,7 +60,7 @@ def tensors_of(gradient: Any) -> list[str]:
 
 
 def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, Any]]:
-    """What affects a formula besides types and edges: small constants, and transposes."""
+    """Return what affects a formula besides types and edges: small constants, and transposes."""
     by_node = {}
     for node in listed:
         op = graph.get_operation_by_name(node.name)
@@ -91,8 +92,8 @@ def with_purposes_and_steps(
 
 
 def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """(gradient of the loss, variable), also if the optimiser receives something else, such as
-    clipped gradients; None if that gradient is not a tensor of its own."""
+    """Return (gradient of the loss, variable), also if the optimiser receives something else, such
+    as clipped gradients; None if that gradient is not a tensor of its own."""
     reader = graph.reader
     gradients = {t for call in graph.calls for t in (*call.incoming, *call.returned)}
     gradients |= reader.names.keys()
@@ -111,7 +112,7 @@ def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]
 def processed(
     graph: GradientGraph, pairs: Sequence[Any], pairs_of_loss: Sequence[Any]
 ) -> Iterator[str]:
-    """The variables whose optimiser receives other numbers than the gradient of the loss."""
+    """Yield the variables whose optimiser receives other numbers than the gradient of the loss."""
     for (gradient, variable), (unchanged, _) in zip(pairs, pairs_of_loss, strict=True):
         got, loss = name_of(gradient), name_of(unchanged)
         if got and loss and graph.points.differ(got, loss):
@@ -119,7 +120,8 @@ def processed(
 
 
 def custom(graph: tf.Graph, gradient_graph: GradientGraph) -> Iterator[str]:
-    """The forward nodes with a gradient function of their own, instead of that of their type."""
+    """Yield the forward nodes with a gradient function of their own, instead of that of their
+    type."""
     for name in dict.fromkeys(call.forward for call in gradient_graph.calls):
         op = graph.get_operation_by_name(name)
         if "_gradient_op_type" in op.node_def.attr and not functions.calling(op.type):
@@ -131,8 +133,8 @@ def tensor_name(tensor: str) -> str:
 
 
 def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
-    """For each gradient node the line of TensorFlow that made it: in the file of the gradient
-    function, or at the call in that file."""
+    """Return for each gradient node the line of TensorFlow that made it: in the file of the
+    gradient function, or at the call in that file."""
     operation = stage.program.graph.get_operation_by_name
     files = {
         gradient.forward: file_of(operation(gradient.forward))
@@ -154,8 +156,8 @@ def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
 
 
 def registered(op: tf.Operation) -> tuple[str | None, bool]:
-    """The registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the type
-    has an entry in the registry; an entry may say "not differentiable"."""
+    """Return the registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the
+    type has an entry in the registry; an entry may say "not differentiable"."""
     try:
         function = private.gradient_function(op)
     except LookupError:
@@ -167,7 +169,7 @@ def registered(op: tf.Operation) -> tuple[str | None, bool]:
 
 
 def file_of(op: tf.Operation) -> str | None:
-    """Where the gradient function of an op is written."""
+    """Return where the gradient function of an op is written."""
     try:
         function = private.gradient_function(op)
     except LookupError:

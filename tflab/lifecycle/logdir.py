@@ -124,7 +124,7 @@ def turns(program: Program, size: int) -> Iterator[measure.Turn]:
 
 
 def capture_name(program: Program, batch_size: int) -> str:
-    """`lenet-batch-16`; the name says if the data replace the model's own."""
+    """Return `lenet-batch-16`; the name says if the data replace the model's own."""
     dataset = program.dataset("train")
     name = f"{program.name}-batch-{batch_size}"
     return f"{name}-{dataset.name}" if dataset.stands_in_for else name
@@ -147,12 +147,12 @@ def on_one_axis(capture: Capture, traced: Traced) -> Capture:
 
 
 def protos(folder: Path | None) -> set[Path]:
-    """The HloProtos that XLA has dumped."""
+    """Return the HloProtos that XLA has dumped."""
     return set(folder.glob("*.cpu_after_optimizations.hlo.pb")) if folder else set()
 
 
 def modules_of(capture: Capture, paths: Iterable[Path]) -> dict[str, bytes]:
-    """The HloProtos of the clusters that ran in the capture, by module."""
+    """Return the HloProtos of the clusters that ran in the capture, by module."""
     scopes = {run.name.partition("/")[0] for run in capture.runs}
     modules = {}
     for path in sorted(paths):
@@ -198,6 +198,6 @@ def write_steps(folder: Path, stage: Execution, placement: Placement, profile: b
 
 
 def whole_walk(stages: Sequence[Stage]) -> bool:
-    """Whether the last stage was reached, and measured completely."""
+    """Return whether the last stage was reached, and measured completely."""
     last = stages[-1]
     return isinstance(last, Execution) and not (last.interrupted or last.failure)

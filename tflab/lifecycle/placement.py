@@ -63,7 +63,7 @@ def place(backward: Backward, options: Options) -> Placement:
 
 
 def place_once(backward: Backward, options: Options) -> Placement:
-    """One step with these options."""
+    """Place one step with these options."""
     program = backward.program
     fetched = resolve(program, options.fetches)
     session.ready(program)
@@ -130,7 +130,7 @@ def add_hint(error: RefusedError, program: Program) -> None:
 def nodes_not_run(
     remaining: Sequence[Node], sent: Sequence[Transfer], step_stats: Any
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The nodes in branches that were not taken, or a note if the trace is incomplete."""
+    """Return the nodes in branches that were not taken, or a note if the trace is incomplete."""
     if trace.is_incomplete(step_stats):
         return (), (UNKNOWN,)
     ran = trace.node_names(step_stats)
@@ -156,7 +156,7 @@ def code_of_step(
 
 
 def code_of_output(program: Program, options: Options) -> tuple[Generated, ...]:
-    """The code for the model's output alone, compiled for a batch that fills vectors."""
+    """Return the code for the model's output alone, compiled for a batch that fills vectors."""
     rows = min(ROWS, program.dataset("train").size)
     options = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
     fetches = (program.model.output.name,)
@@ -167,7 +167,7 @@ def code_of_output(program: Program, options: Options) -> tuple[Generated, ...]:
 def with_ledger(
     placement: Placement, snapshots: Sequence[Snapshot], feeds: Sequence[str]
 ) -> Placement:
-    """The placement with its passes, and with the fate of every node."""
+    """Return the placement with its passes, and with the fate of every node."""
     user_nodes, executed = placement.user_nodes, placement.nodes
     steps = passes.compare(user_nodes, snapshots, executed)
     ledger = fates.fates(user_nodes, steps, executed, placement.fetches, feeds)
@@ -186,8 +186,8 @@ def with_ledger(
 def with_lines_of_work(
     executed: Sequence[Node], user_nodes: Sequence[Node], fates: Sequence[Fate]
 ) -> Iterator[Node]:
-    """The nodes that ran. One that a pass made to do the work of nodes of one line and phase has
-    these."""
+    """Yield the nodes that ran. One that a pass made to do the work of nodes of one line and phase
+    has these."""
     by_name = {node.name: node for node in user_nodes}
     made_of: dict[str, set[tuple[Source | None, str]]] = {}
     for fate in fates:
@@ -205,14 +205,14 @@ def with_lines_of_work(
 
 
 def default_fetches(program: Program) -> tuple[str, ...]:
-    """The loss and the train op, if there are any; otherwise the output."""
+    """Return the loss and the train op, if there are any; otherwise the output."""
     if program.train_op:
         return (program.loss.name, program.train_op)
     return program.model.fetches or (program.model.output.name,)
 
 
 def resolve(program: Program, names: Sequence[str]) -> tuple[str, ...]:
-    """The names in `--fetch` as tensors (`add:0`), or as nodes if these have no outputs."""
+    """Return the names in `--fetch` as tensors (`add:0`), or as nodes if these have no outputs."""
     return tuple(resolve_one(program.graph, name) for name in names)
 
 

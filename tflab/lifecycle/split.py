@@ -31,7 +31,7 @@ def over_devices(graph: tf.Graph, devices: int) -> None:
 
 
 def over_tasks(graph: tf.Graph, tasks: int) -> dict[str, str]:
-    """The task of each node, for consecutive layers; fed data come from this process.
+    """Return the task of each node, for consecutive layers; fed data come from this process.
 
     No devices are requested yet: until placement, the graph also runs in this process alone.
     """
@@ -42,7 +42,7 @@ def over_tasks(graph: tf.Graph, tasks: int) -> dict[str, str]:
 
 
 def in_parts(graph: tf.Graph, parts: int) -> Iterator[tuple[tf.Operation, int]]:
-    """Each op and the number of its part."""
+    """Yield each op and the number of its part."""
     total, seen = len(graph.get_operations()), 0
     for ops in layers(graph):
         middle = seen + len(ops) / 2
@@ -69,13 +69,13 @@ def ask(graph: tf.Graph, places: Mapping[str, str]) -> None:
 
 
 def mates(op: tf.Operation) -> list[str]:
-    """The other ops with which an op must be colocated."""
+    """Return the other ops with which an op must be colocated."""
     groups = (group.decode().removeprefix("loc:@") for group in op.colocation_groups())
     return [group for group in groups if group != op.name]
 
 
 def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
-    """The ops of a graph by top-level name scope, in the order of their first node.
+    """Return the ops of a graph by top-level name scope, in the order of their first node.
 
     A scope without inputs from others, such as a variable or a placeholder, belongs to the layer
     that uses it first.

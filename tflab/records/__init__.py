@@ -16,7 +16,7 @@ __all__ = ["Model", "Options", "Program"]
 
 
 def __getattr__(name: str) -> object:
-    """A record, from the module of its subject: a process loads only those that it needs."""
+    """Return a record, from the module of its subject: a process loads only those that it needs."""
     import importlib
     import pkgutil
 

@@ -89,8 +89,8 @@ def encoded(
 
 
 def decoded(kind: Any, value: Any, path: str = "", field: str = "") -> Any:
-    """A value of this type. `field` names the field of a record if this is its direct value. Raises
-    WrongError for another value."""
+    """Return a value of this type. `field` names the field of a record if this is its direct value.
+    Raises WrongError for another value."""
     origin, arguments = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         return record(kind, value, path)
@@ -153,7 +153,7 @@ def mapping(arguments: tuple[Any, ...], value: Any, path: str) -> dict[Any, Any]
 
 
 def key_of(kind: Any, key: str, path: str) -> Any:
-    """The key of a mapping. Keys in JSON are text; an integer key is a batch size."""
+    """Return the key of a mapping. Keys in JSON are text; an integer key is a batch size."""
     if kind is not int:
         return text(key, path)
     if not (key.isascii() and key.isdecimal() and len(key) < 10 and key == str(int(key))):
@@ -183,7 +183,7 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
 
 
 def element(value: Any, path: str) -> Any:
-    """A number or a truth of a tensor."""
+    """Return a number or a truth of a tensor."""
     if not isinstance(value, int | float):
         raise WrongError(path, "is not a number")
     if not abs(value) <= LARGEST:

@@ -51,8 +51,8 @@ class Node:
 
     @property
     def line(self) -> Source | None:
-        """The line whose work the node does: costs by line have the gradients of a line in its
-        row."""
+        """Return the line whose work the node does: costs by line have the gradients of a line in
+        its row."""
         return self.forward_source or self.source
 
 
@@ -77,17 +77,18 @@ class Function:
 
 
 def node_of(tensor: str) -> str:
-    """The name of the node that makes a tensor: `split:1` comes from `split`."""
+    """Return the name of the node that makes a tensor: `split:1` comes from `split`."""
     return tensor.partition(":")[0]
 
 
 def graph_def_name(tensor: str) -> str:
-    """A tensor as a GraphDef writes it: `mul` for `mul:0`."""
+    """Return a tensor as a GraphDef writes it: `mul` for `mul:0`."""
     return tensor.removesuffix(":0")
 
 
 def output_name(node: str, slot: int) -> str:
-    """An output as a GraphDef writes it: `split:1`, but `mul` for the first output of `mul`."""
+    """Return an output as a GraphDef writes it: `split:1`, but `mul` for the first output of
+    `mul`."""
     return f"{node}:{slot}" if slot else node
 
 
@@ -97,12 +98,12 @@ def edge_count(nodes: tuple[Node, ...]) -> int:
 
 
 def makers(nodes: Iterable[Node]) -> dict[str, list[str]]:
-    """For each node, the nodes that make its inputs."""
+    """Return for each node, the nodes that make its inputs."""
     return {node.name: [node_of(tensor) for tensor in node.inputs] for node in nodes}
 
 
 def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The edges in the other direction: for those of `makers`, the nodes that take from each
+    """Return the edges in the other direction: for those of `makers`, the nodes that take from each
     node."""
     turned: dict[str, list[str]] = {}
     for name, ends in edges.items():
@@ -114,7 +115,7 @@ def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 def reach(
     starts: Iterable[str], edges: Mapping[str, Iterable[str]], stop: Collection[str] = ()
 ) -> set[str]:
-    """All that can be reached from the starts, including them, without passing `stop`."""
+    """Return all that can be reached from the starts, including them, without passing `stop`."""
     reached = set(starts)
     waiting = list(reached)
     while waiting:
@@ -126,7 +127,7 @@ def reach(
 
 
 def with_dependents(nodes: Iterable[Node], starts: Iterable[str]) -> set[str]:
-    """The starts, and all nodes that depend on them by data."""
+    """Return the starts, and all nodes that depend on them by data."""
     return reach(starts, turned_around(makers(nodes)))
 
 

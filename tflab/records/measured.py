@@ -75,7 +75,7 @@ class OpStats:
 
     @property
     def op(self) -> str:
-        """The types that ran, as text."""
+        """Return the types that ran, as text."""
         return ", ".join(self.ops)
 
 

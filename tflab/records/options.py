@@ -145,7 +145,7 @@ class Program:
 
     @property
     def loss(self) -> Any:
-        """The tensor at which gradients start. Raises TflabError if the model has none."""
+        """Return the tensor at which gradients start. Raises TflabError if the model has none."""
         if self.model.loss is None:
             raise TflabError(f"The model '{self.name}' has no loss.")
         return self.model.loss

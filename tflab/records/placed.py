@@ -83,7 +83,7 @@ class Fate:
 
     @property
     def is_work_of_heir(self) -> bool:
-        """Whether `into` does the work of this node."""
+        """Return whether `into` does the work of this node."""
         return self.into is not None and (self.replaced or self.fate in ("fused", "compiled"))
 
 

@@ -51,7 +51,7 @@ class Frontend(Shown):
 
     @property
     def live(self) -> Program:
-        """The program, for the next stage. Raises TflabError if the graph is blocked."""
+        """Return the program, for the next stage. Raises TflabError if the graph is blocked."""
         if self.program is None:
             raise TflabError(self.blocked or "There is no live graph to continue with.")
         return self.program
@@ -89,12 +89,12 @@ class GradientCheck:
 
     @property
     def agrees(self) -> bool:
-        """Whether the error is within the precision of the check."""
+        """Return whether the error is within the precision of the check."""
         return self.max_relative_error < self.tolerance
 
     @property
     def confirms(self) -> bool:
-        """Whether the differences show that this is the gradient of the loss."""
+        """Return whether the differences show that this is the gradient of the loss."""
         return self.precision == "float64" and self.max_relative_error < AGREES
 
 

@@ -129,7 +129,7 @@ class Probabilities:
 
     @property
     def best(self) -> int | None:
-        """The most likely class; None if not all are finite."""
+        """Return the most likely class; None if not all are finite."""
         finite = all(map(isfinite, self.array))
         return int(self.array.argmax()) if finite else None
 
