@@ -96,13 +96,19 @@ def test_nodes_that_run_as_one_are_listed_with_their_lines(run):
     assert re.fullmatch(r"MatMul \+ BiasAdd \+ Relu run as one _\w*FusedMatMul\.", fusion["text"])
 
 
+def facts_of(stage: dict) -> dict[str, str]:
+    """The facts of the stages so far, by their labels."""
+    return {label: text for _, label, text in stage["parts"]["In short"][-1]["rows"]}
+
+
 def test_of_compiled_nodes_no_fusion_and_no_memory_is_told(run):
     text = DENSE.replace("tf.nn.relu(sums)", "tf.sqrt(tf.abs(sums))")
     last = by_stage(run(text, xla=True))["values"]
     assert last["graph"]["fusions"] == []
     assert last["numbers"]["bytes"] is None
-    facts = dict(last["parts"]["In short"][-1]["rows"])
-    assert not {"fused", "memory"} & {*facts}
+    facts = facts_of(last)
+    assert "fused" not in facts
+    assert facts["memory"] == "not recorded, code that XLA compiled ran"
     ends = {node["name"]: node["history"] for node in last["graph"]["nodes"]}
     assert {section["about"] for section in ends["Abs"]} >= {"compiled by XLA with other nodes"}
 
@@ -244,8 +250,9 @@ right = tf.reduce_mean(tf.cast(tf.greater(a * x, 0.0), tf.float32))
     ],
 )
 def test_the_loss_and_gradients_of_a_program_are_run(run, text, fetches, notes):
-    told = by_stage(run(text))["values"]["parts"]["In short"]
-    assert dict(told[-1]["rows"])["fetches"] == fetches
+    stage = by_stage(run(text))["values"]
+    told = stage["parts"]["In short"]
+    assert facts_of(stage)["fetches"] == fetches
     made_up = "The values of x are made up"
     load = "Load: "
     assert [note for note in told[:-1] if not note.startswith((made_up, load))] == notes
@@ -263,10 +270,9 @@ def test_a_program_whose_loss_has_a_gradient_in_it_is_derived_right(run):
 
 def test_gradients_of_a_graph_that_takes_only_one_size_of_batch_are_checked_with_that(run):
     text = LINE + "loss = tf.reduce_sum(a * tf.reshape(x, [4, 4]))"
-    told = by_stage(run(text, batch_size=16))["backward"]["parts"]["In short"]
-    checked = dict(told[-1]["rows"])["checked"]
-    assert checked.startswith("1 gradient by finite differences: largest relative error ")
-    assert float(checked.rpartition(" ")[2]) < 1e-4
+    facts = facts_of(by_stage(run(text, batch_size=16))["backward"])
+    assert facts["checked"].startswith("1 of 1 variable, by finite differences")
+    assert float(facts["largest error"].split()[0]) < 1e-4
     assert "with 15 values" in run.error(text, batch_size=15)["message"]
 
 
