@@ -34,8 +34,8 @@ FACTS = {
         r".*Its inputs: Maximum: \d+ zeros\.",
     ),
     "adding_a_model": (
-        r"backward   .*\b\d+ of the nodes new",
-        r"execution  .* a step",
+        r"backward   .*\b\d+ nodes new",
+        r"execution  .* at batch size",
         r"1,000 .* 9\d\.\d %",
     ),
     "slow_training": (r"\d\d\.\d% of the digits it has not seen are right",),
@@ -82,7 +82,7 @@ FACTS = {
     "two_devices": (
         r"CPU:0 +first/_0 +_Send +first +the runtime's",
         r"CPU:1 +first/_1 +_Recv +the runtime's",
-        r"A step transfers 4\.00 KiB from CPU:0 to CPU:1, 4\.00 KiB from CPU:1 to CPU:0\.",
+        r"transfers  4\.00 KiB from CPU:0 to CPU:1, 4\.00 KiB from CPU:1 to CPU:0,",
     ),
 }
 
