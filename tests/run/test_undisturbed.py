@@ -137,6 +137,33 @@ def test_a_signal_to_the_command_goes_on_to_the_program(tmp_path):
         assert ("KeyboardInterrupt" in err) is (number == signal.SIGINT)
 
 
+COUNTING = """
+import signal, time
+got = []
+signal.signal(signal.SIGINT, lambda *of: got.append(of))
+print("ready", flush=True)
+end = time.time() + 3
+while time.time() < end:
+    time.sleep(0.05)
+print(len(got), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc, and a signal of Linux")
+def test_a_program_gets_the_signals_to_its_group_once_and_ends_with_its_command(tmp_path):
+    (tmp_path / "counts.py").write_text(COUNTING)
+    command = [sys.executable, "-m", "tflab.run", str(tmp_path / "counts.py")]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen(command, **pipes, start_new_session=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stdout.readline() == "1\n"
+        process.kill()
+        process.wait()
+        assert process.stdout.read() == ""  # so the program has ended
+
+
 BUSY = """
 import os, sys, time
 end = time.time() + (4 if sys.argv[1:] else 0.5)

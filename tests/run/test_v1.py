@@ -152,6 +152,7 @@ def logits(images):
     return tf.matmul(images, weights)
 """
 TRAINING = """
+import keras  # first, so it imports TensorFlow
 import tensorflow as tf
 import tensorflow.examples.tutorials.mnist.input_data as reader
 from tensorflow.examples.tutorials.mnist import input_data

@@ -36,7 +36,6 @@ BY_A_PROCESS = 0  # `si_code` of a signal from `kill`, not from the kernel (SI_U
 @dataclass(frozen=True)
 class Ended:
     status: int  # its exit status; negative for a signal, as in `subprocess`
-    start_ns: int  # by time.perf_counter_ns
     wall_ns: int
 
 
@@ -106,7 +105,7 @@ def run(
     wall_ns = time.perf_counter_ns() - start_ns
     for number in handled:
         signal.signal(number, signal.SIG_DFL)
-    return Ended(child.returncode, start_ns, wall_ns)
+    return Ended(child.returncode, wall_ns)
 
 
 def wait(child: subprocess.Popen[bytes], folder: Path, meanwhile: Callable[[], object]) -> None:
