@@ -1,4 +1,4 @@
-"""FLOP counts of graphs that ran, against loop nests that compute the same values by hand."""
+"""FLOP counts of graphs that ran, worked out by hand."""
 
 import numpy as np
 import pytest
@@ -30,56 +30,24 @@ def counted(fetches, feeds=None):
 # Convolutions
 
 
-def padded(x, window, stride, dilation, padding):
-    if padding == "VALID":
-        return x
-    pads = []
-    for size in x.shape[1:3]:
-        out = -(-size // stride)
-        total = max((out - 1) * stride + (window - 1) * dilation + 1 - size, 0)
-        pads.append((total // 2, total - total // 2))
-    return np.pad(x, [(0, 0), *pads, (0, 0)])
-
-
-def convolved(x, w, stride, dilation, padding, depthwise=False):
-    """Output, both gradients of the sum of its squares' halves, and the multiply-adds of each."""
-    wide = padded(x, len(w), stride, dilation, padding)
-    reach = (len(w) - 1) * dilation
-    side = (wide.shape[1] - reach - 1) // stride + 1
-    outs = w.shape[2] * w.shape[3] if depthwise else w.shape[3]
-    y = np.zeros((len(x), side, side, outs))
-    steps = []
-    channels = 1 if depthwise else w.shape[2]
-    for n, row, col, o, ky, kx, c in np.ndindex(len(x), side, side, outs, *w.shape[:2], channels):
-        channel, last = (o // w.shape[3], o % w.shape[3]) if depthwise else (c, o)
-        pixel = n, row * stride + ky * dilation, col * stride + kx * dilation, channel
-        steps.append(((n, row, col, o), pixel, (ky, kx, channel, last)))
-    for out, pixel, weight in steps:
-        y[out] += wide[pixel] * w[weight]
-    dx, dw = np.zeros(wide.shape), np.zeros(w.shape)
-    for out, pixel, weight in steps:
-        dx[pixel] += y[out] * w[weight]
-        dw[weight] += y[out] * wide[pixel]
-    top, left = ((wide.shape[axis] - x.shape[axis]) // 2 for axis in (1, 2))
-    return y, dx[:, top : top + x.shape[1], left : left + x.shape[2]], dw, len(steps)
-
-
 @pytest.mark.parametrize(
-    ("stride", "dilation", "padding", "kind"),
+    ("stride", "dilation", "padding", "kind", "side"),
     [
-        (1, 1, "SAME", "NHWC"),
-        (2, 1, "SAME", "NCHW"),
-        (3, 1, "VALID", "NHWC"),
-        (1, 2, "SAME", "NHWC"),
-        (1, 1, "VALID", "depthwise"),
-        (2, 1, "SAME", "depthwise"),
+        (1, 1, "SAME", "NHWC", 7),
+        (2, 1, "SAME", "NCHW", 4),
+        (3, 1, "VALID", "NHWC", 2),
+        (1, 2, "SAME", "NHWC", 7),
+        (1, 2, "VALID", "NHWC", 3),
+        (1, 1, "VALID", "depthwise", 5),
+        (2, 1, "SAME", "depthwise", 4),
     ],
 )
-def test_a_convolution_and_both_gradients_do_the_multiply_adds_of_the_loops(
-    stride, dilation, padding, kind
+def test_a_convolution_and_both_gradients_take_each_product_once(
+    stride, dilation, padding, kind, side
 ):
+    """Of 2 images of 7 by 7 with 3 channels, and 4 filters of 3 by 3; a depthwise one has 4 for
+    each channel, and sees only that."""
     x, w = numbers(2, 7, 7, 3), numbers(3, 3, 3, 4)
-    y, dx, dw, products = convolved(x, w, stride, dilation, padding, kind == "depthwise")
     with tf.Graph().as_default():
         image = tf1.placeholder(tf.float32, [None, 7, 7, 3])
         weights = tf1.placeholder(tf.float32, w.shape)
@@ -88,40 +56,36 @@ def test_a_convolution_and_both_gradients_do_the_multiply_adds_of_the_loops(
         else:
             turned = tf.transpose(image, [0, 3, 1, 2]) if kind == "NCHW" else image
             out = tf.nn.conv2d(turned, weights, stride, padding, kind, dilation)
-            out = tf.transpose(out, [0, 2, 3, 1]) if kind == "NCHW" else out
         gradients = tf.gradients(out, [image, weights], grad_ys=tf.identity(out))
-        by_type, values = counted([out, *gradients], {image: x, weights: w})
-    for value, expected in zip(values, (y, dx, dw), strict=True):
-        np.testing.assert_allclose(value, expected, atol=1e-3)
+        by_type, (value, *_) = counted([out, *gradients], {image: x, weights: w})
+    outputs, window = (2 * side * side * 12, 9) if kind == "depthwise" else (2 * side**2 * 4, 27)
+    assert value.size == outputs
     name = "DepthwiseConv2dNative" if kind == "depthwise" else "Conv2D"
     for op in ("", "BackpropInput", "BackpropFilter"):
-        assert by_type[f"{name}{op}"] == [2 * products]
-
-
-# Products
+        assert by_type[f"{name}{op}"] == [2 * outputs * window]
 
 
 @pytest.mark.parametrize(
-    ("batch", "turned", "across"),
-    [((), True, False), ((), False, True), ((3,), False, False), ((2, 3), True, True)],
+    ("batch", "turned", "across", "products"),
+    [
+        ((), True, False, 40),
+        ((), False, True, 40),
+        ((3,), False, False, 120),
+        ((2, 3), True, True, 240),
+    ],
 )
-def test_a_product_is_2mnk_however_its_factors_lie_and_are_broadcast(batch, turned, across):
+def test_a_product_is_2mnk_however_its_factors_lie_and_are_broadcast(
+    batch, turned, across, products
+):
+    """4 by 5 times 5 by 2, for each of a batch."""
     a = numbers(*batch, *((5, 4) if turned else (4, 5)))
     b = numbers(*batch[1:], *((2, 5) if across else (5, 2)))
     with tf.Graph().as_default():
         left = tf1.placeholder(tf.float32, [None] * a.ndim)
         right = tf1.placeholder(tf.float32, [None] * b.ndim)
         out = tf.matmul(left, right, transpose_a=turned, transpose_b=across)
-        by_type, value = counted(out, {left: a, right: b})
-    expected = np.zeros((*batch, 4, 2))
-    steps = 0
-    for *place, m, n, k in np.ndindex(*batch, 4, 2, 5):
-        one = a[(*place, *((k, m) if turned else (m, k)))]
-        other = b[(*place[1:], *((n, k) if across else (k, n)))]
-        expected[(*place, m, n)] += one * other
-        steps += 1
-    np.testing.assert_allclose(value, expected, atol=1e-4)
-    assert by_type["BatchMatMulV2" if batch else "MatMul"] == [2 * steps]
+        by_type, _ = counted(out, {left: a, right: b})
+    assert by_type["BatchMatMulV2" if batch else "MatMul"] == [2 * products]
 
 
 # Loops and functions: shapes that only the trace has
@@ -156,3 +120,18 @@ def test_what_cannot_be_known_is_named_but_a_branch_that_did_not_run_is_not_miss
             unknown = {cost.name for cost in costs.costs(stage) if cost.flops is None}
             ops = {node.op for node in stage.nodes if node.name in unknown}
             assert ops >= known.keys()
+
+
+def test_of_a_table_only_the_rows_count_that_are_read():
+    """4 of 4,000,000 numbers: 16 bytes read, 16 written, and three indices."""
+    with tf.Graph().as_default():
+        table = tf.Variable(tf.zeros([4_000_000]), name="table")
+        begin = tf1.placeholder(tf.int32, [1])
+        sliced = tf.strided_slice(tf.identity(table), begin, begin + 4, [1])
+        stage, _ = placed(sliced, {begin: [7]})
+    (moved,) = (
+        cost.bytes
+        for node, cost in zip(stage.nodes, costs.costs(stage), strict=True)
+        if node.op == "StridedSlice"
+    )
+    assert moved == 16 + 16 + 3 * 4

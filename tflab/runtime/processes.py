@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
-import select
+import selectors
 import signal
 import subprocess
 import sys
@@ -77,7 +77,9 @@ def started(module: str, *words: str, **options: Any) -> Iterator[tuple[Process,
 def has_output(process: Process, seconds: float | None) -> bool:
     """Wait for output of a process, or for its end; return False if this takes longer."""
     assert process.stdout
-    return bool(select.select([process.stdout], [], [], seconds)[0])
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        return bool(selector.select(seconds))
 
 
 def ending(process: Process, errors: IO[bytes]) -> str:
