@@ -444,8 +444,8 @@ class Truth:
             if right and (not place or number == int(place[:-1])):
                 xs = [inputs[number]]
                 (part,) = tf1.gradients(list(outputs.values()), xs, known, stop_gradients=inputs)
-                rows = isinstance(part, tf.IndexedSlices)
-                self.tensors[name] = part.values if rows else part
+                rows = name.startswith("rows of ")
+                self.tensors[name] = part.values if rows else tf.convert_to_tensor(part)
 
     def computed(self):
         rng = np.random.default_rng(11)
