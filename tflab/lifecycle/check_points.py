@@ -98,7 +98,8 @@ def batches_of(program: Program, nodes: Sequence[Node], options: Options) -> Ite
     fitting = (rows for rows in ROWS if sum(sizes(nodes, rows + len(MOVES)).values()) <= BYTES)
     rows = options.batch_size if fixed else min(options.batch_size, next(fitting, ROWS[-1]))
     for place in range(1 + len(MOVES)):
-        size = rows if fixed or not place else max(rows, ROWS[-1]) + place
+        other = min(max(rows, ROWS[-1]) + place, program.dataset("train").size)
+        size = rows if fixed or not place else other
         yield batch_of(program, size, place)
 
 
