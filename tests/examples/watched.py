@@ -71,6 +71,7 @@ SEGMENT = {
     "elsewhere": {("/code/data.py", 2, "load"): (90, 25)},
     "runs": 5,
     "stopped": False,
+    "overhead": 5.0,
     "notes": [],
     "groups": [INIT_RUNS, TRAIN_RUNS],
     "graphs": [

@@ -145,9 +145,9 @@ def test_waiting_for_data_is_not_part_of_forward():
     assert (second.line, second.forward_ns, second.waiting_ns, second.runs) == (3, 200, 300, 8)
     assert lines.total_ns(second) == 500
     made = summary.of_lines(group, [graph])
-    assert summary.group_of(group, made).on_lines_ns == 1_100
+    assert summary.group_of(group, made, 5.0).on_lines_ns == 1_100
     # Ops that ran at once cannot have more than the runs that they were in
-    assert summary.group_of({**group, "total_ns": 1_099}, made).on_lines_ns == 1_099
+    assert summary.group_of({**group, "total_ns": 1_099}, made, 5.0).on_lines_ns == 1_099
 
 
 def test_names_that_are_no_text_are_kept(tmp_path):
@@ -244,7 +244,7 @@ def test_a_run_that_did_not_end_is_an_owner_of_time():
 )
 def test_runs_that_take_far_longer_than_most_are_counted(times, longest, total_ns, long):
     group = {**TRAIN_RUNS, "times": times, "longest": longest, "total_ns": total_ns}
-    seen = summary.group_of(group, {})
+    seen = summary.group_of(group, {}, 5.0)
     assert (seen.long_runs, seen.long_ns) == long
 
 
@@ -253,12 +253,13 @@ def test_runs_that_take_far_longer_than_most_are_counted(times, longest, total_n
     [
         ({"calls": 11, "trace_ns": 2}, 100 * 10 * 2 * 6 / 4_000),
         ({"calls": 11, "trace_ns": 67}, None),  # more than 100 percent
+        ({"calls": 11, "trace_ns": 1, "total_ns": 4_138}, None),  # it ran with 2.9 percent
         ({"calls": 10, "trace_ns": 2}, None),  # nine runs that may be traced
         ({"calls": 11, "trace_ns": 2, "graph": 0}, None),  # which is not kept
     ],
 )
 def test_the_overhead_that_would_trace_ten_runs_is_known(fields, percent):
-    assert summary.group_of({**TRAIN_RUNS, **fields}, {}).overhead_for_ten == percent
+    assert summary.group_of({**TRAIN_RUNS, **fields}, {}, 2.9).overhead_for_ten == percent
 
 
 def test_lines_that_make_nodes_between_runs_are_found():

@@ -35,7 +35,9 @@ class Group:
     long_runs: int
     long_ns: int
     waited_ns: tuple[int, int]  # for data: the estimate, and the most that it can be
-    overhead_for_ten: float | None  # percent, with which ten runs are traced; None: more than 100
+    # Percent of the program's time with which ten runs are traced; None if there is no need, or no
+    # such percentage
+    overhead_for_ten: float | None
 
 
 @dataclass(frozen=True)

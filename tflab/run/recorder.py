@@ -421,6 +421,7 @@ class Recorder:
         call = self.calls.get(self.main)
         return {
             "stopped": self.stopped_by_steps,
+            "overhead": self.settings.overhead,
             "in_run_of": call.step.group.number if call and call.step else 0,
             "groups": [group.segment(self.graphs.graphs) for group in groups],
             "graphs": self.graphs.segment(groups, final),

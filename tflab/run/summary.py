@@ -90,7 +90,10 @@ def watched(
     fates = segment.get("fates", {})
     return Watched(
         program=tuple(program),
-        groups=tuple(map(group_of, groups, of_groups)),
+        groups=tuple(
+            group_of(group, of_group, segment["overhead"])
+            for group, of_group in zip(groups, of_groups, strict=True)
+        ),
         process=Process(wall_ns, ledger(segment, groups, wall_ns)),
         lines=lines_of(of_groups, graphs, segment, path_of(fates, groups, graphs)),
         exit_status=status,
@@ -204,7 +207,7 @@ def graph_of(group: Mapping[str, Any]) -> str:
     return f"graph {group['graph']}" if group["graph"] else "other graphs"
 
 
-def group_of(group: Mapping[str, Any], spent: Mapping[Any, Counter[str]]) -> Group:
+def group_of(group: Mapping[str, Any], spent: Mapping[Any, Counter[str]], overhead: float) -> Group:
     on_lines_ns = sum(of_line.total() - of_line[OP_RUNS] for of_line in spent.values())
     middle_ns = float(median(group["times"])) if group["times"] else None
     long_runs, long_ns = long_runs_of(group, middle_ns)
@@ -224,7 +227,7 @@ def group_of(group: Mapping[str, Any], spent: Mapping[Any, Counter[str]]) -> Gro
         long_runs=long_runs,
         long_ns=long_ns,
         waited_ns=tuple(group["waited_ns"]),
-        overhead_for_ten=overhead_for_ten(group),
+        overhead_for_ten=overhead_for_ten(group, overhead),
     )
 
 
@@ -237,12 +240,13 @@ def long_runs_of(group: Mapping[str, Any], middle_ns: float | None) -> tuple[int
     return (len(longer), sum(longer)) if most else (0, 0)
 
 
-def overhead_for_ten(group: Mapping[str, Any]) -> float | None:
-    """Return the percentage of the program's time with which ten runs are traced."""
+def overhead_for_ten(group: Mapping[str, Any], overhead: float) -> float | None:
+    """Return the percentage of the program's time with which ten runs are traced; None if that is
+    impossible, or the overhead that the program ran with."""
     if group["calls"] <= ENOUGH or not group["total_ns"] or not group["graph"]:
         return None
     percent = 100 * ENOUGH * group["trace_ns"] / (FOR_TRACES * group["total_ns"])
-    return percent if percent <= 100 else None
+    return percent if overhead < percent <= 100 else None
 
 
 def of_lines(

@@ -117,7 +117,8 @@ def time_outside_runs(seen: Watched) -> Iterator[str]:
             "time."
         )
     if (line := seen.elsewhere) and 100 * line.ns >= all_ns:
-        yield f"In other threads, {line.place} took {lines.sampled(line.ns, line.samples)}."
+        spent = lines.sampled(line.ns, line.samples)
+        yield f"In other threads, {spent} passed at {line.place}."
 
 
 def share_at(line: SampledLine, all_ns: int) -> str:
