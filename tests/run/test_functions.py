@@ -101,6 +101,8 @@ def program():
 
 def test_all_tracings_of_a_function_are_counted_and_the_last_is_known(program, monkeypatch):
     monkeypatch.setattr(functions, "COMPARED", 3)
+    clock = (number * number for number in range(14))  # the tracings take 1, 5, 9 ... 25 ns
+    monkeypatch.setattr(functions, "perf_counter_ns", lambda: next(clock))
     cache = []
     for number in range(7):
         program.trace(cache, x=str(number), line=number)
@@ -110,7 +112,7 @@ def test_all_tracings_of_a_function_are_counted_and_the_last_is_known(program, m
     (function,) = program.watched().functions
     assert (function.tracings, function.changed) == (7, (("x", "5", "6"),))
     assert function.place == "train.py:6 in main"
-    assert 0 < function.first_ns < function.ns
+    assert (function.first_ns, function.ns) == (1, 91)
 
 
 def test_of_many_functions_those_are_kept_that_took_longest_to_trace_again(program, monkeypatch):
@@ -118,7 +120,8 @@ def test_of_many_functions_those_are_kept_that_took_longest_to_trace_again(progr
     for number, ns in enumerate((5, 40, 10, 30, 20)):
         function = functions.Traced(str(number), None)
         program.seen.keep(function)
-        function.tracings, function.first_ns, function.ns = 2, 1_000, 1_000 + ns
+        first_ns = 1_000 // ns  # which does not matter
+        function.tracings, function.first_ns, function.ns = 2, first_ns, first_ns + ns
         function.last = functions.Tracing(function, None, {}, False, [0, 0])
     assert [function.name for function in program.seen.kept] == ["1", "3", "4"]
     assert program.watched().notes == ("Of 5 functions that were traced, only 3 are listed.",)

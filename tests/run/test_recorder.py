@@ -10,6 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from tflab.errors import TflabError
+from tflab.records.graph import Node
+from tflab.records.placed import Fate
+from tflab.records.timed import OpRun
 from tflab.run import exchange, groups, program_graph, recorder, sampler
 from tflab.runtime import dumps, trace
 
@@ -179,6 +182,49 @@ def test_a_step_is_built_again_for_its_dumps_in_the_time_of_tflab(lab, monkeypat
     (group,) = lab.seen.groups.values()
     assert (group.cold_ns, group.total_ns, lab.seen.own_ns) == (90, 10, 700)
     assert lab.seen.sampler.inside == (800, 0, 2)
+
+
+def test_dumps_are_left_out_if_another_run_began_during_the_second_build(lab, monkeypatch):
+    def disturbed(*step):
+        if lab.seen.built == 1:
+            lab.seen.begin(lab.session, None, {}, ["other"], [], None)
+
+    monkeypatch.setattr(recorder.private, "build", disturbed)
+    lab.run(90)
+    assert lab.seen.dumps.kept == [(1, False)]
+
+
+def test_a_node_has_its_share_of_the_critical_path(monkeypatch):
+    """`z` waits for `x`, which takes longer than `y`."""
+    nodes = (Node("x", "Op"), Node("y", "Op"), Node("z", "Op", ("x", "y")))
+    times = {"x": (0, 30), "y": (0, 10), "z": (40, 50)}
+    runs = [OpRun(1, name, "Op", "/device:CPU:0", start, ns) for name, (start, ns) in times.items()]
+    monkeypatch.setattr(trace, "op_runs", lambda step, stats, types: runs * (stats == "stats"))
+    group = groups.RunGroup(1, None, ("z",), {})
+    group.samples = [(1, 0, 99, b"trace")]
+    parsed = {b"trace": SimpleNamespace(step_stats="stats")}.__getitem__
+    assert program_graph.path_shares(group, nodes, parsed) == {"x": 30 / 80, "z": 50 / 80}
+    group.samples = []
+    assert program_graph.path_shares(group, nodes, parsed) == {}
+
+
+def test_executed_nodes_in_a_branch_that_no_traced_run_took_are_counted():
+    """`y` takes the output of the Switch that was dead; `gone` is no executed node."""
+    ran = (
+        *(Node("x", "Switch", ("six", "p")), Node("y", "_Fused", ("x:1",))),
+        *(Node("gone", "Op", ("y",)), Node("m", "Merge", ("x", "gone"))),
+    )
+    kinds = {"x": "executed", "y": "executed", "m": "executed", "gone": "fused", "six": "folded"}
+    ledger = tuple(Fate(name, fate, None, None) for name, fate in kinds.items())
+    account = program_graph.Account((), ledger, ())
+    group = groups.RunGroup(2, None, ("m",), {})
+    group.ops = {"x": [2, 30, 2, 20], "m": [2, 30, 2, 20]}
+    group.traced = 2
+    counts = {"executed": 3, "fused": 1, "folded": 1}
+    assert program_graph.fates_of(group, account, ran) == {"counts": counts, "not_run": 1}
+    group.traced = 0
+    assert program_graph.fates_of(group, account, ran)["not_run"] is None
+    assert program_graph.fates_of(group, account, (Node("x", "Op"),))["not_run"] == 0
 
 
 def test_later_steps_are_built_again_as_the_budget_allows(lab, monkeypatch):
