@@ -40,6 +40,17 @@ def test_a_gradient_that_is_0_within_rounding_has_no_error():
     assert alone["bias"].zero
 
 
+@pytest.mark.parametrize(
+    ("loss", "largest", "zero"), [(1, 1, False), (1, 1e3, True), (1e3, 1, True)]
+)
+def test_the_rounding_of_a_gradient_is_that_of_the_loss_or_of_the_largest_gradient(
+    loss, largest, zero
+):
+    gradient, slopes = np.array([1e-13]), np.array([0.0])
+    check = gradient_check.compare("w", gradient, [0], slopes, tf.float64, loss, largest)
+    assert (check.zero, check.max_relative_error) == (zero, 0 if zero else 1)
+
+
 def test_gradients_are_not_checked_at_the_kink_of_relu():
     def loss_of(x, w):
         return tf.reduce_mean(x) * tf.reduce_sum(tf.nn.relu(w))

@@ -191,7 +191,7 @@ def with_lines_of_work(
     by_name = {node.name: node for node in user_nodes}
     made_of: dict[str, set[tuple[Source | None, str]]] = {}
     for fate in fates:
-        does_work = fate.is_work_of_heir and fate.fate != "compiled"
+        does_work = fate.is_work_of_replacement and fate.fate != "compiled"
         if does_work and fate.into and fate.into not in by_name:
             node = by_name[fate.name]
             made_of.setdefault(fate.into, set()).add((node.line, node.phase))

@@ -82,7 +82,7 @@ class Fate:
     replaced: bool = field(default=False, metadata={"json": None})
 
     @property
-    def is_work_of_heir(self) -> bool:
+    def is_work_of_replacement(self) -> bool:
         """Return whether `into` does the work of this node."""
         return self.into is not None and (self.replaced or self.fate in ("fused", "compiled"))
 

@@ -383,6 +383,6 @@ def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
     for fate in ledger:
         if fate.fate == "executed":
             work.setdefault(fate.name, []).append(fate.name)
-        elif fate.into and fate.is_work_of_heir:
+        elif fate.into and fate.is_work_of_replacement:
             work.setdefault(fate.into, []).append(fate.name)
     return work
