@@ -12,7 +12,7 @@ LEVEL_NS = 0.5  # per image; a line that rises less would be shown as `+ 0 ns`
 
 
 def fit(cells: Mapping[int, OpStats], steps: Mapping[int, StepTimes], by: str = "op") -> Fit | None:
-    """The line through the mean time of a `unit` of a row at each batch size.
+    """Return the line through the mean time of a `unit` of a row at each batch size.
 
     None if it falls, because no image costs less than nothing, or is almost level.
     """
@@ -36,15 +36,16 @@ def line(times: Mapping[int, float]) -> Fit | None:
 
 
 def step_ns(row: OpStats, steps: StepTimes) -> float:
-    """The time that a step spends in a row."""
+    """Return the time that a step spends in a row."""
     return row.total_ns / steps.steps
 
 
 def unit(by: str) -> str:
-    """What the time of a row refers to: a call, or a step if the row has ops of many kinds."""
+    """Return what the time of a row refers to: a call, or a step if the row has ops of many
+    kinds."""
     return "step" if by in STEPWISE else "call"
 
 
 def unit_ns(row: OpStats, steps: StepTimes, by: str) -> float:
-    """The mean time of a `unit`."""
+    """Return the mean time of a `unit`."""
     return step_ns(row, steps) if unit(by) == "step" else row.mean_ns

@@ -15,8 +15,8 @@ LONGEST = 400  # number of names and ops in a derivative
 
 
 def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
-    """The steps of the chain rule that variables need, in the order of the gradient calls, starting
-    at the loss."""
+    """Return the steps of the chain rule that variables need, in the order of the gradient calls,
+    starting at the loss."""
     reader = graph.reader
     needed = with_makers(graph.nodes, ends)
     return leading_to_variables(
@@ -31,8 +31,8 @@ def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
 
 
 def leading_to_variables(reader: Reader, every: Sequence[Link]) -> tuple[Link, ...]:
-    """The links on a way to a variable; all of them if the loss is differentiated with respect to
-    other tensors."""
+    """Return the links on a way to a variable; all of them if the loss is differentiated with
+    respect to other tensors."""
     kept: set[str] = set()  # ops with a link on such a way
     on_way = []
     for link in reversed(every):  # the link of an op comes before the links of its inputs
@@ -62,7 +62,7 @@ def link(reader: Reader, call: GradientCall, tensor: str, gradient: str) -> Link
 
 
 def path(links: Sequence[Link], loss: str) -> list[Link]:
-    """The longest path from the loss to a variable; each link starts where the previous one
+    """Return the longest path from the loss to a variable; each link starts where the previous one
     ends."""
     lengths = {loss: 0}  # of the longest path to each op
     last: dict[str, Link] = {}  # the last link on that path
@@ -79,8 +79,8 @@ def path(links: Sequence[Link], loss: str) -> list[Link]:
 
 
 def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
-    """The `StopGradient` nodes that end a gradient other than 0, although their values depend on
-    these variables through differentiable ops."""
+    """Return the `StopGradient` nodes that end a gradient other than 0, although their values
+    depend on these variables through differentiable ops."""
     passing = {gradient.forward for gradient in graph.gradients if gradient.function}
     behind = set(variables)
     for node in graph.nodes:  # each node comes after its inputs
@@ -102,7 +102,7 @@ def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
 
 
 def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expression]:
-    """The formula of each variable's derivative, if it is correct and short enough to read.
+    """Return the formula of each variable's derivative, if it is correct and short enough to read.
 
     It contains only variables, constants, fed tensors, and forward values without a rule. `ends`
     are the gradients of the variables, as tensors.

@@ -47,7 +47,7 @@ class Links:
     before: list[list[int]]
 
     def earliest_ends(self) -> list[int]:
-        """When each run could end at the earliest, since the start of the step."""
+        """Return when each run could end at the earliest, since the start of the step."""
         ends: list[int] = []
         for duration, before in zip(self.durations, self.before, strict=True):
             ends.append(max((ends[place] for place in before), default=0) + duration)
@@ -57,8 +57,9 @@ class Links:
 def critical_path(
     nodes: Sequence[Node], runs: Iterable[OpRun], transfers: Iterable[Transfer] = ()
 ) -> CriticalPath:
-    """The chain of dependent op runs that takes longest in a step; with several steps, that of the
-    step whose chain has the median length. A node in a loop occurs once for each iteration; ns.
+    """Return the chain of dependent op runs that takes longest in a step; with several steps, that
+    of the step whose chain has the median length. A node in a loop occurs once for each iteration;
+    ns.
 
     The possible parallelism is the total work divided by the length of the chain: the largest
     speed-up that any number of processors could bring (work over span, Blumofe and Leiserson 1999).
@@ -96,7 +97,7 @@ def critical_path(
 
 
 def path_of_step(links: Links, achieved_parallelism: float) -> CriticalPath:
-    """The longest chain, and the slack of each node."""
+    """Return the longest chain, and the slack of each node."""
     ends = links.earliest_ends()
     length = max(ends)
     latest = [length] * len(ends)
@@ -124,8 +125,8 @@ def path_of_step(links: Links, achieved_parallelism: float) -> CriticalPath:
 def linked(
     parents: Parents, kinds: Mapping[str, str], rank: Mapping[str, int], runs: OpRuns
 ) -> Links | None:
-    """The runs of a step, each with those that it waits for; None if one of them began before one
-    that it waits for had ended. `rank` orders runs that begin at the same time."""
+    """Return the runs of a step, each with those that it waits for; None if one of them began
+    before one that it waits for had ended. `rank` orders runs that begin at the same time."""
     # Some kinds have no run here, and no rank
     rank_of = np.array([rank.get(name, 0) for name, *_ in runs.kinds], np.int64)
     order = np.lexsort((rank_of[runs.kind], runs.start_ns))
@@ -167,8 +168,8 @@ def linked(
 def ran_before(
     name: str, parents: Parents, places: Container[str], kinds: Mapping[str, str]
 ) -> list[tuple[str, bool]]:
-    """The nodes that ran and that a node waits for, through nodes that did not run; with each,
-    whether the path crosses the end of an iteration."""
+    """Return the nodes that ran and that a node waits for, through nodes that did not run; with
+    each, whether the path crosses the end of an iteration."""
     ancestors: dict[tuple[str, bool], None] = {}
     visited: set[str] = set()
     waiting = [(parent, kinds[parent] in BACK) for parent in parents[name]]
@@ -183,7 +184,7 @@ def ran_before(
 
 
 def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:
-    """The nodes that each node waits for, in the same iteration or the previous one."""
+    """Return the nodes that each node waits for, in the same iteration or the previous one."""
     parents = in_order(dependencies(nodes, transfers))
     ends = {node.name for node in nodes if node.op in BACK}
     for node in nodes:
@@ -192,7 +193,8 @@ def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, lis
 
 
 def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
-    """Each node's median time per step in ns; its runs within a step (in a loop) are added up.
+    """Return each node's median time per step in ns; its runs within a step (in a loop) are added
+    up.
 
     For an even number of steps it is the lower median, as in the tables of ops: a node has the same
     median everywhere, and sums of medians are exact.
@@ -201,7 +203,7 @@ def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
 
 
 def per_step(runs: Iterable[OpRun]) -> dict[str, dict[int, int]]:
-    """Each node's time in each step in ns."""
+    """Return each node's time in each step in ns."""
     spent: dict[str, dict[int, int]] = {}
     for run in runs:
         steps = spent.setdefault(run.name, {})
@@ -210,7 +212,7 @@ def per_step(runs: Iterable[OpRun]) -> dict[str, dict[int, int]]:
 
 
 def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:
-    """The nodes that each node waits for; a `_Recv` waits for the `_Send` of its tensor.
+    """Return the nodes that each node waits for; a `_Recv` waits for the `_Send` of its tensor.
 
     A `NextIteration` feeds the next iteration of its loop, so within one iteration no node waits
     for it.
@@ -231,7 +233,7 @@ def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[s
 
 
 def in_order(parents: Parents) -> dict[str, list[str]]:
-    """The same nodes in topological order, in time linear in the edges.
+    """Return the same nodes in topological order, in time linear in the edges.
 
     A depth-first search with an explicit stack, because a chain may be longer than Python's stack.
     Edges that close a cycle are omitted: TensorFlow makes only those of `NextIteration`, but a
@@ -255,7 +257,8 @@ def in_order(parents: Parents) -> dict[str, list[str]]:
 
 
 def achieved_parallelism(runs: Iterable[OpRun]) -> float:
-    """The total time of all runs divided by the time in which at least one ran; 0 without runs.
+    """Return the total time of all runs divided by the time in which at least one ran; 0 without
+    runs.
 
     This is the mean number of ops that ran at once, gaps excluded, over all steps.
     """

@@ -38,7 +38,8 @@ class Points:
     rounding: float  # allowed relative difference
 
     def text(self, formula: Expression, tensor: str) -> str:
-        """The formula as it is printed, or "" if it does not give this tensor at every point."""
+        """Return the formula as it is printed, or "" if it does not give this tensor at every
+        point."""
         if isinstance(formula, Name) and formula.tensor == tensor:
             return ""  # a name alone explains nothing
         if not self.hold(formula, tensor):
@@ -46,8 +47,8 @@ class Points:
         return ex.text(self.simplest(formula, tensor))
 
     def simplest(self, formula: Expression, tensor: str) -> Expression:
-        """A formula of this tensor with equal terms as one, and without `keepdims`; as it was where
-        the other would not give the tensor, or not in its shape."""
+        """Return a formula of this tensor with equal terms as one, and without `keepdims`; as it
+        was where the other would not give the tensor, or not in its shape."""
         shorter = collected(formula)
         if ex.text(shorter) != ex.text(formula) and self.hold(shorter, tensor):
             formula = shorter
@@ -57,13 +58,13 @@ class Points:
         return flat if self.hold(flat, tensor) and self.fits(flat, tensor) else formula
 
     def fits(self, formula: Expression, tensor: str) -> bool:
-        """Whether a formula's value has the shape of this tensor at every point."""
+        """Return whether a formula's value has the shape of this tensor at every point."""
         return self.everywhere(
             lambda values: evaluated(formula, values).shape == values[tensor].shape
         )
 
     def hold(self, formula: Expression, tensor: str) -> bool:
-        """Whether a formula gives this tensor at every point, and a finite number at one of
+        """Return whether a formula gives this tensor at every point, and a finite number at one of
         them."""
         try:
             return self.everywhere(
@@ -75,7 +76,8 @@ class Points:
             return False
 
     def same(self, tensor: str, other: str) -> bool:
-        """Whether two tensors have the same numbers in the same order, whatever their shapes."""
+        """Return whether two tensors have the same numbers in the same order, whatever their
+        shapes."""
         return self.everywhere(
             lambda values: (
                 values[tensor].size == values[other].size
@@ -86,17 +88,17 @@ class Points:
         )
 
     def differ(self, tensor: str, other: str) -> bool:
-        """Whether two tensors are known, and differ at some point."""
+        """Return whether two tensors are known, and differ at some point."""
         return (
             self.same(tensor, tensor) and self.same(other, other) and not self.same(tensor, other)
         )
 
     def filled(self, tensor: str, number: float) -> bool:
-        """Whether every element of a tensor is this number."""
+        """Return whether every element of a tensor is this number."""
         return self.everywhere(lambda values: bool((values[tensor] == number).all()))
 
     def everywhere(self, test: Callable[[Values], bool]) -> bool:
-        """Whether a test holds at every point; False if a tensor has no value."""
+        """Return whether a test holds at every point; False if a tensor has no value."""
         try:
             return len(self.values) > 1 and all(test(values) for values in self.values)
         except KeyError:
@@ -107,7 +109,7 @@ NOWHERE = Points((), 0)
 
 
 def evaluated(formula: Expression, values: Values) -> Array:
-    """The value of a formula for these values. Raises UnknownError."""
+    """Return the value of a formula for these values. Raises UnknownError."""
     names = Identifiers()
     try:
         tree = ast.Expression(names.visit(ex.without_ones(formula)))
@@ -155,7 +157,7 @@ class Identifiers(ast.NodeTransformer):
 
 
 def equal_within_rounding(result: Array, tensor: Array, rounding: float) -> bool:
-    """Whether a formula's value equals a tensor, within rounding."""
+    """Return whether a formula's value equals a tensor, within rounding."""
     try:
         result = fitted(result, tensor.shape)
     except ValueError:
@@ -166,8 +168,8 @@ def equal_within_rounding(result: Array, tensor: Array, rounding: float) -> bool
 
 
 def fitted(array: Array, shape: tuple[int, ...]) -> Array:
-    """A formula's value as a tensor of this shape. In formulas, one number stands for every element
-    of a larger tensor, and dimensions of 1 may be missing. Raises ValueError."""
+    """Return a formula's value as a tensor of this shape. In formulas, one number stands for every
+    element of a larger tensor, and dimensions of 1 may be missing. Raises ValueError."""
     if squeezed(array.shape) == squeezed(shape):
         return array.reshape(shape)
     return np.broadcast_to(array, shape)
@@ -181,7 +183,7 @@ def squeezed(shape: tuple[int, ...]) -> list[int]:
 
 
 def size(value: Array, *axes: float) -> int:
-    """The number of elements, in total or along these axes."""
+    """Return the number of elements, in total or along these axes."""
     return int(np.prod(shape(value, *axes)))
 
 
@@ -203,7 +205,7 @@ def expand_dims(value: Array, axis: float) -> Array:
 
 
 def sum_to(value: Array, dims: Any) -> Array:
-    """The sum over the axes along which an array of this shape would be broadcast."""
+    """Return the sum over the axes along which an array of this shape would be broadcast."""
     value = np.asarray(value)
     goal = tuple(np.asarray(dims, np.int64).ravel())
     extra = value.ndim - len(goal)
@@ -216,7 +218,7 @@ def sum_to(value: Array, dims: Any) -> Array:
 
 
 def repeat(value: Array) -> Array:
-    """One number for every element."""
+    """Return one number for every element."""
     if np.size(value) != 1:
         raise ValueError("more than one number")
     return value
@@ -232,7 +234,7 @@ def one_hot(classes: Array, count: float) -> Array:
 
 
 def cross_entropy(scores: Array, labels: Array) -> Array:
-    """The cross entropy of each row of scores, given its class or the probabilities of all
+    """Return the cross entropy of each row of scores, given its class or the probabilities of all
     classes."""
     if labels.ndim == scores.ndim - 1:
         labels = one_hot(labels, scores.shape[-1])

@@ -65,7 +65,7 @@ def calls(value: Expression, function: str) -> TypeGuard[Call]:
 
 
 def option(name: str, value: int | bool | Sequence[int]) -> ast.keyword:
-    """`axis=0`, `axis=(0, 2)` or `keepdims=True`."""
+    """Return `axis=0`, `axis=(0, 2)` or `keepdims=True`."""
     if isinstance(value, bool):
         return ast.keyword(name, ast.Constant(value))
     return ast.keyword(name, number(value) if isinstance(value, int) else dims(value))
@@ -76,7 +76,7 @@ def dims(values: Sequence[int]) -> Expression:
 
 
 def number(value: float) -> Expression:
-    """A number with the fewest digits that distinguish a float32 from its neighbours."""
+    """Return a number with the fewest digits that distinguish a float32 from its neighbours."""
     if value < 0:
         return ast.UnaryOp(ast.USub(), number(-value))
     if is_whole(value) and value < 2**53:
@@ -89,7 +89,7 @@ def number(value: float) -> Expression:
 
 
 def number_of(value: Expression) -> float | None:
-    """The value of a number; None for other expressions."""
+    """Return the value of a number; None for other expressions."""
     if isinstance(value, ast.UnaryOp):
         inner = number_of(value.operand)
         return None if inner is None else -inner
@@ -127,7 +127,7 @@ def subtract(left: Expression, right: Expression) -> Expression:
 
 
 def terms(value: Expression) -> Iterator[Expression]:
-    """The terms of a sum or a difference, at all depths."""
+    """Yield the terms of a sum or a difference, at all depths."""
     match value:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             yield from (*terms(left), *terms(right))
@@ -150,7 +150,7 @@ class Product(NamedTuple):
 
 
 def factors(value: Expression) -> Product:
-    """Any expression as a product."""
+    """Return any expression as a product."""
     known = number_of(value)
     match value:
         case _ if known is not None:
@@ -172,7 +172,7 @@ def factors(value: Expression) -> Product:
 
 
 def product(parts: Product) -> Expression:
-    """A product in its simplest form, which may be a single factor."""
+    """Return a product in its simplest form, which may be a single factor."""
     count, over, divisor, under = parts
     if count == 0:
         return ast.Constant(0)
@@ -219,7 +219,7 @@ BUILDERS: dict[type, Callable[[Expression, Expression], Expression]] = {
 
 
 def rebuilt(value: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """The expression with its arguments changed, in its simplest form."""
+    """Return the expression with its arguments changed, in its simplest form."""
     match value:
         case ast.BinOp(left=left, op=op, right=right):
             build = BUILDERS.get(type(op), lambda one, other: ast.BinOp(one, op, other))
@@ -235,14 +235,14 @@ def rebuilt(value: Expression, change: Callable[[Expression], Expression]) -> Ex
 
 
 def substituted(rule: Expression, args: Mapping[str, Expression]) -> Expression:
-    """The body of a rule, with these expressions in the place of its parameters."""
+    """Return the body of a rule, with these expressions in the place of its parameters."""
     if isinstance(rule, ast.Name):
         return args[rule.id]
     return rebuilt(rule, lambda part: substituted(part, args))
 
 
 def collected(value: Expression) -> Expression:
-    """The same with equal terms of a sum as one: `2 * a + b` for `a + b + a`."""
+    """Return the same with equal terms of a sum as one: `2 * a + b` for `a + b + a`."""
     value = rebuilt(value, collected)
     listed = [factors(term) for term in terms(value)]
     counts: dict[Any, Product] = {}
@@ -257,7 +257,7 @@ def collected(value: Expression) -> Expression:
 
 
 def without_kept(value: Expression) -> Expression:
-    """The same, but reductions do not keep the dimensions over which they go."""
+    """Return the same, but reductions do not keep the dimensions over which they go."""
     value = rebuilt(value, without_kept)
     if not isinstance(value, Call):
         return value
@@ -269,7 +269,8 @@ def without_kept(value: Expression) -> Expression:
 
 
 def repeated(value: Expression, count: Expression, shape: Shape) -> Expression:
-    """One number, repeated `count` times. The text omits the repetition, but a sum counts it."""
+    """Return one number, repeated `count` times. The text omits the repetition, but a sum counts
+    it."""
     return times(value, Call("ones", count, shape=shape)) if shape != () else value
 
 
@@ -278,13 +279,13 @@ def is_ones(value: Expression) -> TypeGuard[Call]:
 
 
 def without_ones(value: Expression) -> Expression:
-    """The same, but nothing says which numbers are repeated."""
+    """Return the same, but nothing says which numbers are repeated."""
     return number(1) if is_ones(value) else rebuilt(value, without_ones)
 
 
 def total(value: Expression, shape: Shape) -> Expression:
-    """The sum over all elements of a tensor of this shape; a mean if each of them is divided by
-    their number. Dimensions that are known only at run time are assumed to be equal."""
+    """Return the sum over all elements of a tensor of this shape; a mean if each of them is divided
+    by their number. Dimensions that are known only at run time are assumed to be equal."""
     parts = factors(value)
     over = tuple(factor for factor in parts.over if not is_ones(factor))
     under = tuple(f for f in parts.under if not (calls(f, "size") and f.shape == shape))
@@ -301,7 +302,8 @@ REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 
 
 def spanning(value: Expression) -> Iterator[Name]:
-    """The names in an expression that decide its shape: not those inside sums over all elements."""
+    """Yield the names in an expression that decide its shape: not those inside sums over all
+    elements."""
     if isinstance(value, Name):
         yield value
     if isinstance(value, Call):
@@ -317,12 +319,12 @@ def spanning(value: Expression) -> Iterator[Name]:
 
 
 def text(value: Expression) -> str:
-    """A formula as it is printed."""
+    """Return a formula as it is printed."""
     return ast.unparse(without_ones(value)).replace(" ** ", "**")
 
 
 def size(value: Expression) -> int:
-    """The number of names, numbers, functions and sums in an expression."""
+    """Return the number of names, numbers, functions and sums in an expression."""
     return sum(
         isinstance(part, Name | ast.Constant | ast.Call | ast.Compare)
         or (isinstance(part, ast.BinOp) and not isinstance(part.op, ast.Mult | ast.Div))
@@ -331,5 +333,5 @@ def size(value: Expression) -> int:
 
 
 def tensors(value: Expression) -> set[str]:
-    """The tensors that the names in an expression stand for."""
+    """Return the tensors that the names in an expression stand for."""
     return {part.tensor for part in ast.walk(value) if isinstance(part, Name)}

@@ -66,10 +66,10 @@ Removals = Mapping[str, tuple[str, Takeover]]  # node -> the pass that removed i
 
 
 def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Takeover]]) -> tuple[Pass, ...]:
-    """The passes, each with the nodes that it left without work, if a later pass removed these as
-    not needed. A fetched node stays."""
+    """Return the passes, each with the nodes that it left without work, if a later pass removed
+    these as not needed. A fetched node stays."""
     completed = []
-    unneeded: set[str] = set()  # nodes that wait for a pass that removes them without an heir
+    unneeded: set[str] = set()  # nodes that wait for a pass that removes them without a replacement
     for step, candidates in zip(reversed(passes), reversed(relieved), strict=True):
         lost = tuple(taken for taken in candidates if taken.name in unneeded)
         completed.append(replace(step, taken=(*step.taken, *lost)))
@@ -86,7 +86,7 @@ def fates(
     fetches: Iterable[str],
     feeds: Iterable[str],
 ) -> tuple[Fate, ...]:
-    """One Fate for each node of the user's graph, in the order of the graph.
+    """Return one Fate for each node of the user's graph, in the order of the graph.
 
     The first of these decides: a pass folded the node, it is executed, no pass removed it and it
     is gone (`removed`), the fetches do not need it (`unreached`), a later pass compiled or fused
@@ -125,7 +125,7 @@ def fates(
 def removals_and_folds(
     passes: Sequence[Pass],
 ) -> tuple[dict[str, tuple[str, Takeover]], dict[str, str]]:
-    """The pass that removed each node from the graph, and the pass that folded it in place.
+    """Return the pass that removed each node from the graph, and the pass that folded it in place.
 
     The first removal since the node last entered the graph counts. A fused node stays as an
     Identity, and the pass that removes that Identity says nothing about the node's work.
@@ -195,7 +195,8 @@ def successor(name: str, removals: Removals, running: set[str]) -> tuple[str | N
 
 
 def may_follow(fate: str, later: str) -> bool:
-    """Whether the heir of a node still stands for it where that goes into something larger."""
+    """Return whether the replacement of a node still stands for it where it goes into something
+    larger."""
     if fate == "folded":
         return later == "folded"
     return later in WORK and fate != "removed"
@@ -212,8 +213,8 @@ def last_successor(name: str, removals: Removals) -> str | None:
 
 
 def holder(tensor: str, removals: Removals, running: set[str]) -> str | None:
-    """The tensor of an executed node at the end of the chain of heirs. The pass says which output
-    replaces which."""
+    """Return the tensor of an executed node at the end of the chain of replacements. The
+    pass says which output replaces which."""
     visited: set[str] = set()
     while node_of(tensor) not in running:
         if tensor in visited or node_of(tensor) not in removals:
@@ -230,7 +231,7 @@ def holder(tensor: str, removals: Removals, running: set[str]) -> str | None:
 def origins(
     ledger: Sequence[Fate], passes: Sequence[Pass], executed: Sequence[Node]
 ) -> Iterator[Origin]:
-    """One Origin for each executed node that does not belong to the user."""
+    """Yield one Origin for each executed node that does not belong to the user."""
     executed_names = {fate.name for fate in ledger if fate.fate == "executed"}
     user_names = {fate.name for fate in ledger}
     maker = {name: step.name for step in passes for name in step.added}
@@ -253,7 +254,7 @@ def role(node: Node) -> str | None:
 
 
 def function_call_of(name: str, user_names: set[str]) -> str | None:
-    """The call of a function from which a node was inlined: its name is the prefix."""
+    """Return the call of a function from which a node was inlined: its name is the prefix."""
     parts = name.removeprefix("Func/").split("/")
     prefixes = ("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
     return next((prefix for prefix in prefixes if prefix in user_names), None)
@@ -716,7 +717,8 @@ NOT_TAKEN = "in a branch that was not taken"  # instead of `executed`
 def not_taken(
     nodes: Sequence[Node], ran: Collection[str], transfers: Iterable[tuple[str, str]] = ()
 ) -> tuple[str, ...]:
-    """The nodes of the graph that runs that are in a branch or a loop body that was not taken.
+    """Return the nodes of the graph that runs that are in a branch or a loop body that was not
+    taken.
 
     `ran` are the nodes with an op run in any of the traced steps; `transfers` are the `_Send` and
     the `_Recv` of each tensor that goes to another device.
@@ -742,7 +744,7 @@ def not_taken(
 
 
 def edges_of(nodes: Sequence[Node]) -> dict[str, list[str]]:
-    """For each node, the nodes that it waits for."""
+    """Return, for each node, the nodes that it waits for."""
     edges = makers(nodes)
     for node in nodes:
         edges[node.name] += node.control_inputs
@@ -750,14 +752,16 @@ def edges_of(nodes: Sequence[Node]) -> dict[str, list[str]]:
 
 
 def depending(nodes: Sequence[Node]) -> set[str]:
-    """The nodes of which only a step can tell whether they run: all that take from a `Switch`."""
+    """Return the nodes of which only a step can tell whether they run: all that take from a
+    `Switch`."""
     switches = {node.name for node in nodes if node.op in SWITCHES}
     first = (node.name for node in nodes if any(node_of(name) in switches for name in node.inputs))
     return reach(first, turned_around(edges_of(nodes)))
 
 
 def fates_in_step(ledger: Iterable[Fate], not_run: Collection[str]) -> dict[str, str]:
-    """The fate of each node in a step; `not_run` are the nodes whose branch it did not take."""
+    """Return the fate of each node in a step; `not_run` are the nodes whose branch it did not
+    take."""
     return {
         fate.name: NOT_TAKEN if fate.fate == "executed" and fate.name in not_run else fate.fate
         for fate in ledger

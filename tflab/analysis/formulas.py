@@ -48,7 +48,8 @@ class Composer:
         return Name(text, self.shape(tensor), tensor)
 
     def formula(self, node: Node, args: Parts) -> Expression:
-        """The formula of a node from the formulas of its inputs; its name if there is no rule."""
+        """Return the formula of a node from the formulas of its inputs; its name if there is no
+        rule."""
         own = self.constant(node) or self.name(node.name, node.name)
         if not args:
             return own
@@ -77,7 +78,7 @@ class Composer:
         return ex.number(value) if isfinite(value) else None
 
     def whole_numbers(self, node: Node) -> tuple[int, ...] | None:
-        """The value of a small tensor of integers, if the graph alone decides it."""
+        """Return the value of a small tensor of integers, if the graph alone decides it."""
         if node.outputs and not node.outputs[0].dtype.startswith("int"):
             return None
         if node.op == "Const":
@@ -97,7 +98,7 @@ class Composer:
         return None
 
     def alike(self, node: Node) -> bool:
-        """Whether a reshaped tensor still broadcasts with the same others: it gained or lost
+        """Return whether a reshaped tensor still broadcasts with the same others: it gained or lost
         leading dimensions of 1, or it restores a shape that broadcasting changed."""
         before, after = self.shape(node.inputs[0]), self.shape(node.name)
         if undoes_broadcasting(self.nodes, self.nodes.get(node_of(node.inputs[0]))):
@@ -107,15 +108,15 @@ class Composer:
         )
 
     def repeats_one(self, node: Node) -> bool:
-        """Whether the node repeats a single number."""
+        """Return whether the node repeats a single number."""
         if node.op == "OnesLike":
             return True
         shape = self.shape(node.inputs[1 if node.op == "Fill" else 0])
         return shape is not None and all(dim == 1 for dim in shape)
 
     def repeated(self, node: Node, args: Parts) -> Expression | None:
-        """The numbers of a tensor, repeated in a larger one. Formulas omit repetition, but a sum
-        over a single repeated number needs its count."""
+        """Return the numbers of a tensor, repeated in a larger one. Formulas omit repetition, but a
+        sum over a single repeated number needs its count."""
         value, goal = args[0], args[-1]
         if node.op == "Fill":
             goal, value = args
@@ -130,7 +131,8 @@ class Composer:
         return ex.repeated(value, Call("size", *sized, shape=shape), shape)
 
     def axes(self, node: Node) -> tuple[int, ...] | None:
-        """The axes of a sum or mean, as non-negative numbers; None if the graph does not say."""
+        """Return the axes of a sum or mean, as non-negative numbers; None if the graph does not
+        say."""
         shape = self.shape(node.inputs[0])
         axes = self.whole.get(node_of(node.inputs[1]))
         if axes is None:
@@ -142,8 +144,8 @@ class Composer:
         return shape is not None and axes is not None and set(axes) == set(range(len(shape)))
 
     def sized(self, tensor: str, formula: Expression) -> tuple[Expression, Shape] | None:
-        """A tensor that describes a shape, as formulas write it, (2, 1) or the shape of another
-        tensor, and that shape as far as it is known."""
+        """Return a tensor that describes a shape, as formulas write it, (2, 1) or the shape of
+        another tensor, and that shape as far as it is known."""
         if ex.calls(formula, "shape"):
             return formula, formula.shape
         dims = self.whole.get(node_of(tensor))
@@ -155,13 +157,13 @@ def without_ones(shape: Sequence[int | None]) -> list[int | None]:
 
 
 def undoes_broadcasting(nodes: Mapping[str, Node], node: Node | None) -> bool:
-    """Whether a sum goes over the axes that broadcasting repeated."""
+    """Return whether a sum goes over the axes that broadcasting repeated."""
     by = nodes.get(node_of(node.inputs[1])) if node is not None and node.op == "Sum" else None
     return by is not None and by.op == "BroadcastGradientArgs"
 
 
 def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """A sum, a mean, a maximum, ... over some axes or all."""
+    """Return a sum, a mean, a maximum, ... over some axes or all."""
     if undoes_broadcasting(composer.nodes, node):
         return sum_to(composer, node, args)
     axes = composer.axes(node)
@@ -183,8 +185,8 @@ def over(axes: Sequence[int]) -> ast.keyword:
 
 
 def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """A sum over the axes that were broadcast; no sum if the shape before, as far as known, was
-    that of the gradient."""
+    """Return a sum over the axes that were broadcast; no sum if the shape before, as far as known,
+    was that of the gradient."""
     maker, _, number = node.inputs[1].partition(":")
     goal = composer.sized(composer.nodes[maker].inputs[int(number or 0)], args[1])
     if goal is None:
@@ -196,7 +198,7 @@ def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
 
 
 def product_of(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """The product of all dimensions of a shape is its number of elements."""
+    """Return the number of elements for the product of all dimensions of a shape."""
     shape = args[0]
     if ex.calls(shape, "shape"):
         return Call("size", *shape.args, shape=shape.shape)
@@ -208,7 +210,7 @@ def shape_of(composer: Composer, node: Node, args: Parts) -> Expression:
 
 
 def gathered(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """The dimensions of a shape along some axes; along all axes, the shape itself."""
+    """Return the dimensions of a shape along some axes; along all axes, the shape itself."""
     tensor, axes = args[0], composer.whole.get(node_of(node.inputs[1]))
     if not ex.calls(tensor, "shape") or not axes:
         return None
@@ -234,8 +236,8 @@ def expanded(value: Expression, axis: int) -> Expression:
 
 
 def kept_axes(composer: Composer, node: Node) -> list[int]:
-    """The axes that a reshape inserts, if its shape is another one with 1 at these axes, as the
-    gradient of a reduction makes it: `DynamicStitch` puts ones into the shape of the input."""
+    """Return the axes that a reshape inserts, if its shape is another one with 1 at these axes, as
+    the gradient of a reduction makes it: `DynamicStitch` puts ones into the shape of the input."""
     shape = composer.nodes.get(node_of(node.inputs[1]))
     if shape is None or shape.op != "DynamicStitch" or len(shape.inputs) != 4:
         return []
@@ -258,8 +260,8 @@ def transposed(composer: Composer, node: Node, args: Parts) -> Expression | None
 
 
 def bias_gradient(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """A bias is added to every row and position, so its gradient sums over all axes except the
-    channels."""
+    """Return the sum over all axes except the channels: a bias is added to every row and
+    position."""
     shape = composer.shape(node.inputs[0])
     if shape is None or composer.attributes.get(node.name, {}).get("data_format") == "NCHW":
         return None
@@ -301,8 +303,8 @@ def composed(
     most: int = MOST,
     whole: Collection[str] = (),
 ) -> dict[str, Expression]:
-    """The formulas of these nodes, by tensor. `argument` names an input of a node; if it has no
-    name for it, the formula of that input takes its place.
+    """Return the formulas of these nodes, by tensor. `argument` names an input of a node; if it has
+    no name for it, the formula of that input takes its place.
 
     Nodes come in the order of their dependencies, and each looks only at its own inputs, so the
     time is linear in the graph, however deep it is. The nodes in `whole` have no formula if it is

@@ -34,7 +34,7 @@ class GradientGraph:
     rows: frozenset[str] = frozenset()
 
     def owners(self) -> dict[str, str]:
-        """The forward node of each gradient node; "" if it belongs to no single op."""
+        """Return the forward node of each gradient node; "" if it belongs to no single op."""
         owners = dict.fromkeys(self.shared, "")
         return owners | {name: g.forward for g in self.gradients for name in g.nodes}
 
@@ -100,15 +100,15 @@ class Reader:
         return formulas.composed(self.composer, gradient_nodes, self.argument)
 
     def label(self, tensor: str) -> str:
-        """The name of a forward tensor in a formula: the value of a variable has the variable's
-        name."""
+        """Return the name of a forward tensor in a formula: the value of a variable has the
+        variable's name."""
         node = self.nodes.get(node_of(tensor))
         if node is not None and self.is_read(node.name):
             return node_of(node.inputs[0])
         return tensor
 
     def is_read(self, name: str) -> bool:
-        """Whether a node only reads a variable."""
+        """Return whether a node only reads a variable."""
         node = self.nodes.get(name)
         if node is None or node.op not in PASSES_ON or not node.inputs:
             return False
@@ -116,7 +116,7 @@ class Reader:
         return source is not None and source.op in VARIABLES
 
     def counted_uses(self) -> Counter[str]:
-        """How often each value is used by the forward ops that lead to the loss."""
+        """Return how often each value is used by the forward ops that lead to the loss."""
         forward = with_makers(self.graph.nodes, (call.forward for call in self.graph.calls))
         return Counter(
             self.label(tensor)
@@ -126,14 +126,14 @@ class Reader:
         )
 
     def returned(self, call: GradientCall) -> Iterable[tuple[str, str]]:
-        """(input of the forward op, gradient with respect to it) of one call."""
+        """Return each input of the forward op of a call that has a gradient, with that."""
         inputs = self.nodes[call.forward].inputs
         pairs = zip(inputs, call.returned, strict=False)
         return [(tensor, gradient) for tensor, gradient in pairs if gradient]
 
     def contribution(self, call: GradientCall, tensor: str, gradient: str) -> str:
-        """`dL/dy`; `dL/dy by mul` if other ops contribute to it too, and `dL/dy by mul[0]` and
-        `dL/dy by mul[1]` if that op takes y as both of its inputs."""
+        """Return `dL/dy`, or `dL/dy by mul` if other ops contribute to it too, and `dL/dy by
+        mul[0]` and `dL/dy by mul[1]` if that op takes y as both of its inputs."""
         label = self.label(tensor)
         name = "rows of " * (gradient in self.rows) + gradient_name(label)
         if self.is_whole(tensor):
@@ -144,7 +144,7 @@ class Reader:
         return f"{name} by {call.forward}" + (f"[{here[0]}]" if len(places) > 1 else "")
 
     def is_whole(self, tensor: str) -> bool:
-        """Whether a single op contributes to the gradient with respect to a value.
+        """Return whether a single op contributes to the gradient with respect to a value.
 
         A gradient function also makes gradients of values that need none; such a gradient is whole
         only if no other op uses the value.
@@ -184,8 +184,8 @@ class Reader:
         return node.op == op and bool(node.inputs) and node.inputs[0] in self.rows
 
     def argument(self, node: Node, tensor: str) -> Expression | None:
-        """The name of an input of a gradient node in formulas; None if that input's own formula is
-        used."""
+        """Return the name of an input of a gradient node in formulas; None if that input's own
+        formula is used."""
         owner = self.owners[node.name]
         if node_of(tensor) not in self.owners:
             return self.forward_name(tensor)
@@ -197,7 +197,8 @@ class Reader:
         return None
 
     def forward_name(self, tensor: str) -> Expression:
-        """The name of a forward value; for the second output of a cross entropy, its formula."""
+        """Return the name of a forward value; for the second output of a cross entropy, its
+        formula."""
         node = self.nodes.get(node_of(tensor))
         if node is None:
             return self.composer.name(tensor, tensor)
@@ -208,28 +209,29 @@ class Reader:
         return self.composer.constant(node) or self.composer.name(self.label(tensor), tensor)
 
     def incoming_name(self, forward: str, tensor: str) -> str:
-        """The name of the gradient with respect to an op's output, as its gradient function
+        """Return the name of the gradient with respect to an op's output, as its gradient function
         received it."""
         name = gradient_name(self.label(self.incoming[forward, tensor]))
         return "rows of " * (tensor in self.rows) + name
 
     def text(self, formula: Expression, tensor: str) -> str:
-        """A formula as it is printed; "" if it does not give this tensor, or is only the name of
-        another gradient node."""
+        """Return a formula as it is printed; "" if it does not give this tensor, or is only the
+        name of another gradient node."""
         if isinstance(formula, Name) and node_of(formula.id) in self.owners:
             return ""
         return self.points.text(formula, tensor)
 
     def computes(self, name: str) -> str:
-        """The formula of a forward node in terms of its inputs; "" if that does not give its
+        """Return the formula of a forward node in terms of its inputs; "" if that does not give its
         value."""
         return self.text(self.step(self.nodes[name]), name)
 
     def step(self, node: Node) -> Expression:
-        """The formula of a forward node in terms of the values that go into it, unchecked."""
+        """Return the formula of a forward node in terms of the values that go into it,
+        unchecked."""
         return self.composer.formula(node, [self.forward_name(tensor) for tensor in node.inputs])
 
 
 def gradient_name(label: str) -> str:
-    """`dL/dy`; `dL/d(mul_1)` if the name needs brackets to be readable."""
+    """Return `dL/dy`, or `dL/d(mul_1)` if the name needs brackets to be readable."""
     return f"dL/d{label}" if label.isalpha() and len(label) == 1 else f"dL/d({label})"

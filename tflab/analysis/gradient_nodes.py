@@ -52,7 +52,8 @@ WHY = {
 def described(
     graph: GradientGraph, ends: Iterable[str], lines: Mapping[str, Source | None]
 ) -> tuple[GradientNode, ...]:
-    """The purpose of every gradient node. `ends` are the gradients of variables, as tensors."""
+    """Return the purpose of every gradient node. `ends` are the gradients of variables, as
+    tensors."""
     reader = graph.reader
     kinds = bookkeeping(reader)
     needed = with_makers(graph.nodes, ends)
@@ -77,7 +78,7 @@ def described(
 
 
 def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
-    """The formula of a node; "" if no formula gives its value."""
+    """Return the formula of a node; "" if no formula gives its value."""
     if kind not in (None, STARTS, SAME) or not node.outputs:
         return ""
     formula = reader.expressions.get(node.name)
@@ -89,7 +90,7 @@ def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
 
 
 def bookkeeping(reader: Reader) -> dict[str, str]:
-    """The gradient nodes that add nothing to the formula, and their kinds. The search goes
+    """Return the gradient nodes that add nothing to the formula, and their kinds. The search goes
     backwards: a node that only serves bookkeeping of one kind has that kind."""
     users: dict[str, list[tuple[Node, int]]] = {}
     for name in reader.owners:
@@ -106,8 +107,8 @@ def bookkeeping(reader: Reader) -> dict[str, str]:
 
 
 def kind_served(kind: str | None, user: Node, place: int) -> str | None:
-    """The kind of bookkeeping that an input serves. Some ops of another kind take a shape or axes
-    at this input."""
+    """Return the kind of bookkeeping that an input serves. Some ops of another kind take a shape or
+    axes at this input."""
     says_shape = place == op_rules.SHAPE_PLACES.get(user.op)
     return SHAPES if says_shape and kind not in (STARTS, COUNTS, BROADCASTING) else kind
 
@@ -133,15 +134,15 @@ def kind_of(reader: Reader, node: Node, served: set[str | None]) -> str | None:
 
 
 def kind_of_zeros(reader: Reader, node: Node) -> str | None:
-    """A gradient that is 0, or a part of one: its gradient function neither received nor returned
-    it. Without the calls of these functions that is not known."""
+    """Return whether zeros are a gradient, or fill a part of one, which no gradient function
+    received or returned; None if the calls of these functions are not known."""
     if not reader.calls:
         return None
     return ZEROS if node.name in reader.gradients else FILLS
 
 
 def only_values_tell(reader: Reader, node: Node) -> bool:
-    """Whether a node may be bookkeeping, and the values that would show it are unknown."""
+    """Return whether a node may be bookkeeping, and the values that would show it are unknown."""
     if node.op not in (*MOVES, "Fill", "ZerosLike"):
         return False
     needed = {node.name, *node.inputs[:1]} if node.op in MOVES else {node.name}
@@ -149,7 +150,7 @@ def only_values_tell(reader: Reader, node: Node) -> bool:
 
 
 def handed_on(reader: Reader, node: Node) -> str | None:
-    """The kind of a node that has the numbers of its first input, each in its place."""
+    """Return the kind of a node that has the numbers of its first input, each in its place."""
     if node.op not in MOVES or not node.inputs or reader.composer.rounds(node):
         return None
     keeps = node.op in op_rules.UNCHANGING
@@ -166,7 +167,7 @@ def handed_on(reader: Reader, node: Node) -> str | None:
 
 
 def counts(reader: Reader, node: Node) -> bool:
-    """Whether a node has the number by which a mean divides: the number of its elements."""
+    """Return whether a node has the number by which a mean divides: the number of its elements."""
     owner = reader.nodes.get(reader.owners[node.name])
     if owner is None or owner.op != "Mean" or node.op != "Cast":
         return False
@@ -180,7 +181,8 @@ def counts(reader: Reader, node: Node) -> bool:
 def destinations(
     reader: Reader, kinds: Mapping[str, str], needed: set[str]
 ) -> dict[str, tuple[str, bool]]:
-    """For each gradient node the gradient that it leads to, and whether it is that gradient."""
+    """Return, for each gradient node the gradient that it leads to, and whether it is that
+    gradient."""
     destination_of: dict[str, tuple[str, bool]] = {}
     starts = [(name, reader.names[name]) for name in reader.graph.shared if name in reader.names]
     for call in reader.calls:

@@ -20,7 +20,7 @@ from tflab.records.timed import Occupancy, OpRun, StepShape, StepTime
 
 
 def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
-    """The steps, each with its shape. A device that ran an op in any step is listed in all
+    """Return the steps, each with its shape. A device that ran an op in any step is listed in all
     steps."""
     in_step = op_runs.of(runs).by_step()
     shapes = [(step, step_shape(in_step.get(step.step, ()), step)) for step in steps]
@@ -29,7 +29,7 @@ def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[
 
 
 def with_devices(shape: StepShape, step: StepTime, devices: Iterable[str]) -> StepShape:
-    """The shape with all these devices; those that ran nothing were idle."""
+    """Return the shape with all these devices; those that ran nothing were idle."""
     by_name = {device.device: device for device in shape.devices}
     idle = 1.0 if step.wall_ns else 0
     return replace(
@@ -38,7 +38,7 @@ def with_devices(shape: StepShape, step: StepTime, devices: Iterable[str]) -> St
 
 
 def step_shape(runs: Sequence[OpRun], step: StepTime) -> StepShape:
-    """How many runs of a step there were at once, and how long each device was busy.
+    """Return how many runs of a step there were at once, and how long each device was busy.
 
     The mean is the total time of all runs divided by the wall time of the step. A device is busy
     during the union of its runs, so overlapping runs count once. A run that exceeds the step is cut
@@ -58,7 +58,7 @@ def step_shape(runs: Sequence[OpRun], step: StepTime) -> StepShape:
 
 
 def most_at_once(starts: np.ndarray, durations: np.ndarray) -> int:
-    """How many lanes runs need. A run of 0 ns is over when another one starts."""
+    """Return how many lanes runs need. A run of 0 ns is over when another one starts."""
     lasting = durations > 0
     begun = np.sort(starts[lasting], kind="stable")
     ended = np.sort((starts + durations)[lasting], kind="stable")
@@ -121,8 +121,8 @@ def ops_at_once(runs: Sequence[OpRun]) -> Level:
 
 
 def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, Level]:
-    """The bytes that ops hold, by allocator. Bytes that are still held at the end of a step are
-    subtracted there: fetched values are released later, and the trace does not say when."""
+    """Return the bytes that ops hold, by allocator. Bytes that are still held at the end of a step
+    are subtracted there: fetched values are released later, and the trace does not say when."""
     ends = {step.step: step.start_ns + step.wall_ns for step in steps}
     parts_of_allocator: dict[str, list[Level]] = {}  # times and changes
     for step, step_runs in op_runs.of(runs).by_step().items():
@@ -142,7 +142,7 @@ def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, L
 
 
 def cumulated(moments: np.ndarray, changes: np.ndarray) -> Level:
-    """The running sum of the changes, at each time at which it changes."""
+    """Return the running sum of the changes, at each time at which it changes."""
     order = np.argsort(moments, kind="stable")
     return changes_only(moments[order], np.cumsum(changes[order]))
 

@@ -31,7 +31,8 @@ Event = tuple[int, int]  # time in us, bytes
 
 
 def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
-    """The bytes that each node requested per step, and the most bytes alive at once in any step.
+    """Return the bytes that each node requested per step, and the most bytes alive at once in any
+    step.
 
     For the step with the median wall time also the whole curve; without `steps` there is none.
     """
@@ -55,7 +56,7 @@ def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
 
 
 def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
-    """The bytes alive over one step, and which nodes held them at the peak.
+    """Return the bytes alive over one step, and which nodes held them at the peak.
 
     Events are accurate to a microsecond: a point may be up to 1 us before its event (even before
     the start of the step), and the events of one microsecond form one point. Bytes alive after the
@@ -76,7 +77,7 @@ def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
 
 
 def curve(runs: OpRuns) -> tuple[np.ndarray, np.ndarray]:
-    """Each microsecond with an allocation or a release, and the bytes alive after it."""
+    """Return each microsecond with an allocation or a release, and the bytes alive after it."""
     events = runs.allocations
     order = np.argsort(events.us, kind="stable")
     times, alive = events.us[order], np.cumsum(events.bytes[order])
@@ -85,7 +86,7 @@ def curve(runs: OpRuns) -> tuple[np.ndarray, np.ndarray]:
 
 
 def highest(times: np.ndarray, alive: np.ndarray) -> Event:
-    """The first point of a curve with the most bytes; (0, 0) of no points."""
+    """Return the first point of a curve with the most bytes; (0, 0) of no points."""
     if not len(times):
         return 0, 0
     place = int(alive.argmax())
@@ -93,7 +94,7 @@ def highest(times: np.ndarray, alive: np.ndarray) -> Event:
 
 
 def peak(runs: OpRuns) -> int:
-    """The most bytes alive after any microsecond, and at least 0.
+    """Return the most bytes alive after any microsecond, and at least 0.
 
     The order within a microsecond is unknown: the true peak may have been higher, never lower.
     """
@@ -114,8 +115,8 @@ def peaks(runs: Iterable[OpRun], groups: Sequence[Collection[str]]) -> list[int]
 
 
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:
-    """The nodes with bytes alive after a microsecond, the largest first; the runs of a node in a
-    loop are added up."""
+    """Return the nodes with bytes alive after a microsecond, the largest first; the runs of a node
+    in a loop are added up."""
     events = runs.allocations
     before = events.us <= at_us
     sizes = sums(events.run[before], events.bytes[before], len(runs))

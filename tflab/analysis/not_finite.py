@@ -136,7 +136,7 @@ def inputs_at_fault(
 
 
 def elements_at(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The elements at the positions of a mask; all elements if the shapes do not fit."""
+    """Return the elements at the positions of a mask; all elements if the shapes do not fit."""
     try:
         places = np.broadcast_to(np.arange(values.size).reshape(values.shape), mask.shape)
     except ValueError:
@@ -145,8 +145,8 @@ def elements_at(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def overflowed(op: str, inputs: Sequence[Entered]) -> bool:
-    """Whether an output is too large for its type: all inputs are finite, and the op has a finite
-    result for every such input, or divides by something other than 0."""
+    """Return whether an output is too large for its type: all inputs are finite, and the op has a
+    finite result for every such input, or divides by something other than 0."""
     if not all(math.isfinite(one.min) and math.isfinite(one.max) for one in inputs):
         return False
     if op in ("Div", "RealDiv"):

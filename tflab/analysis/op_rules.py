@@ -84,7 +84,7 @@ DERIVATIVES = {
 
 
 def applied(rule: str, args: Sequence[Expression]) -> Expression | None:
-    """What a rule says of these inputs; None if it has other inputs."""
+    """Return what a rule says of these inputs; None if it has other inputs."""
     parameters, body = parsed(rule)
     if len(parameters) != len(args):
         return None
@@ -93,7 +93,7 @@ def applied(rule: str, args: Sequence[Expression]) -> Expression | None:
 
 @cache
 def parsed(rule: str) -> tuple[list[str], Expression]:
-    """The parameters of a rule, and its body."""
+    """Return the parameters of a rule, and its body."""
     function = ast.parse(f"lambda {rule}", mode="eval").body
     assert isinstance(function, ast.Lambda)
     return [parameter.arg for parameter in function.args.args], function.body

@@ -35,7 +35,7 @@ class Allocations:
         return self.run, self.us, self.bytes, self.allocator
 
     def of_runs(self, places: np.ndarray) -> Allocations:
-        """The allocations of the runs at these places, which get the numbers 0, 1, 2, ..."""
+        """Return the allocations of the runs at these places, which get the numbers 0, 1, 2, ..."""
         first = self.run.searchsorted(places)
         counts = self.run.searchsorted(places, "right") - first
         begin = np.cumsum(counts) - counts
@@ -44,7 +44,7 @@ class Allocations:
         return Allocations(self.allocators, run, *(column[rows] for column in self.columns[1:]))
 
     def of_each(self, runs: int) -> Iterator[tuple[tuple[int, int, str], ...]]:
-        """For each of so many runs its allocations, as in an `OpRun`."""
+        """Return, for each of so many runs its allocations, as in an `OpRun`."""
         names = [self.allocators[number] for number in self.allocator.tolist()]
         rows = list(zip(self.us.tolist(), self.bytes.tolist(), names, strict=True))
         first: np.ndarray = np.asarray(self.run.searchsorted(np.arange(runs + 1)))
@@ -107,26 +107,26 @@ class OpRuns(Sequence[OpRun]):
     __hash__ = None  # type: ignore[assignment]
 
     def take(self, places: np.ndarray) -> OpRuns:
-        """The runs at these places, in this order."""
+        """Return the runs at these places, in this order."""
         columns = (column[places] for column in self.columns)
         return OpRuns(self.kinds, self.allocations.of_runs(places), *columns)
 
     def where(self, wanted: np.ndarray) -> OpRuns:
-        """The runs for which the elements are true; without a copy if all are."""
+        """Return the runs for which the elements are true; without a copy if all are."""
         return self if wanted.all() else self.take(np.flatnonzero(wanted))
 
     def of_kinds(self, wanted: Callable[[Kind], bool]) -> OpRuns:
-        """The runs whose kind is wanted."""
+        """Return the runs whose kind is wanted."""
         return self.where(np.fromiter(map(wanted, self.kinds), bool, len(self.kinds))[self.kind])
 
     def by_step(self) -> dict[int, OpRuns]:
-        """The runs of each step, in the order in which they are given."""
+        """Return the runs of each step, in the order in which they are given."""
         steps, first, counts = np.unique(self.step, return_index=True, return_counts=True)
         places = np.split(np.argsort(self.step, kind="stable"), np.cumsum(counts)[:-1])
         return {int(steps[at]): self.take(places[at]) for at in np.argsort(first).tolist()}
 
     def by_device(self) -> dict[str, OpRuns]:
-        """The runs of each device, in the order in which they are given."""
+        """Return the runs of each device, in the order in which they are given."""
         devices = dict.fromkeys(self.kinds[kind][2] for kind in self.kinds_in_order())
         return {device: self.on_device(device) for device in devices}
 
@@ -134,7 +134,7 @@ class OpRuns(Sequence[OpRun]):
         return self.of_kinds(lambda kind: kind[2] == device)
 
     def kinds_in_order(self) -> list[int]:
-        """The kinds that have runs, in the order of the first runs."""
+        """Return the kinds that have runs, in the order of the first runs."""
         return in_order(self.kind)
 
 
@@ -147,7 +147,7 @@ class Index(dict[Any, int]):
 
 
 def of(runs: Iterable[OpRun]) -> OpRuns:
-    """The runs in columns."""
+    """Return the runs in columns."""
     if isinstance(runs, OpRuns):
         return runs
     rows = list(runs)
@@ -165,7 +165,7 @@ def of(runs: Iterable[OpRun]) -> OpRuns:
 
 
 def concatenated(parts: Sequence[OpRuns]) -> OpRuns:
-    """All runs, one part after the other."""
+    """Return all runs, one part after the other."""
     kinds, allocators = Index(), Index()
     rows, events, count = [of(()).columns], [of(()).allocations.columns], 0
     for part in parts:
@@ -180,18 +180,18 @@ def concatenated(parts: Sequence[OpRuns]) -> OpRuns:
 
 
 def renumbered(names: Sequence[object], numbers: Index) -> np.ndarray:
-    """For each name its number in an index."""
+    """Return for each name its number in an index."""
     return np.array([numbers[name] for name in names], np.int64)
 
 
 def in_order(numbers: np.ndarray) -> list[int]:
-    """The different numbers, in the order in which they come first."""
+    """Return the different numbers, in the order in which they come first."""
     different, first = np.unique(numbers, return_index=True)
     return list(different[np.argsort(first)].tolist())
 
 
 def sums(groups: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
-    """The exact sum of the values of each of `count` groups, as integers."""
+    """Return the exact sum of the values of each of `count` groups, as integers."""
     totals: np.ndarray = np.zeros(count, np.int64)
     np.add.at(totals, groups, values)
     return totals

@@ -92,7 +92,7 @@ Versions = dict[str, list[Version]]  # of each node, in order
 def compare(
     user_nodes: tuple[Node, ...], snapshots: Sequence[Snapshot], executed: tuple[Node, ...]
 ) -> tuple[Pass, ...]:
-    """The passes in order, each with its changes.
+    """Return the passes in order, each with its changes.
 
     The first starts from the user's graph, the last ends with the graph that was executed. Over
     several tasks, the last stands for everything that the tasks did to their parts: they write no
@@ -118,7 +118,8 @@ def compare(
 
 
 def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
-    """One state for each pass, and for each step of the runtime between its groups of passes."""
+    """Yield one state for each pass, and for each step of the runtime between its groups of
+    passes."""
     parts: dict[str | None, tuple[Node, ...]] = {}
     last: tuple[Node, ...] = ()
     sent: tuple[Node, ...] = ()
@@ -140,13 +141,14 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
 
 
 def on_other_tasks(nodes: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
-    """The nodes of the whole graph that are on tasks of which `part` has no node."""
+    """Return the nodes of the whole graph that are on tasks of which `part` has no node."""
     tasks = {task_of(node.device) for node in part}
     return tuple(node for node in nodes if node.device and task_of(node.device) not in tasks)
 
 
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Snapshot]]]:
-    """Each pass with its snapshots: one while the graph is whole, then one for each partition."""
+    """Return each pass with its snapshots: one while the graph is whole, then one for each
+    partition."""
     groups: dict[tuple, list[Snapshot]] = {}
     for index, snapshot in enumerate(snapshots):
         is_unpartitioned = snapshot.partition is None
@@ -158,8 +160,9 @@ def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Sna
 def difference(
     before: GraphState, after: GraphState, before_by_name: Indexed, after_by_name: Indexed
 ) -> Pass:
-    """What one pass added, removed, rewrote, rewired and moved, and which nodes replace the removed
-    ones. Both graphs are also given by name: the same object if the pass changed nothing."""
+    """Return what one pass added, removed, rewrote, rewired and moved, and which nodes replace the
+    removed ones. Both graphs are also given by name: the same object if the pass changed
+    nothing."""
     old, new = before_by_name.nodes, after_by_name.nodes
     same = new is old
     common = () if same else ((node, new[name]) for name, node in old.items() if name in new)
@@ -191,7 +194,7 @@ def difference(
 
 
 def altered(before: Node, after: Node) -> bool:
-    """Whether a node has another op, other inputs or another device than before."""
+    """Return whether a node has another op, other inputs or another device than before."""
     return (before.op, before.inputs, before.control_inputs, before.device) != (
         after.op,
         after.inputs,
@@ -201,7 +204,8 @@ def altered(before: Node, after: Node) -> bool:
 
 
 def replay(changes: Iterable[Change]) -> Versions:
-    """Every definition that each node had, with the states of the graph in which it was valid.
+    """Return every definition that each node had, with the states of the graph in which it was
+    valid.
 
     The first change leads to state 0, each further one to the next. Nodes come in the order in
     which they were first defined.
@@ -228,7 +232,7 @@ def replay(changes: Iterable[Change]) -> Versions:
 
 
 def graph_at(versions: Versions, state: int) -> dict[str, Node]:
-    """The graph in one state, by name."""
+    """Return the graph in one state, by name."""
     return {
         name: version.node
         for name, all_of_it in versions.items()
@@ -241,7 +245,7 @@ def graph_at(versions: Versions, state: int) -> dict[str, Node]:
 
 
 def toggle(usual: Placement, now: Placement, without: Sequence[str]) -> Toggle:
-    """What changed in the ledger when passes were switched off."""
+    """Return what changed in the ledger when passes were switched off."""
     fate_now = {fate.name: fate.fate for fate in now.ledger}
     return Toggle(
         without=tuple(without),

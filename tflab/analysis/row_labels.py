@@ -39,7 +39,7 @@ def labels_of(
     phases: Mapping[str, str],
     layers: Mapping[str, str],
 ) -> list[str]:
-    """The key of each node's row. `layers` maps name scopes to names of layers."""
+    """Return the key of each node's row. `layers` maps name scopes to names of layers."""
     if by == "op":
         return [node.op for node in nodes]
     if by == "node":
@@ -64,15 +64,16 @@ def without_line(node: NodeStats, phase: str | None) -> str:
 
 
 def is_runtime(node: NodeStats) -> bool:
-    """`_arg_images_0_0`, `_SOURCE`, or a transfer; no node of the user begins with an
-    underscore."""
+    """Return whether the runtime added a node: `_arg_images_0_0`, `_SOURCE`, a transfer. No node of
+    the user begins with an underscore."""
     return node.op in ROLES or node.name.startswith("_")
 
 
 def layer(name: str, homes: Set[str] = frozenset(), layers: Mapping[str, str] = NAMES) -> str:
-    """The layer of a node: the innermost of its name scopes that `layers` names. Otherwise the
-    outermost scope in `homes`, the scopes that directly contain nodes: a scope that only contains
-    scopes, such as a block of layers, is skipped. If `homes` is unknown, the outermost scope.
+    """Return the layer of a node: the innermost of its name scopes that `layers` names. Otherwise
+    the outermost scope in `homes`, the scopes that directly contain nodes: a scope that only
+    contains scopes, such as a block of layers, is skipped. If `homes` is unknown, the outermost
+    scope.
 
     Below `gradients` it is the layer that the gradient belongs to: `gradients/conv1`. Nodes that
     start or add up gradients, such as `gradients/Fill`, belong to `gradients`; a node outside of
@@ -88,7 +89,7 @@ def layer(name: str, homes: Set[str] = frozenset(), layers: Mapping[str, str] = 
 
 
 def without_calls(name: str) -> str:
-    """The name without the calls that it was inlined from: `sequential/conv1/Conv2D` for
+    """Return the name without the calls that it was inlined from: `sequential/conv1/Conv2D` for
     `StatefulPartitionedCall/StatefulPartitionedCall/sequential/conv1/Conv2D`.
 
     A node directly in a call, or one that passes values into it or out of it, stays in the
@@ -100,8 +101,8 @@ def without_calls(name: str) -> str:
 
 
 def layer_of(path: str, homes: Set[str], layers: Mapping[str, str] = NAMES) -> str:
-    """The name of the layer whose scope the path leads into; otherwise the path up to its first
-    scope that directly contains nodes."""
+    """Return the name of the layer whose scope the path leads into; otherwise the path up to its
+    first scope that directly contains nodes."""
     parts = path.split("/")
     prefixes = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
     named = [layers[prefix] for prefix in prefixes if prefix in layers]
@@ -109,7 +110,7 @@ def layer_of(path: str, homes: Set[str], layers: Mapping[str, str] = NAMES) -> s
 
 
 def joined_layers(ledger: Sequence[Fate], label: Callable[[str], str]) -> dict[str, str]:
-    """For layers whose ops were fused into one, the joint name: `conv1 + bn1 + relu1`.
+    """Return, for layers whose ops were fused into one, the joint name: `conv1 + bn1 + relu1`.
 
     Their times cannot be separated, so they are one row. `label` returns the layer of a node.
     """
@@ -124,13 +125,13 @@ def joined_layers(ledger: Sequence[Fate], label: Callable[[str], str]) -> dict[s
 
 
 def joint_label(layers: Sequence[str]) -> str:
-    """`block1/conv1 + bn1`: a shared scope is written once."""
+    """Return `block1/conv1 + bn1`: a shared scope is written once."""
     scope = layers[0].rpartition("/")[0]
     return " + ".join((layers[0], *(name.removeprefix(f"{scope}/") for name in layers[1:])))
 
 
 def line_labels(sources: Sources) -> dict[str, str]:
-    """`lenet.py:12` for each node; the whole path if two files have the same name."""
+    """Return `lenet.py:12` for each node; the whole path if two files have the same name."""
     with_source = {node: source for node, source in sources.items() if source}
     files = {source.file for source in with_source.values()}
     namesakes = Counter(map(os.path.basename, files))
@@ -143,13 +144,13 @@ def line_labels(sources: Sources) -> dict[str, str]:
 
 
 def code_of_lines(sources: Sources) -> dict[str, str]:
-    """The text of each source line, by its label."""
+    """Return the text of each source line, by its label."""
     labels = line_labels(sources)
     return {labels[node]: source.code for node, source in sources.items() if source}
 
 
 def fused_into(ledger: Iterable[Fate]) -> dict[str, list[str]]:
-    """For each executed node, the user's nodes that were fused or compiled into it."""
+    """Return, for each executed node, the user's nodes that were fused or compiled into it."""
     parts: dict[str, list[str]] = {}
     for fate in ledger:
         if fate.fate in ("fused", "compiled") and fate.into:

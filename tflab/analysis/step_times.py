@@ -9,7 +9,7 @@ from tflab.records.timed import Spread, StepTime
 
 
 def spread(times: Sequence[int]) -> Spread:
-    """Median, 10th and 90th percentile, with linear interpolation."""
+    """Return median, 10th and 90th percentile, with linear interpolation."""
     if len(times) == 1:
         return Spread(times[0], times[0], times[0])
     tenths = quantiles(times, n=10, method="inclusive")
@@ -17,7 +17,7 @@ def spread(times: Sequence[int]) -> Spread:
 
 
 def median_step(steps: Sequence[StepTime]) -> StepTime:
-    """The step that represents all: the one with the median wall time.
+    """Return the step that represents all: the one with the median wall time.
 
     For an even number of steps it is the lower median. Raises IndexError if there are no steps.
     """

@@ -23,7 +23,7 @@ Spans = tuple[np.ndarray, np.ndarray]  # the same of many
 def time_ledger(
     runs: Iterable[OpRun], steps: Sequence[StepTime], wires: Sequence[OpRun] = ()
 ) -> tuple[Owner, ...]:
-    """Every nanosecond of the steps' wall time, attributed to exactly one owner.
+    """Return every nanosecond of the steps' wall time, attributed to exactly one owner.
 
     `wires` are tensors on their way between the tasks of a cluster; if there are any, the network
     is an owner. The sum is exactly the wall time of the steps. Op runs have wall-clock times; a run
@@ -51,7 +51,8 @@ def time_ledger(
 
 
 def clipped(runs: Iterable[OpRun], step: StepTime) -> Spans:
-    """The starts and the ends of runs on the wall clock, cut off at the edges of their step."""
+    """Return the starts and the ends of runs on the wall clock, cut off at the edges of their
+    step."""
     table = op_runs.of(runs)
     low, high = step.start_ns, step.start_ns + step.wall_ns
     ends = table.start_ns + table.duration_ns
@@ -59,23 +60,23 @@ def clipped(runs: Iterable[OpRun], step: StepTime) -> Spans:
 
 
 def busy_spans(runs: Iterable[OpRun], step: StepTime) -> list[Span]:
-    """The times within a step in which at least one op ran: disjoint and sorted."""
+    """Return the times within a step in which at least one op ran: disjoint and sorted."""
     return pairs(*merged(*clipped(runs, step)))
 
 
 def busy_ns(runs: Iterable[OpRun], step: StepTime) -> int:
-    """How long at least one op ran in a step."""
+    """Return how long at least one op ran in a step."""
     return total_ns(*merged(*clipped(runs, step)))
 
 
 def clipped_span(run: OpRun, step: StepTime) -> Span:
-    """A run's start and end on the wall clock, cut off at the edges of its step; ns."""
+    """Return a run's start and end on the wall clock, cut off at the edges of its step; ns."""
     ((start,), (end,)) = clipped([run], step)
     return int(start), int(end)
 
 
 def merged(starts: np.ndarray, ends: np.ndarray) -> Spans:
-    """The union of spans: disjoint spans that do not touch, sorted."""
+    """Return the union of spans: disjoint spans that do not touch, sorted."""
     if not len(starts):
         return starts, ends
     # Spans are apart where as many have ended as have begun before the next one begins, so it does
@@ -86,7 +87,7 @@ def merged(starts: np.ndarray, ends: np.ndarray) -> Spans:
 
 
 def union(spans: Iterable[Span]) -> list[Span]:
-    """The union of spans: disjoint spans that do not touch, sorted."""
+    """Return the union of spans: disjoint spans that do not touch, sorted."""
     table = np.array(list(spans), np.int64).reshape(-1, 2)
     return pairs(*merged(table[:, 0], table[:, 1]))
 
@@ -96,5 +97,5 @@ def pairs(starts: np.ndarray, ends: np.ndarray) -> list[Span]:
 
 
 def total_ns(starts: np.ndarray, ends: np.ndarray) -> int:
-    """The sum of the lengths of spans; overlaps count several times."""
+    """Return the sum of the lengths of spans; overlaps count several times."""
     return int((ends - starts).sum())

@@ -52,7 +52,7 @@ ROCM_ANNOTATION = re.compile(r"@@(.+?)#")
 
 @functools.lru_cache(1_000)  # there are few devices, and many ask
 def track_kind(device: str) -> str:
-    """The kind of rows that a device has, by the device's name."""
+    """Return the kind of rows that a device has, by the device's name."""
     match = TRACER.fullmatch(device)
     if match and match["track"] == "sync":
         return WAITS
@@ -66,7 +66,7 @@ def track_kind(device: str) -> str:
 
 
 def node_and_op(name: str, label: str) -> tuple[str, str]:
-    """The node and the op type of a kernel or a copy; the type of a copy is its direction.
+    """Return the node and the op type of a kernel or a copy; the type of a copy is its direction.
 
     If there is no annotation with the op, its own name stands for the node.
     """
@@ -78,7 +78,7 @@ def node_and_op(name: str, label: str) -> tuple[str, str]:
 
 
 def without_repeats(runs: Mapping[str, OpRuns]) -> dict[str, OpRuns]:
-    """The runs of each device, without those that another device repeats.
+    """Return the runs of each device, without those that another device repeats.
 
     Copies are kept in the row of copies, kernels in the row of their stream. The tracer writes
     these rows twice with the same names and times; each repetition removes one run.
@@ -108,7 +108,7 @@ def identity(run: OpRun) -> tuple[str, str, int, int]:
 
 
 def runs_without(repeated: Counter[tuple[str, str, int, int]], runs: OpRuns) -> OpRuns:
-    """The runs that are not among `repeated`; each of those removes one run."""
+    """Return the runs that are not among `repeated`; each of those removes one run."""
     is_kept: np.ndarray = np.ones(len(runs), bool)
     for place, run in enumerate(runs if repeated else ()):
         if repeated[identity(run)]:
@@ -118,8 +118,8 @@ def runs_without(repeated: Counter[tuple[str, str, int, int]], runs: OpRuns) -> 
 
 
 def work_runs(runs: Iterable[OpRun]) -> OpRuns:
-    """The runs whose times are those of a node's work: its kernels and copies if it has any on a
-    GPU, and then not the launches, which end before the work is done."""
+    """Return the runs whose times are those of a node's work: its kernels and copies if it has any
+    on a GPU, and then not the launches, which end before the work is done."""
     table = op_runs.of(runs)
     tracks = {device: track_kind(device) for *_, device in table.kinds}
     on_gpu = {name for name, _, device in table.kinds if tracks[device] in ON_GPU}

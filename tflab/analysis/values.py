@@ -34,8 +34,8 @@ def statistics(array: np.ndarray) -> Statistics:
 
 
 def computable(array: np.ndarray) -> np.ndarray:
-    """The array in a type that NumPy computes with: bfloat16 and similar types become float32, bool
-    and quantised integers become integers."""
+    """Return the array in a type that NumPy computes with: bfloat16 and similar types become
+    float32, bool and quantised integers become integers."""
     array = np.asarray(array)
     if array.dtype.names:  # quantised: a structure of one field
         array = array[array.dtype.names[0]]
@@ -47,7 +47,7 @@ def computable(array: np.ndarray) -> np.ndarray:
 
 
 def element(value: Any) -> Any:
-    """A number as it is; text and complex numbers as text."""
+    """Return a number as it is; text and complex numbers as text."""
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
     if isinstance(value, int | float):
@@ -57,7 +57,8 @@ def element(value: Any) -> Any:
 
 
 def largest_change(before: np.ndarray, after: np.ndarray) -> float | None:
-    """The largest change of an element that is finite before and after; None if there is none."""
+    """Return the largest change of an element that is finite before and after; None if there is
+    none."""
     before, after = computable(before), computable(after)
     if before.shape != after.shape or before.dtype.kind not in "fiub":
         return None

@@ -54,7 +54,7 @@ def one_axis(
     steps: Iterable[StepTime],
     transfers: Iterable[Transfer],
 ) -> OneAxis:
-    """Runs that the tasks timed by their own clocks, on one axis."""
+    """Return runs that the tasks timed by their own clocks, on one axis."""
     sent = edges(transfers)
     arrived = with_exact_bytes(received, sent)
     clock_offsets = offsets(messages(runs, arrived, steps, sent), CLIENT)
@@ -74,7 +74,8 @@ def edge_of(received: Received) -> Edge:
 
 
 def ends(runs: Iterable[OpRun]) -> Ends:
-    """The ends of nodes that ran once in a step; in a loop the sending iteration is unknown."""
+    """Return the ends of nodes that ran once in a step; in a loop the sending iteration is
+    unknown."""
     runs = list(runs)
     often = Counter((run.step, run.name) for run in runs)
     return {
@@ -85,8 +86,8 @@ def ends(runs: Iterable[OpRun]) -> Ends:
 
 
 def with_exact_bytes(arrived: Iterable[Received], sent: Mapping[Edge, Transfer]) -> list[Received]:
-    """The received tensors, with exact bytes if the shape is known, because the runtime rounds
-    them."""
+    """Return the received tensors, with exact bytes if the shape is known, because the runtime
+    rounds them."""
     exact_bytes = {
         edge: transfer.bytes for edge, transfer in sent.items() if transfer.bytes is not None
     }
@@ -99,7 +100,7 @@ def messages(
     steps: Iterable[StepTime],
     sent: Mapping[Edge, Transfer],
 ) -> Iterator[Message]:
-    """All pairs of events on two clocks whose order is known."""
+    """Yield all pairs of events on two clocks whose order is known."""
     in_step = op_runs.of(runs).by_step()
     for step in steps:
         of_task: dict[str, list[OpRun]] = defaultdict(list)
@@ -119,7 +120,7 @@ def messages(
 
 
 def aligned(runs: Iterable[OpRun], ahead: Mapping[str, int]) -> list[OpRun]:
-    """The runs, by the clock of this process."""
+    """Return the runs, by the clock of this process."""
     return [shifted(run, ahead.get(task_of(run.device), 0)) for run in runs]
 
 
@@ -138,7 +139,7 @@ def runs_on_wire(
     sent: Mapping[Edge, Transfer],
     ended: Ends,
 ) -> list[OpRun]:
-    """A run for each received tensor by the clock of this process, named after its `_Recv`.
+    """Return a run for each received tensor by the clock of this process, named after its `_Recv`.
 
     The runtime's own start is the later of two times, and one of them is the sender's. If the two
     clocks certainly differ, it is replaced by the end of the op that made the tensor, which is on
@@ -170,7 +171,7 @@ def run_on_wire(
 
 
 def ends_of(wire: OpRun) -> tuple[str, str]:
-    """The sending and the receiving task of a run on the wire, as they are displayed."""
+    """Return the sending and the receiving task of a run on the wire, as they are displayed."""
     sender, _, receiver = wire.device.removeprefix(ON_WIRE).partition(" to ")
     return sender, receiver
 
@@ -183,7 +184,7 @@ def order(task: str) -> tuple[bool, int, str]:
 def tensors(
     arrived: Sequence[Received], wires: Sequence[OpRun], sent: Mapping[Edge, Transfer]
 ) -> tuple[WireTensor, ...]:
-    """The tensors sent between tasks, over all steps, the slowest first."""
+    """Return the tensors sent between tasks, over all steps, the slowest first."""
     calls: dict[Edge, list[tuple[Received, OpRun]]] = defaultdict(list)
     for received, wire in zip(arrived, wires, strict=True):
         calls[edge_of(received)].append((received, wire))
@@ -280,7 +281,7 @@ Bounds = dict[tuple[str, str], float]  # (a, b) -> how far b's clock can be ahea
 
 
 def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
-    """The offset of every other clock in the messages, sorted by name.
+    """Return the offset of every other clock in the messages, sorted by name.
 
     If no message arrives before it was sent, all clocks may be correct, and none is corrected.
     Otherwise all are, because only together do the offsets satisfy every message. If a clock was
@@ -303,7 +304,7 @@ def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
 
 
 def fastest(messages: Iterable[Message]) -> Bounds:
-    """The bound that the fastest message of each direction sets."""
+    """Return the bound that the fastest message of each direction sets."""
     bounds: Bounds = {}
     for message in messages:
         pair = message.from_clock, message.to_clock
@@ -314,7 +315,8 @@ def fastest(messages: Iterable[Message]) -> Bounds:
 
 
 def tightest(direct: Bounds, clocks: Iterable[str]) -> Bounds:
-    """All bounds that follow from these: shortest paths between all clocks (Floyd and Warshall)."""
+    """Return all bounds that follow from these: shortest paths between all clocks (Floyd and
+    Warshall)."""
     clocks = list(clocks)
     bounds = {(a, b): direct.get((a, b), inf) for a, b in product(clocks, clocks)}
     for clock in clocks:
@@ -326,7 +328,7 @@ def tightest(direct: Bounds, clocks: Iterable[str]) -> Bounds:
 
 
 def offset(clock: str, most: float, most_behind: float) -> Offset:
-    """The offset from its two bounds: how far the clock can be ahead, and how far it can be
+    """Return the offset from its two bounds: how far the clock can be ahead, and how far it can be
     behind."""
     if inf in (most, most_behind):
         return Offset(clock, 0, inf)
