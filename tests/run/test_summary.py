@@ -271,6 +271,12 @@ def test_lines_that_make_nodes_between_runs_are_found():
     assert summary.made_between(groups[:2], [nodes]) == {}
 
 
+def test_a_line_of_several_groups_is_known_as_well_as_the_one_with_fewest_traces():
+    counts = (3, 1, 2)
+    seen = watched(groups=[{**TRAIN_RUNS, "traced": traced} for traced in counts])
+    assert {line.line: line.traced for line in seen.lines} == {3: 1, 5: 1, 9: 0, 2: 0, 4: 0}
+
+
 def test_a_bound_is_said_where_a_profile_hardly_waits():
     group = {**TRAIN_RUNS, "waited_ns": (40, 2_000)}
     (note,) = watched(groups=[group], fates={}).notes
