@@ -94,7 +94,7 @@ def test_a_graph_from_a_file_requests_its_devices_at_its_lines():
         tf.constant(1.0, name="one")
     with tf.Graph().as_default() as read:
         tf.import_graph_def(graph.as_graph_def(), name="")
-    one = Node("one", "Const", device=CPU1, source=Source("/tmp/train.py", 12, "build", ""))
+    one = Node("one", "Const", device=CPU1, source=Source("/programs/train.py", 12, "build", ""))
     reasons = [
         devices.reason_of(read.get_operation_by_name("one"), node)
         for node in (one, replace(one, source=None))
