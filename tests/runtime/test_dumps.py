@@ -11,6 +11,7 @@ import pytest
 from tests.examples.corners import lost
 from tflab.errors import TflabError
 from tflab.records.graph import Node
+from tflab.records.placed import Snapshot
 from tflab.runtime import dumps
 
 ROOT = Path(__file__).parents[2]
@@ -181,6 +182,20 @@ def test_another_name_is_a_sentence(file):
 )
 def test_dumps_of_functions_that_a_step_calls_are_none_of_its_graph(file, skipped):
     assert bool(dumps.OF_FUNCTION.fullmatch(file)) is skipped
+
+
+@pytest.mark.tensorflow
+def test_a_snapshot_has_what_the_name_of_its_file_says(tmp_path):
+    last = (
+        f"unknown_graph{CPU}.0076.graph_opt_pass.after_opt_group_post_partitioning_phase_1_M.pb"
+    )
+    write(tmp_path, f"after_{GRAPPLER}1_remapper_140728391191584.pb", "x")
+    write(tmp_path, last, "x")
+    nodes = (Node("x", "Const"),)
+    assert dumps.read(tmp_path) == [
+        Snapshot("after", "grappler", "remapper", 1, None, nodes, {}),
+        Snapshot("after", "post_partitioning", "M", None, CPU, nodes, {}),
+    ]
 
 
 # The environment

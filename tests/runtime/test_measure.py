@@ -1,7 +1,11 @@
 """Measure: what a turn hands to its observer, and what it costs the step."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -160,6 +164,24 @@ def test_a_job_gets_its_own_times_whatever_its_place(monkeypatch):
 
 def test_the_same_seed_gives_the_same_places(monkeypatch):
     assert places_and_times(monkeypatch, 3) == places_and_times(monkeypatch, 3)
+
+
+def test_steps_of_another_process_are_sorted_by_job_and_leave_warm_ups_out(monkeypatch):
+    """Each job's steps take 100 ns for each of its threads, and 1 ns for each row."""
+
+    @contextmanager
+    def sessions(jobs, traced):
+        def take(turn, threads):
+            ns = 100 * threads + turn.batch_size
+            return StepTime(0, 0, 9 if turn.warmup else ns), None
+
+        yield [SimpleNamespace(take=partial(take, threads=job.options.threads)) for job in jobs]
+
+    monkeypatch.setattr(measure, "sessions", sessions)
+    stream = measure.untraced_here(JOBS, [np.arange(8)], (2, 4), rounds=3, turns=1)
+    assert next(stream) == [{2: [], 4: []}] * 5
+    for _ in range(3):  # whose sessions are created in another order each time
+        assert next(stream) == [{2: [100 * at + 2] * 3, 4: [100 * at + 4] * 3} for at in range(5)]
 
 
 def clock(monkeypatch, seconds):
