@@ -186,9 +186,7 @@ def test_dumps_of_functions_that_a_step_calls_are_none_of_its_graph(file, skippe
 
 @pytest.mark.tensorflow
 def test_a_snapshot_has_what_the_name_of_its_file_says(tmp_path):
-    last = (
-        f"unknown_graph{CPU}.0076.graph_opt_pass.after_opt_group_post_partitioning_phase_1_M.pb"
-    )
+    last = f"unknown_graph{CPU}.0076.graph_opt_pass.after_opt_group_post_partitioning_phase_1_M.pb"
     write(tmp_path, f"after_{GRAPPLER}1_remapper_140728391191584.pb", "x")
     write(tmp_path, last, "x")
     nodes = (Node("x", "Const"),)
