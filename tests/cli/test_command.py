@@ -61,6 +61,14 @@ def test_another_argument_is_an_error_that_says_what_it_has_to_be(kind, given, s
     [
         ("--colour", "Unrecognized arguments: --colour. See "),
         ("--stpes=3", "Unrecognized arguments: --stpes=3. Did you mean '--steps'? See "),
+        (
+            "--allow-read=here",
+            "--allow-read: gone; the graph runs confined, --trust runs it without. See ",
+        ),
+        (
+            "--stage roofline",
+            "roofline: gone; the column GFLOP/s of the op table. Choose from frontend.\n",
+        ),
         ("--steps", "Argument --steps: expected one argument. See `python -m tflab.demo --help`."),
         ("--steps 0", f"The number of steps is '0'; {WHOLE}\n"),
     ],

@@ -5,6 +5,8 @@ import pytest
 from tflab.records.graph import Call, Function, Node, Source
 from tflab.runtime import functions
 
+pytestmark = pytest.mark.tensorflow
+
 
 def at(line: int) -> Source:
     return Source("a.py", line, "f", "")

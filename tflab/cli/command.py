@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, NoReturn, TextIO
 
-from tflab.cli import interrupts, output_paths, temporary, terminal
+from tflab.cli import gone, interrupts, output_paths, temporary, terminal
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import visible
 
@@ -41,8 +41,9 @@ class Parser(argparse.ArgumentParser):
         known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
         nearest = difflib.get_close_matches(options[0], known, n=1) if options else []
         hint = f" Did you mean '--{nearest[0]}'?" if nearest else ""
-        sentence = f"{message[0].upper()}{message[1:]}."
-        raise UsageError(f"{sentence}{hint} See `{self.prog} --help`.")
+        instead = next(filter(None, map(gone.sentence, unknown)), None)
+        sentence = instead or f"{message[0].upper()}{message[1:]}.{hint}"
+        raise UsageError(f"{sentence} See `{self.prog} --help`.")
 
     def format_help(self) -> str:
         return terminal.fold(super().format_help(), terminal.width())
@@ -67,6 +68,8 @@ def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text in names:
             return text
+        if instead := gone.sentence(text):
+            raise UsageError(f"{instead} Choose from {', '.join(names)}.")
         hint = did_you_mean(text, names)
         raise UsageError(f"No {kind} named '{text}'.{hint} Choose from {', '.join(names)}.")
 
