@@ -352,7 +352,7 @@ def times(history: NodeHistory) -> Table:
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
-        f"Per call in warm, traced steps{whose}",
+        f"A call in warm, traced steps{whose}",
         (
             Column("batch", lambda item: str(item[0]), right=True),
             *op_table.columns_of(measured, lambda item: item[1]),

@@ -64,7 +64,6 @@ COLUMNS = {
     "flops": number("FLOPs", lambda row: text_or_blank(row.flops, flops_text)),
     "all flops": number("FLOPs", lambda row: text_or_blank(row.flops, "{:,}".format)),
     "gflops": number("GFLOP/s", lambda row: text_or_blank(row.gflops, three_digits)),
-    "tenth gflops": number("GFLOP/s", lambda row: text_or_blank(row.gflops, "{:.1f}".format)),
     "fused from": Column("fused from", last_parts, elastic=True, least=15, spare=1),
 }
 
@@ -83,10 +82,7 @@ TIME_OF_LINES = (
 WORK = ("requested", "peak", "flops", "gflops", "fused from")
 # A table of lines omits these columns before it shortens the code, the highest number first
 SPARE_OF_LINES = {"cumulative": 4, "calls": 3, "step median": 2, "step": 1}
-ONE_NODE = (
-    *("calls", "mean", "median", "p95", "share"),
-    *("requested", "all flops", "tenth gflops"),
-)
+ONE_NODE = ("calls", "median", "p95", "requested", "all flops")  # one statistic, and its tail
 
 
 def columns(
