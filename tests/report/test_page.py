@@ -88,3 +88,12 @@ def test_the_page_has_every_script_and_none_of_their_imports():
     files = {path.name for path in html.FOLDER.iterdir() if path.name.endswith(".js")}
     assert files == set(html.SCRIPTS)
     assert not re.search(r"^(import|export)\b", html.program(), re.MULTILINE)
+
+
+def test_forty_lines_of_a_program_have_colours_of_their_own_and_several_have_another_than_none():
+    style = html.read("drawing.css")
+    hues = re.findall(r"\.line-(\d+) { --hue: (\d+); }", style)
+    assert f"LINE_COLOURS = {len(hues)};" in html.read("graph.js")
+    assert [int(number) for number, _ in hues] == list(range(40))
+    assert len({hue for _, hue in hues}) == 40
+    assert len(set(re.findall(r"\.line-(?:many|none) { --fill: ([^;]+);", style))) == 2

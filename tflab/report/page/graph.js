@@ -5,7 +5,7 @@ import { shortened } from "./elements.js";
 // What stands where in a version of a node, as Python sends it
 export const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS] = /** @type {const} */ ([0, 1, 2, 3, 4, 5]);
 
-const LINE_COLOURS = 10; // drawing.css has as many; more lines share them
+const LINE_COLOURS = 40; // drawing.css has as many; more lines share them
 
 export class Graph {
   /** @param {import("./data").GraphData} data */
