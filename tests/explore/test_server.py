@@ -301,3 +301,11 @@ def test_the_page_has_its_scripts_and_no_import():
     assert "class Explorer" in script
     assert "class Viewer" in script
     assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
+
+
+def test_half_of_a_character_is_refused_by_every_route(site):
+    half = {"text": "x = '\ud800'", "known": "", "page": "p", "number": 1}
+    for route in ("/save", "/run"):
+        status, _, text = site.request("POST", route, half)
+        assert (status, text) == (400, "The text has half of a character.\n")
+    assert site.path.read_text() == "x = 1\n"

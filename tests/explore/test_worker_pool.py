@@ -36,6 +36,11 @@ for pipe in range(3, 64):
     except OSError:
         pass
 """
+CLEANER = """\
+import glob, os, shutil, tempfile
+for folder in glob.glob(f"{tempfile.gettempdir()}/tflab-{os.getpid()}-*"):
+    shutil.rmtree(folder)
+"""
 SMALL = "x = tf.constant(1.0)\ny = x + 2.0\n"
 
 
@@ -313,6 +318,7 @@ def test_a_fork_neither_answers_nor_stays(run):
     [
         ("import os\nos._exit(3)", "ended its process with status 3"),
         (INTRUDER, "wrote into the results"),
+        (CLEANER + SMALL, "The program removed the temporary folder of tflab"),
         ("x = tf.while_loop(lambda i: i < 1, lambda i: i * 1, (0,))", "did not stop within 1 s"),
     ],
 )

@@ -305,3 +305,13 @@ def test_a_loop_is_shown_as_it_was_written_and_what_differentiation_added_after_
     assert history.consumers == ("after", "gradients/loop_grad")
     own = node_history.histories((Frontend(None, (X, grown, after, kept, grad)),))["loop"]
     assert (own.inputs, own.gained_inputs, own.later_consumers) == (grown.inputs, (), ())
+
+
+def test_the_node_that_hands_on_what_is_fed_has_its_value():
+    fed = replace(X_VALUE, tensor="x:0", node="x")
+    ran = replace(
+        EXECUTION, values=(fed, replace(fed, tensor="relu:0", node="relu", kind="computed"))
+    )
+    known = node_history.histories((FRONTEND, BACKWARD, PLACEMENT, ran))
+    assert (known["x"].values, known["_arg_x"].values) == ((fed,), (fed,))
+    assert known["relu"].values == (ran.values[1],)  # and not that of what it was fused with

@@ -207,6 +207,10 @@ def read(request: Request) -> Mapping[str, Any]:
         raise RefusedRequestError(400, "A request is JSON.") from None
     if not isinstance(body, dict):
         raise RefusedRequestError(400, "A request is an object.")
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:  # JSON can have half of a character, which no file can
+        raise RefusedRequestError(400, "The text has half of a character.") from None
     return body
 
 

@@ -25,6 +25,7 @@ from tflab.runtime import dumps, tf_import
 
 PRINTED = 4_000  # characters that are kept of a program's output
 LOOK_S = 1.0  # between two checks whether the server exists
+WITHOUT_FOLDER = "The program removed the temporary folder of tflab, which starts a new process."
 PROC = Path("/proc/")  # on Linux
 ADOPT = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 
@@ -57,7 +58,7 @@ def main() -> None:
             os.register_at_fork(after_in_child=partial(os.close, pipe.fileno()))
     adopt()
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
-    dumps.prepare()
+    folder = dumps.prepare()
     tf_import.load()
     from tflab.explore import walk  # imports TensorFlow
 
@@ -82,7 +83,10 @@ def main() -> None:
             order = given["run"]
             gc.collect()
             walked = stages(walk, order)
-        answer(step(walk, walked, order) | {"mark": given["mark"]})
+        message = step(walk, walked, order)
+        if folder and not folder.is_dir():
+            message = {"error": {"message": WITHOUT_FOLDER, "line": None}, "spoiled": True}
+        answer(message | {"mark": given["mark"]})
 
 
 def stages(walk: Any, order: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -130,7 +130,9 @@ class WorkerProcess:
         answer = self.read(self.seconds + GRACE_S)
         if answer.pop("mark", None) != mark:
             raise LostError("tflab ended the program: it wrote into the results of tflab.")
-        if worker.resident(self.process.pid) > RESIDENT:
+        if answer.pop("spoiled", False):
+            self.replace()
+        elif worker.resident(self.process.pid) > RESIDENT:
             self.replace()
             if "stage" in answer:
                 return {"error": {"message": "The programs took too much memory.", "line": None}}

@@ -23,7 +23,7 @@ from tflab.records.measured import OpStats
 from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.placed import CompiledKernel, Fate, Origin, Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
-from tflab.records.values import Value
+from tflab.records.values import FED, Value
 from tflab.views.values import elements
 
 NEAREST = 5  # names that are suggested instead of one that does not exist
@@ -280,7 +280,7 @@ def with_values(
         name: replace(
             history,
             meaning=meanings.get(name),
-            values=tuple(outputs.get(name, ())),
+            values=tuple(outputs.get(name) or fed(history, outputs)),
             taken=tuple(by_tensor[tensor] for tensor in history.inputs if tensor in by_tensor),
             gradient=last_gradient(
                 outputs.get(name, ()),
@@ -289,6 +289,12 @@ def with_values(
         )
         for name, history in histories.items()
     }
+
+
+def fed(history: NodeHistory, outputs: Mapping[str, Sequence[Value]]) -> Iterator[Value]:
+    """Yield the value of the placeholder that a node of the runtime hands on."""
+    for placeholder in history.carries:
+        yield from (value for value in outputs.get(placeholder, ()) if value.kind == FED)
 
 
 def last_gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> Value | None:
