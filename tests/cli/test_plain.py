@@ -41,6 +41,15 @@ def test_a_stream_that_cannot_be_set_stays_as_it_is(monkeypatch):
 
 
 @pytest.mark.tensorflow
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_walk_with_a_closed_stream_is_no_failure(monkeypatch, name):
+    from tflab.lifecycle import __main__ as lifecycle
+
+    monkeypatch.setattr(sys, name, None)  # as `>&-` leaves it
+    assert lifecycle.main(["--model", "toy", "--stage", "frontend"]) == 0
+
+
+@pytest.mark.tensorflow
 def test_a_walk_prints_in_ascii(monkeypatch):
     from tflab.lifecycle import __main__ as lifecycle
 

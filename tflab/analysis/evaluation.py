@@ -214,7 +214,7 @@ def sum_to(value: Array, dims: Any) -> Array:
         *range(extra),
         *(n + extra for n, dim in enumerate(goal) if dim == 1 != trailing_shape[n]),
     ]
-    return np.sum(value, axis=tuple(axes)).reshape(goal)
+    return np.asarray(np.sum(value, axis=tuple(axes)).reshape(goal))
 
 
 def repeat(value: Array) -> Array:
@@ -226,11 +226,11 @@ def repeat(value: Array) -> Array:
 
 def softmax(value: Array) -> Array:
     powers = np.exp(value - np.max(value, axis=-1, keepdims=True))
-    return powers / np.sum(powers, axis=-1, keepdims=True)
+    return np.asarray(powers / np.sum(powers, axis=-1, keepdims=True))
 
 
 def one_hot(classes: Array, count: float) -> Array:
-    return (np.asarray(classes)[..., None] == np.arange(int(count))) * 1.0
+    return np.asarray(np.asarray(classes)[..., None] == np.arange(int(count)), np.float64)
 
 
 def cross_entropy(scores: Array, labels: Array) -> Array:
@@ -240,7 +240,7 @@ def cross_entropy(scores: Array, labels: Array) -> Array:
         labels = one_hot(labels, scores.shape[-1])
     scores = scores - np.max(scores, axis=-1, keepdims=True)
     total = np.log(np.sum(np.exp(scores), axis=-1, keepdims=True))
-    return np.sum(labels * (total - scores), axis=-1)
+    return np.asarray(np.sum(labels * (total - scores), axis=-1))
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

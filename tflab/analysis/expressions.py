@@ -222,8 +222,9 @@ def rebuilt(value: Expression, change: Callable[[Expression], Expression]) -> Ex
     """Return the expression with its arguments changed, in its simplest form."""
     match value:
         case ast.BinOp(left=left, op=op, right=right):
-            build = BUILDERS.get(type(op), lambda one, other: ast.BinOp(one, op, other))
-            return build(change(left), change(right))
+            build = BUILDERS.get(type(op))
+            one, other = change(left), change(right)
+            return build(one, other) if build else ast.BinOp(one, op, other)
         case ast.UnaryOp(operand=operand):
             return negative(change(operand))
         case ast.Compare(left=left, ops=ops, comparators=others):

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tflab.analysis import values
-from tflab.analysis.gradient_graph import PASSES_ON, VARIABLES, gradient_name
+from tflab.analysis.gradient_graph import PASSES_ON, gradient_name
 from tflab.records import graph
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import VARIABLES, Node, node_of
 from tflab.records.values import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
 
 CHANNELS = 16  # channels of a map that are kept
@@ -62,7 +62,9 @@ def maps(
         shown = {name: shown[name] for name in last[:LAYERS]}
     by_name = {node.name: node for node in nodes}
     kernels = dict.fromkeys(
-        name for name in kernels_of(nodes, by_name) if np.ndim(before.get(name)) == 4
+        name
+        for name in kernels_of(nodes, by_name)
+        if (array := before.get(name)) is not None and array.ndim == 4
     )
     shown_kernels = list(kernels) if len(kernels) <= KERNELS else list(kernels)[:1]
     drawn = {
@@ -172,4 +174,4 @@ def is_label(array: np.ndarray) -> bool:
 
 def softmax(scores: np.ndarray) -> np.ndarray:
     powers = np.exp(scores.astype(np.float64) - np.max(scores))
-    return powers / powers.sum()
+    return np.asarray(powers / powers.sum())

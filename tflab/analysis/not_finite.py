@@ -141,7 +141,7 @@ def elements_at(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
         places = np.broadcast_to(np.arange(values.size).reshape(values.shape), mask.shape)
     except ValueError:
         return values.ravel()
-    return values.ravel()[np.unique(places[mask])]
+    return np.asarray(values.ravel()[np.unique(places[mask])])
 
 
 def overflowed(op: str, inputs: Sequence[Entered]) -> bool:

@@ -149,7 +149,7 @@ def on_other_tasks(nodes: Iterable[Node], part: Iterable[Node]) -> tuple[Node, .
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Snapshot]]]:
     """Return each pass with its snapshots: one while the graph is whole, then one for each
     partition."""
-    groups: dict[tuple, list[Snapshot]] = {}
+    groups: dict[tuple[object, ...], list[Snapshot]] = {}
     for index, snapshot in enumerate(snapshots):
         is_unpartitioned = snapshot.partition is None
         key = (index,) if is_unpartitioned else (snapshot.moment, snapshot.group, snapshot.name)

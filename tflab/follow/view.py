@@ -16,10 +16,11 @@ from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import graph_def_name, node_of
 from tflab.records.node_history import Became, NodeHistory, Touch
+from tflab.records.options import STAGES
 from tflab.records.placed import Fate
 from tflab.records.values import FED, VARIABLE, Value
 from tflab.units import plural, short_device, time
-from tflab.views import execution, generated_code, op_table, stages
+from tflab.views import execution, generated_code, op_table
 from tflab.views.values import amounts_of
 from tflab.views.words import FATES, REMAINS, place, tensor
 
@@ -101,7 +102,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
     """The sections and the times, below the line on the load."""
     frames = (
         Frame(
-            f"{1 + stages.NAMES.index(section.stage)}  {section.title}",
+            f"{1 + STAGES.index(section.stage)}  {section.title}",
             section.about,
             tuple(map(line_text, section.lines)),
         )

@@ -63,7 +63,7 @@ def head(hidden: tf.Tensor, step: tf.Variable | None = None) -> tf.Tensor:
 
 def load(split: str, data_dir: str | Path | None = None) -> Dataset:
     dataset = mnist.load(split, data_dir, side=28)
-    images = np.subtract(dataset.columns["images"], MEAN) / DEVIATION
+    images = (np.asarray(dataset.columns["images"]) - MEAN) / DEVIATION
     return replace(dataset, columns={**dataset.columns, "images": images})
 
 

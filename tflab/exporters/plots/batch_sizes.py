@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
@@ -23,7 +24,7 @@ LOOKS = (
 )
 STEP = (style.BLACK, "X", "-")  # of the whole step
 
-Line = tuple[str, Mapping[int, float], tuple]  # name, ns by batch size, look
+Line = tuple[str, Mapping[int, float], tuple[Any, ...]]  # name, ns by batch size, look
 
 
 @style.applied()

@@ -1,6 +1,5 @@
 /* Viewer: a drawing with its controls: which state is shown, what is open, what is selected. */
 
-import { make } from "./elements.js";
 import { Graph } from "./graph.js";
 import { Layout, READING, visibleBoxes } from "./layout.js";
 import { Routes } from "./routes.js";
