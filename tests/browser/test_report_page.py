@@ -118,6 +118,22 @@ def test_buttons_lead_to_each_stage_to_each_pass_and_to_the_states_beside(viewer
 # Nodes
 
 
+def test_play_goes_from_state_to_state_until_it_is_paused_or_done(page, at):
+    page.clock.install()
+    viewer = at("lenet")
+    for button, ms, shown in (
+        ("Play", 3_100, "Backward"),
+        (None, 3_000, "placer"),
+        ("Pause", 30_000, "placer"),
+        ("Play", 60_000, "Execution"),
+    ):
+        if button:
+            viewer.get_by_role("button", name=button).click()
+        page.clock.run_for(ms)
+        assert title(viewer) == shown
+    assert viewer.get_by_role("button", name="Play").is_visible()
+
+
 def test_a_click_shows_a_history_that_leads_to_its_passes_and_nodes(viewer, artefacts):
     node(viewer, "conv1/Conv2D").click()
     panel = viewer.locator("[data-part=panel]")
@@ -224,7 +240,7 @@ def test_the_mouse_reaches_an_edge_beside_its_line_and_the_keyboard_goes_along_i
     for _ in range(30):
         page.keyboard.press("Tab")
         reached.add(focused(page, "dataset.part") or "box")
-    assert reached >= {"present", "after", "search", "open-all", "close-all", "fit", "box"}
+    assert reached >= {"play", "present", "after", "search", "open-all", "close-all", "fit", "box"}
 
 
 def focused(page, what):

@@ -171,7 +171,10 @@ def test_a_failure_leaves_nothing_and_a_full_disk_is_a_sentence(here, failure, s
     ("folder", "why"),
     [
         ("taken", "exists already; remove it or give another path."),
-        ("taken/run", "cannot be written: File exists. Give a path that you may write to."),
+        (
+            "taken/run",
+            "cannot be written: 'taken' is not a folder. Give a path that you may write to.",
+        ),
         ("full", "exists already; remove it or give another path."),
         *((name, "exists already; remove it or give another path.") for name in (".", "link")),
     ],

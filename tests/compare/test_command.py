@@ -530,7 +530,7 @@ def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
     assert capsys.readouterr().out.endswith(f"\nThe plots are in {folder}\n")
     assert pictures(folder) == ["batch-4-layers", "batch-8-layers", "batch_sizes"]
     assert run(line) == 2
-    assert "give --plots a new folder" in capsys.readouterr().err
+    assert "remove it or give another path" in capsys.readouterr().err
 
 
 def test_text_and_markdown_tell_the_same_story(capsys):

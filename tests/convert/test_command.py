@@ -137,7 +137,7 @@ def test_a_file_has_what_else_is_printed(run, folder, to):
         (".", "'.' cannot be read: Is a directory."),
         ("graph.pb --out new", "'graph.pb' is a GraphDef, not a trace. Give it as --graph"),
         ("graph.pb --to xspace --out new", "'graph.pb' is a GraphDef, not a trace."),
-        ("gpu --graph gpu", "'gpu' is not a graph but the trace of a step."),
+        ("gpu --graph gpu", "'gpu' is not a graph, or is damaged."),
         ("gpu --graph m.keras", "'m.keras' is a Keras model, and a file of it has no graph that"),
         ("cut", "'cut' cannot be read as a RunMetadata or an event file: it has no op runs, "),
         ("empty", "'empty' is empty; give the output of run_metadata.SerializeToString()"),
@@ -146,7 +146,7 @@ def test_a_file_has_what_else_is_printed(run, folder, to):
         ("cpu.pbtxt --to xspace", "An xspace goes into a logdir of TensorBoard; name one with"),
         (
             "cpu.pbtxt --to xspace --out graph.pb/logs",
-            "The folder 'graph.pb/logs' cannot be written: File exists. Give a path ",
+            "The folder 'graph.pb/logs' cannot be written: 'graph.pb' is not a folder. Give ",
         ),
         ("cpu.pbtxt later --to chrome", "The steps are 578 days apart, too far for one time"),
         ("", "The following arguments are required: RUN_METADATA."),

@@ -177,7 +177,8 @@ def test_switches_reach_the_runtime(run):
         (
             "x = tf1.placeholder(tf.float32, [None])\n\ny = tf.reshape(x, [3, 5])",
             3,
-            "Input to reshape is a tensor with 16 values, but the requested shape has 15.",
+            "Input to reshape is a tensor with 16 values, but the requested shape has 15 (in node "
+            "'Reshape').",
         ),
         (
             "x = tf1.placeholder(tf.float32, [None])\n"

@@ -54,11 +54,8 @@ def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_p
         if "The runtime did not record" not in done.stdout:
             break
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
-    assert "no op running, a tensor on its way between tasks (network)" in done.stdout
-    assert (
-        "Clocks, compared with the client's through the messages of the steps: task 0 "
-        in done.stdout
-    )
+    assert "no op running, a tensor on its way between tasks" in done.stdout
+    assert "The tasks' clocks, compared with the client's through the messages" in done.stdout
     assert f"Open it in ui.perfetto.dev:  {run / 'trace.json'}" in done.stdout
     chart = json.loads((run / "trace.json").read_text(), parse_float=Decimal)
     check(chart["traceEvents"])  # also that each arrow begins and ends within a slice

@@ -155,7 +155,10 @@ def test_a_read_that_the_kernel_refuses_says_what_would_be_right(tmp_path):
     model = graphs.write(tmp_path / "s.pb", graphs.graph_def(text))
     status, said = run(tmp_path, "--model", model)
     assert (status, SECRET in said) == (1, False)
-    assert "Permission denied. The graph runs confined; --trust runs it without" in said
+    assert (
+        "Permission denied (in node 'out'). The graph runs confined; --trust runs it without"
+        in said
+    )
 
 
 def folder_model(tmp_path):

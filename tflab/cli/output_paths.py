@@ -181,7 +181,9 @@ def already_exists(path: Path, what: str) -> UsageError:
 
 
 def unwritable(path: Path, what: str, error: OSError) -> TflabError:
-    sentence = f"The {what} '{path}' cannot be written: {error.strerror}."
+    files = [parent for parent in path.parents if parent.exists() and not parent.is_dir()]
+    why = f"'{files[0]}' is not a folder" if files else error.strerror
+    sentence = f"The {what} '{path}' cannot be written: {why}."
     if error.errno in NO_ROOM:
         return TflabError(
             f"{sentence} Nothing was written; free some space there, or give another path."

@@ -2,6 +2,8 @@
 
 import { make, nodesOf, pieces, thousands } from "./elements.js";
 
+const PLAY_SECONDS = 3; // for each state, enough to read its first line
+
 /* The state that a key leads to; undefined for a key that leads nowhere. */
 export function goalOf(key, state, last) {
   return { ArrowLeft: state - 1, ArrowRight: state + 1, Home: 0, End: last }[key];
@@ -22,14 +24,16 @@ export class Timeline {
     this.viewer = viewer;
     this.part = viewer.part;
     this.states = viewer.data.states;
+    this.timer = null;
     const region = this.part("states");
     this.build(viewer.data);
     this.buttons = /** @type {HTMLButtonElement[]} */ ([...region.querySelectorAll("[data-state]")]);
     for (const button of this.buttons) {
-      button.addEventListener("click", () => viewer.go(Number(button.dataset.state)));
+      button.addEventListener("click", () => this.leave(Number(button.dataset.state)));
     }
-    this.part("before").addEventListener("click", () => viewer.go(viewer.state - 1));
-    this.part("after").addEventListener("click", () => viewer.go(viewer.state + 1));
+    this.part("before").addEventListener("click", () => this.leave(viewer.state - 1));
+    this.part("after").addEventListener("click", () => this.leave(viewer.state + 1));
+    this.part("play").addEventListener("click", () => (this.timer ? this.pause() : this.play()));
     region.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -52,12 +56,18 @@ export class Timeline {
     this.part("passes").append(...rows, ...(others ? [others] : []));
   }
 
+  /* Go to a state because the reader says so, which ends the play. */
+  leave(state) {
+    this.pause();
+    this.viewer.go(state);
+  }
+
   key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
     const goal = goalOf(event.key, this.viewer.state, this.states.length - 1);
     if (goal === undefined) return;
     event.preventDefault();
-    this.viewer.go(goal);
+    this.leave(goal);
     if (this.part("states").contains(document.activeElement)) this.current().focus();
   }
 
@@ -66,6 +76,26 @@ export class Timeline {
     const { state } = this.viewer;
     const own = this.buttons.filter((button) => Number(button.dataset.state) === state);
     return own.find((button) => button.dataset.last === undefined) || own[0] || this.buttons[0];
+  }
+
+  play() {
+    if (this.viewer.state === this.viewer.last) this.viewer.go(0);
+    this.timer = setInterval(() => {
+      this.viewer.go(this.viewer.state + 1);
+      if (this.viewer.state === this.viewer.last) this.pause();
+    }, 1000 * PLAY_SECONDS);
+    this.playing(true);
+  }
+
+  pause() {
+    clearInterval(this.timer);
+    this.timer = null;
+    this.playing(false);
+  }
+
+  playing(on) {
+    this.part("play").textContent = on ? "❚❚ Pause" : "▶ Play";
+    this.part("play").setAttribute("aria-pressed", String(on));
   }
 
   show() {
