@@ -44,13 +44,11 @@ class Variant:
     job: measure.Job
 
 
-def run(
-    placement: Placement, top_ops: Sequence[OpStats], options: Options, split: str = "train"
-) -> Experiments | None:
+def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> Experiments | None:
     """Run each of the largest ops once more, and measure what that adds to an untraced step.
 
-    It takes about `options.experiments` seconds; `split` is that of the fed data. None if Ctrl-C
-    came before LEAST observations. Raises TflabError if a step fails.
+    It takes about `options.experiments` seconds. None if Ctrl-C came before LEAST
+    observations. Raises TflabError if a step fails.
     """
     variants, untried = ways(placement, top_ops, options)
     if not variants:
@@ -59,7 +57,7 @@ def run(
     usual = measure.job_of(placement.program, step, options)
     in_order = replace(usual, options=replace(options, one_by_one=True))
     jobs = [usual, usual, in_order, *(variant.job for variant in variants)]
-    added_ns = observe(jobs, placement, options, split)
+    added_ns = observe(jobs, placement, options)
     if len(added_ns) < LEAST:
         return None
     control, ordered, *costs = zip(*added_ns, strict=True)
@@ -75,14 +73,14 @@ def run(
 
 
 def observe(
-    jobs: Sequence[measure.Job], placement: Placement, options: Options, split: str
+    jobs: Sequence[measure.Job], placement: Placement, options: Options
 ) -> list[list[float]]:
     """Return by how many ns the step of each other job exceeds that of the first job: a list of
     medians per observation, until the time is over or Ctrl-C."""
     size = options.batch_size
     added_ns: list[list[float]] = []
     for number in measure.observations(LEAST, options.experiments):
-        batches = session.feed_batches(placement.program, size, split)
+        batches = session.feed_batches(placement.program, size)
         label = f"experiments, part {number + 1}"
         plan = replace(measure.rotation(batches, size, len(jobs), ROUNDS), label=label)
         times = measure.in_rotation(jobs, plan, seed=number)

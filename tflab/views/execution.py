@@ -195,13 +195,9 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
 # What an op costs a step
 
 
-def op_costs(
-    experiments: Experiments,
-    self_ns: Mapping[str, float],
-    at: str = "",
-) -> Iterable[Block]:
-    """The experiments, and the ops without one. `self_ns` has the self time per step of nodes, if
-    known; `at` is the batch size, if there are several."""
+def op_costs(experiments: Experiments, self_ns: Mapping[str, float]) -> Iterable[Block]:
+    """Yield the experiments, and the ops without one. `self_ns` has the self time per step of
+    nodes, if known."""
     own = Column(
         "self a step, mean",
         lambda row: op_table.text_or_blank(self_ns.get(row.name), time),
@@ -210,7 +206,7 @@ def op_costs(
     )
     if experiments.control:
         yield Table(
-            f"What an op costs a step{at}: time added by running it a second time in place",
+            "What an op costs a step: time added by running it a second time in place",
             (
                 Column("node", lambda row: row.name, elastic=True, name=True),
                 Column("type that ran", lambda row: row.op, spare=3),
@@ -235,4 +231,4 @@ def op_costs(
             "all processors. If this is negative, running ops in parallel does not pay."
         )
     for row in experiments.untried:
-        yield f"Not repeated{at}: {row.name} ({row.op}): {row.reason}."
+        yield f"Not repeated: {row.name} ({row.op}): {row.reason}."
