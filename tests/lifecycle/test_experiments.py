@@ -46,7 +46,7 @@ def test_an_observation_is_the_median_of_the_differences_of_a_round(walked, monk
     monkeypatch.setattr(measure, "in_rotation", lambda jobs, plan, seed: next(times))
     monkeypatch.setattr(experiments, "ROUNDS", 3)
     jobs = [measure.Job(None, None, None, Options())] * 3
-    added_ns = experiments.observe(jobs, walked("toy")["placement"], Options(), "train")
+    added_ns = experiments.observe(jobs, walked("toy")["placement"], Options())
     assert added_ns == [[2, 50]] * experiments.LEAST  # differences 1, 3, 2 and 50, 60, 40
 
 

@@ -31,7 +31,7 @@ FACTS = {
     "ordinary_program": (
         r"No value in its first step is NaN or Inf\.",
         r"Inf came from Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(",
-        r".*Its inputs: Maximum: \d+ zeros\.",
+        r".*\(\d+ zero, 0 negative\), from 0 to 0\.",
     ),
     "adding_a_model": (
         r"backward   .*\b\d+ nodes new",

@@ -121,8 +121,8 @@ def test_a_finished_training_stays_as_it_is(here, capsys):
         ),
         (
             ("--model", MODEL, "--logdir", "file/mine"),
-            "The logdir 'file/mine' cannot be written: Not a directory. "
-            "Give --logdir a folder that you may write to.",
+            "The logdir 'file/mine' cannot be written: 'file' is not a folder. "
+            "Give a path that you may write to.",
         ),
     ],
 )
