@@ -9,7 +9,7 @@ A block of output stands below a comment that says where it comes from, and what
     <!-- python -m tflab.lifecycle --stage backward | from: Gradients compared | to: Checked -->
 
 Both `from` and `to` are optional; they are the beginnings of lines, and the second is left out.
-A block that a command no longer prints stays in the page as it is, and stderr says so.
+If a command no longer prints a block, the page keeps the old one, and a line on stderr names it.
 """
 
 from __future__ import annotations
