@@ -24,9 +24,23 @@ def test_every_command_that_is_written_down_is_understood(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_link_leads_to_a_file(page):
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-        assert (page.parent / target).exists(), f"{target} in {page.name}"
+def test_every_link_leads_to_a_file_and_a_heading_of_it(page):
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", page.read_text()):
+        file = page.parent / target if target else page
+        assert file.exists(), f"{target} in {page.name}"
+        assert not anchor or anchor in anchors(file), f"{target}#{anchor} in {page.name}"
+
+
+def anchors(page):
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall("^#+ (.+)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def section(heading):
+    """A section of the reference, without its heading."""
+    text = (ROOT / "docs" / "reference.md").read_text()
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
 
 
 def test_every_command_is_in_the_readme():
@@ -36,9 +50,7 @@ def test_every_command_is_in_the_readme():
 
 
 def test_the_glossary_lists_each_term_with_its_one_meaning():
-    rows = re.findall(
-        r"^\| \*\*(.+)\*\* \| (.+) \|$", (ROOT / "docs" / "glossary.md").read_text(), re.M
-    )
+    rows = re.findall(r"^\| \*\*(.+)\*\* \| (.+) \|$", section("Glossary"), re.M)
     assert rows == list(TERMS.items())
     assert list(TERMS) == sorted(TERMS)
     assert {*FATES, *("node", "op", "kernel", "step", "feed", "fetch")} <= TERMS.keys()
@@ -47,13 +59,13 @@ def test_the_glossary_lists_each_term_with_its_one_meaning():
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_every_command_is_complete_and_points_to_the_glossary(name):
     text = module_of(name).parser().format_help()
-    assert "docs/glossary.md" in text
+    assert "docs/reference.md" in text
     assert not re.search(r"\{[A-Z_]+\b[^,]*?\}", text)  # an f-string without its f
 
 
 def test_every_column_of_every_table_is_explained():
-    """Columns are named in the code of the views; docs/tables.md has a line for each."""
-    explained = (ROOT / "docs" / "tables.md").read_text()
+    """Columns are named in the code of the views; the reference has a line for each."""
+    explained = section("Columns of the tables")
     sources = [
         file
         for file in sorted((ROOT / "tflab").rglob("*.py"))

@@ -54,7 +54,7 @@ def parser(name: str, about: str | None) -> Parser:
     return Parser(
         prog=f"python -m tflab.{name}",
         description=about,
-        epilog="docs/glossary.md explains terms such as node, op, kernel and fate.",
+        epilog="docs/reference.md explains terms such as node, op, kernel and fate.",
         formatter_class=terminal.HelpFormatter,
     )
 

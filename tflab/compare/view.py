@@ -19,7 +19,7 @@ from tflab.views.words import control_text, ratio_text
 BRIEF = 10  # rows of each table
 MORE = (
     "More: --full (totals, calls, FLOPs, memory and the first step, for each batch size), --by "
-    "node, layer or line, docs/glossary.md (the terms)."
+    "node, layer or line, docs/reference.md (the terms)."
 )
 SIZES_ABREAST = 3  # that fit next to a name and a fit
 

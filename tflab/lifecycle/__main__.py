@@ -55,7 +55,7 @@ def markdown_page(
 
 DOCUMENTS = {"json": json_document, "markdown": markdown_page}  # of all stages at once
 FORMATS = ("text", *DOCUMENTS)
-MORE = "More: --stage STAGE, --full, python -m tflab.follow NODE, docs/glossary.md."
+MORE = "More: --stage STAGE, --full, python -m tflab.follow NODE, docs/reference.md."
 
 
 def main(argv: Sequence[str] | None = None) -> int:

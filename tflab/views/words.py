@@ -66,7 +66,7 @@ def ends_text(low: float, high: float) -> str:
     return f"[{low:.2f}, {high:.2f}]" if isfinite(low) and isfinite(high) else ""
 
 
-# The glossary, one meaning for each term; docs/glossary.md lists the same.
+# The glossary, one meaning for each term; docs/reference.md lists the same.
 
 TERMS = {
     "batch size": "The number of rows of data in one step.",
