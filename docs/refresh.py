@@ -1,6 +1,6 @@
 """Put today's output into the documentation: what a page shows is what the program prints.
 
-    TFLAB_DATA_DIR=MNIST python docs/refresh.py [FILE ...]      (default: README.md and docs/*.md)
+    TFLAB_DATA_DIR=MNIST python docs/refresh.py [FILE ...]      (default: README*.md and docs/*.md)
 
 The outputs are those with MNIST. tests/project/test_printed_documentation.py compares them.
 
@@ -29,7 +29,9 @@ BLOCK = re.compile(
 
 
 def main() -> None:
-    pages = list(map(Path, sys.argv[1:])) or [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+    pages = list(map(Path, sys.argv[1:])) or sorted(
+        [*ROOT.glob("README*.md"), *ROOT.glob("docs/*.md")]
+    )
     for page in pages:
         page.write_text(BLOCK.sub(refreshed, page.read_text()))
 

@@ -10,7 +10,7 @@ from tflab.__main__ import COMMANDS, module_of
 from tflab.views.words import FATES, TERMS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / "examples" / "README.md"]
+PAGES = sorted([*ROOT.glob("README*.md"), *ROOT.glob("docs/*.md"), ROOT / "examples" / "README.md"])
 COMMAND = re.compile(r"python -m tflab(?:\.| )([\w-]+)((?: [^\n`|]*)?)")
 
 
@@ -29,6 +29,29 @@ def test_every_link_leads_to_a_file_and_a_heading_of_it(page):
         file = page.parent / target if target else page
         assert file.exists(), f"{target} in {page.name}"
         assert not anchor or anchor in anchors(file), f"{target}#{anchor} in {page.name}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/lab.md"])
+def test_a_page_has_the_same_commands_links_and_headings_in_chinese(page):
+    english = (ROOT / page).read_text()
+    chinese = (ROOT / page.replace(".md", ".zh.md")).read_text()
+    assert re.findall("^(#+) ", chinese, re.M) == re.findall("^(#+) ", english, re.M)
+    assert linked(chinese) == linked(english)
+    assert code_of(chinese) == code_of(english)
+
+
+def linked(text):
+    """The targets of links and pictures, but for those to the page in the other language."""
+    targets = re.findall(r"\]\((.+?)\)", text.partition("\n\n")[2].partition("\n\n")[2])
+    return [target.replace(".zh.md", ".md") for target in targets]
+
+
+def code_of(text):
+    """Blocks without their comments, and what stands in the sentences as code."""
+    blocks = re.findall("^```.*?^```", text, re.M | re.S)
+    sentences = re.sub("^```.*?^```", "", text, flags=re.M | re.S)
+    spoken = [re.sub(r"\s+", " ", code) for code in re.findall("`([^`]+)`", sentences)]
+    return [re.sub(" +# .*", "", block) for block in blocks], spoken
 
 
 def anchors(page):
