@@ -38,7 +38,7 @@ GONE = {
     "--configs": "compare --configs measures configurations",
     "--one-thread": "compare --configs one-thread compares it with the default",
     "--seed": "every training uses seed 1",
-    "--experiments": "lifecycle --experiments measures what running an op once more adds to a step",
+    "--experiments": "lifecycle --experiments measures what a second run of an op adds to a step",
     "--without": "lifecycle --without shows what a graph pass does and saves",
     "parquet": FORMATS,
     "columns": FORMATS,

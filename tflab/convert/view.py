@@ -1,4 +1,4 @@
-"""View of recorded steps: the content of the files, the time by owner, the most expensive ops."""
+"""View of traced steps: the content of the files, the parts of the time, the dearest ops."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     yield Table(
         "Where the time of the steps went",
         (
-            Column("owner", lambda owner: owner.owner),
-            Column("a step", lambda owner: time(owner.ns / len(recorded.steps)), right=True),
+            Column("part", lambda part: part.owner),
+            Column("a step", lambda part: time(part.ns / len(recorded.steps)), right=True),
             Column(
                 "share",
-                lambda owner: percent(owner.ns / conversion.wall_ns if conversion.wall_ns else 0),
+                lambda part: percent(part.ns / conversion.wall_ns if conversion.wall_ns else 0),
                 right=True,
             ),
         ),
-        tuple(owner for owner in conversion.time_ledger if owner.ns),
+        tuple(part for part in conversion.time_ledger if part.ns),
     )
     yield top_nodes(conversion)
     if conversion.critical_path:

@@ -132,7 +132,7 @@ def as_run(before: Placement, stage: Execution) -> State:
         f"{ran}{plural(len(stage.nodes), 'node')} on {plural(len(before.partitions), 'device')}, "
         f"{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size} (median)",
         *critical_path(stage),
-        f"largest owner of the wall time of traced steps: {largest}, {percent(owned[largest])}",
+        f"largest part of the wall time of traced steps: {largest}, {percent(owned[largest])}",
     )
     return State(
         stage="execution",

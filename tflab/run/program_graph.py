@@ -142,7 +142,7 @@ SMALL = 2**16  # bytes of a constant up to which its shape gives its size
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
 # Why a step has no dumps
-LATE = "building its step once more would have taken longer than --overhead allows"
+LATE = "building its step a second time would have taken longer than --overhead allows"
 OTHERS = "the runtime built the steps of several groups at once"
 NOTHING = "the runtime wrote no files for the largest group"
 OWN = "the program, or its environment, uses the runtime's dumps itself"

@@ -100,7 +100,7 @@ def facts(stage: Execution) -> Iterator[Fact]:
     step = stage.values_step
     if step is None or step.ns is None:
         return
-    how = f"graph passes off, not among the timed steps; its session took {time(step.ns)}"
+    how = f"graph passes off, untimed; its session took {time(step.ns)}"
     yield Fact("the program's values", f"in {step.which}", how, detail=True)
     if not stage.values:
         yield Fact("tensors with a value", "none that can be shown", detail=True)
