@@ -8,8 +8,11 @@ needs.
 
     python -m benchmarks.verdicts --seconds 1800
     python -m benchmarks.verdicts --seconds 1800 --load 2
+    python -m benchmarks.verdicts --seconds 6000 --programs 10
 
-With --load, busy processes run beside it.
+With --load, busy processes run beside it. With --programs, it compares so many pairs of identical
+programs, and as many in which the second one's step has a tenth more products, as `compare A.py
+B.py` does.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from typing import Any
 
 from tflab.analysis import verdicts
 from tflab.cli import command, terminal
+from tflab.errors import TflabError
 from tflab.exporters import json, text
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.verdicts import Verdict
@@ -107,7 +111,8 @@ def measure(seconds: float, start: float) -> Tried:
         if not observed:
             break
         trials += judged(kind, sizes, observed, processes[kind])
-    return Tried(program.dataset("train").name, slowdowns, trials)
+    data = f"a training step of LeNet, on {program.dataset('train').name}"
+    return Tried(data, slowdowns, trials)
 
 
 def raced(
@@ -270,7 +275,8 @@ def is_slower(trial: Trial) -> bool:
 
 
 def blocks(tried: Tried) -> Iterator[Block]:
-    rows = [(kind, size) for kind in KINDS for size in tried.slowdowns]
+    kinds = dict.fromkeys(trial.kind for trial in tried.trials)
+    rows = [(kind, size) for kind in kinds for size in tried.slowdowns]
 
     def count_of(way: str, right: Callable[[Trial], bool]) -> Callable[[tuple[str, int]], str]:
         def cell(row: tuple[str, int]) -> str:
@@ -284,7 +290,7 @@ def blocks(tried: Tried) -> Iterator[Block]:
         return f"{fmean(ratios):.3f}" if ratios else ""
 
     yield Table(
-        f"Verdicts on a training step of LeNet, on {tried.data}",
+        f"Verdicts on {tried.data}",
         (
             Column("processes", lambda row: row[0]),
             Column("batch", lambda row: str(row[1]), right=True),
@@ -295,6 +301,49 @@ def blocks(tried: Tried) -> Iterator[Block]:
         ),
         tuple(rows),
     )
+
+
+# Two programs in turns
+
+PROGRAM = f"""
+import sys
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+start = product = tf.Variable(tf.fill([{SIDE}, {SIDE}], 1 / {SIDE}))
+for _ in range(int(sys.argv[1])):
+    product = tf.matmul(product, start)
+with tf.Session() as session:
+    session.run(start.initializer)
+    for _ in range(500):
+        session.run(product.op)
+"""
+OF_A_PROGRAM = 1_000  # products
+
+
+def in_turns(pairs: int, seconds: float) -> Tried:
+    """Compare pairs of equal programs, and pairs of which the second is slower, alternately."""
+    from tflab.cli import temporary
+    from tflab.compare import RACE_S
+    from tflab.run import turns
+
+    counts = {SAME: OF_A_PROGRAM, SLOWER: round(OF_A_PROGRAM * (1 + TENTH))}
+    tried = Tried("programs in turns", {0: TENTH}, [])
+    with temporary.folder("programs") as folder:
+        script = folder / "program.py"
+        script.write_text(PROGRAM)
+        for number in range(2 * pairs):
+            way = (SAME, SLOWER)[number % 2]
+            programs = [
+                turns.Program(name, (str(script), str(counts[name]))) for name in (SAME, way)
+            ]
+            result = turns.compared(programs, 0, min(RACE_S, seconds / pairs / 2))
+            if result.failure or result.interrupted:
+                raise TflabError(result.failure or "Interrupted.")
+            for change in result.whole:
+                terminal.say(f"{way}: {change} {result.least_slower[change.key]}", sys.stderr)
+                if change.verdict and (way == SAME or change.key == turns.STEP):
+                    tried.trials.append(Trial(change.key, way, 0, change.verdict))
+    return tried
 
 
 @contextmanager
@@ -330,9 +379,18 @@ def main() -> int:
         metavar="N",
         help="busy processes to run beside it (default: none)",
     )
+    parser.add_argument(
+        "--programs",
+        type=command.count("number of pairs"),
+        metavar="N",
+        help="compare N pairs of equal programs, and N pairs that differ, instead",
+    )
     args = parser.parse_args()
     with load(args.load):
-        tried = processes.call("benchmarks.verdicts:measure", args.seconds, time.monotonic())
+        if args.programs:
+            tried = in_turns(args.programs, args.seconds)
+        else:
+            tried = processes.call("benchmarks.verdicts:measure", args.seconds, time.monotonic())
     if args.format == "json":
         print(json.document(**summary(tried)))
         return 0

@@ -56,7 +56,8 @@ def files(tmp_path):
 
 def test_steps_configurations_and_rows_are_compared_and_what_differs_comes_first():
     other = content(1.5, 2, environment={"processor": "Other CPU", "packages": {}})
-    result = saved.gated(saved.compare("usual", "new", content(), other), 10)
+    result = saved.compare("usual", "new", content(), other)
+    result = replace(result, gate=saved.gate_of(10, saved.of_steps(result)))
     approve("compare-saved.txt", text.as_text(saved.blocks(result)))
 
 

@@ -86,6 +86,14 @@ def interval(ratios: Ratios, confidence: float = 1 - ERROR) -> tuple[float, floa
     return exp(low), exp(high)
 
 
+def least_slower(ratios: Ratios, control: Ratios, tests: int) -> float:
+    """Return from which mean ratio on observations that vary like these show a slow-down, whatever
+    the other verdicts of so many are."""
+    centre = exp(fmean(map(log, ratios)))
+    alone, beside = (interval(ratios, 1 - error)[1] / centre for error in (ERROR / tests, ERROR))
+    return max(alone, beside * max(1, interval(control)[1]))
+
+
 def difference(pair: Pair) -> float:
     usual, other = (fmean(map(log, times)) for times in pair)
     return other - usual

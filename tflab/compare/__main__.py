@@ -3,6 +3,8 @@ batch sizes process the same images, in alternating traced and untraced steps, a
 
     python -m tflab.compare --model lenet --batch-sizes 1 16 64
     python -m tflab.compare before.json after.json --fail-if-slower 10
+    python -m tflab.compare old.py new.py --steps 500 --fail-if-slower 5
+    python -m tflab.compare train.py -- --batch 32 -- --batch 64
 """
 
 from __future__ import annotations
@@ -35,9 +37,11 @@ from tflab.runtime import dumps, tf_import
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
 OF_FILES = ("files", "fail_if_slower", "top", "format")  # options that go with files
+OF_PROGRAMS = (*OF_FILES, "steps", "save")
 WHAT = "comparison"  # the name of a saved file in errors
 USAGE = """python -m tflab.compare [OPTION ...]
-       python -m tflab.compare A.json B.json [--fail-if-slower PERCENT]"""
+       python -m tflab.compare A.json B.json [--fail-if-slower PERCENT]
+       python -m tflab.compare A.py [B.py] [OPTION ...] [-- [ARGUMENT ...]] [-- [ARGUMENT ...]]"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     parser.usage = USAGE
     add_measured(parser.add_argument_group("what to measure"))
     add_shown(parser.add_argument_group("how it is shown"))
-    add_files(parser.add_argument_group("saved comparisons"))
+    add_files(parser.add_argument_group("saved comparisons, and programs"))
     arguments.saved(parser)
     return parser
 
@@ -69,7 +73,7 @@ def add_measured(group: arguments.Container) -> None:
         "--steps",
         type=command.count("number of steps"),
         metavar="N",
-        help="as many images as N steps at the largest batch size",
+        help="as many images as N steps at the largest batch size; of programs, steps in each run",
     )
     group.add_argument(
         "--configs",
@@ -103,7 +107,7 @@ def add_shown(group: arguments.Container) -> None:
 
 
 def add_files(group: arguments.Container) -> None:
-    group.add_argument("files", nargs="*", metavar="FILE", help="two files to compare")
+    group.add_argument("files", nargs="*", metavar="FILE", help="two comparisons, or programs")
     group.add_argument(
         "--save",
         type=command.file("comparison's file"),
@@ -119,11 +123,19 @@ def add_files(group: arguments.Container) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    args = parser().parse_args(argv)
+    own, *lists = split(argv)
+    args = parser().parse_args(own)
+    if lists or any(name.endswith(".py") for name in args.files):
+        check_options(args, OF_PROGRAMS)
+        from tflab.run import turns
+
+        return turns.run(args, lists)
     if args.files:
         return compare_files(args)
     if args.fail_if_slower is not None:
-        raise UsageError("--fail-if-slower compares two saved comparisons; give their files.")
+        raise UsageError(
+            "--fail-if-slower compares two saved comparisons, or two programs; give their files."
+        )
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} contain duplicates; list each once.")
@@ -141,6 +153,17 @@ def run(argv: Sequence[str]) -> int:
 
     with cluster.tasks(args.cluster) as addresses:
         return run_on(args, sizes, addresses)
+
+
+def split(argv: Sequence[str]) -> list[list[str]]:
+    """Return the arguments before, between and after each `--`."""
+    lists: list[list[str]] = [[]]
+    for word in argv:
+        if word == "--":
+            lists.append([])
+        else:
+            lists[-1].append(word)
+    return lists
 
 
 def check_cluster(args: argparse.Namespace) -> None:
@@ -229,14 +252,19 @@ def draw(comparison: Comparison, folder: Path) -> None:
         plots.save(plots.batch_sizes.draw(comparison), folder / "batch_sizes")
 
 
+def check_options(args: argparse.Namespace, known: Sequence[str]) -> None:
+    """Refuse the options that do not go with files."""
+    for name, value in vars(args).items():
+        if name not in known and value != parser().get_default(name):
+            raise UsageError(
+                f"--{name.replace('_', '-')} applies to a new measurement of a model; give either "
+                "files or measuring options."
+            )
+
+
 def compare_files(args: argparse.Namespace) -> int:
     """Compare two saved comparisons, or the programs that `tflab.run --save` watched."""
-    for name, value in vars(args).items():
-        if name not in OF_FILES and value != parser().get_default(name):
-            raise UsageError(
-                f"--{name.replace('_', '-')} applies to a new measurement, but '{args.files[0]}' "
-                "is a file; give either files or measuring options."
-            )
+    check_options(args, OF_FILES)
     from tflab.compare import saved
 
     if saved_files.is_run(saved.read_content(args.files[0])):

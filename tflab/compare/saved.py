@@ -27,6 +27,7 @@ from tflab.errors import SlowerError, UndecidedError, UsageError
 from tflab.exporters import csv, json, notebook, text
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.comparison import Change, Changes, Gate, SavedComparison
+from tflab.records.verdicts import Verdict
 from tflab.records.watched import Watched
 from tflab.units import percent, time
 from tflab.views.op_table import NAMES
@@ -49,19 +50,18 @@ def run(args: argparse.Namespace) -> int:
     contents = [read_content(path) for path in args.files]
     result = compare(first, second, *contents)
     if args.fail_if_slower is not None:
-        result = gated(result, args.fail_if_slower)
+        result = replace(result, gate=gate_of(args.fail_if_slower, of_steps(result)))
     text.show_in_format(
         args.format,
         f"{result.model}: {first} and {second}",
         environment.describe(),
         blocks(result, args.top),
         json=lambda: json.document(**json.plain(result)),
-        csv=lambda: csv.changes(result),
+        csv=lambda: csv.changes(
+            {"step": result.steps, "configuration": result.configs, result.by: result.rows}
+        ),
     )
-    if result.gate and result.gate.slower:
-        raise SlowerError(sentence(result.gate, first))
-    if result.gate and result.gate.undecided:
-        raise UndecidedError(sentence(result.gate, first))
+    decide(result.gate, first)
     return 0
 
 
@@ -186,19 +186,31 @@ def listed(sizes: Mapping[int, Any]) -> str:
 # widened by the control, lies above it.
 
 
-def gated(result: Changes, limit: float) -> Changes:
+def of_steps(result: Changes) -> dict[str, Verdict | None]:
+    return {f"batch {change.batch_size}": change.verdict for change in result.steps}
+
+
+def gate_of(limit: float, named: Mapping[str, Verdict | None], widened: bool = True) -> Gate:
     factor = 1 + limit / 100
     slower, undecided = [], []
-    for change in result.steps:
-        verdict = change.verdict
+    for name, verdict in named.items():
         if verdict is None:
             continue
-        words = f"batch {change.batch_size}, {ratio_text(verdict)} {control_text(verdict)}"
-        if verdict.word == "slower" and verdict.low / verdict.control_high > factor:
+        words = f"{name}, {ratio_text(verdict)} {control_text(verdict)}"
+        margin = verdict.control_high if widened else 1
+        if verdict.word == "slower" and verdict.low / margin > factor:
             slower.append(words)
-        elif not verdict.high * verdict.control_high <= factor:
+        elif not verdict.high * margin <= factor:
             undecided.append(words)
-    return replace(result, gate=Gate(limit, tuple(slower), tuple(undecided)))
+    return Gate(limit, tuple(slower), tuple(undecided))
+
+
+def decide(gate: Gate | None, first: str) -> None:
+    """Raise SlowerError or UndecidedError, whose status is that of the command."""
+    if gate and gate.slower:
+        raise SlowerError(sentence(gate, first))
+    if gate and gate.undecided:
+        raise UndecidedError(sentence(gate, first))
 
 
 def sentence(gate: Gate, first: str) -> str:
@@ -208,7 +220,7 @@ def sentence(gate: Gate, first: str) -> str:
     if gate.undecided:
         return (
             f"Whether a step is slower than '{first}' by more than {limit} is undecided: "
-            f"{'; '.join(gate.undecided)}. Measure both again, with more --images."
+            f"{'; '.join(gate.undecided)}. Measure both again, with more steps."
         )
     return f"No step is slower than '{first}' by more than {limit}."
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Any
 
 from tflab.escaping import visible
 from tflab.exporters.json import OP_STATS, plain
-from tflab.records.comparison import Change, Changes
+from tflab.records.comparison import Change
 from tflab.records.measured import Comparison
 from tflab.records.verdicts import Verdict
 
@@ -37,16 +38,11 @@ def comparison(comparison: Comparison) -> str:
     return out.getvalue()
 
 
-def changes(result: Changes) -> str:
-    """Return one line for each step, configuration and row of two saved comparisons."""
+def changes(kinds: Mapping[str, Iterable[Change]]) -> str:
+    """Return one line for each change of each kind, in two saved comparisons or programs."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["batch_size", "kind", "key", "first_ns", "second_ns", *COMPARED])
-    kinds: dict[str, tuple[Change, ...]] = {
-        "step": result.steps,
-        "configuration": result.configs,
-        result.by: result.rows,
-    }
     for kind, of_kind in kinds.items():
         for row in of_kind:
             times = (row.batch_size, kind, row.key, row.first_ns, row.second_ns)

@@ -1,4 +1,4 @@
-"""Two saved comparisons, compared with one another."""
+"""Two saved comparisons, or two programs, compared with one another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tflab.records.blocks import Shown
 from tflab.records.measured import Rounds
-from tflab.records.verdicts import Verdict
+from tflab.records.verdicts import Load, Verdict
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class SavedComparison:
 class Change:
     """A step, a configuration or a row of the tables, in two files."""
 
-    batch_size: int
+    batch_size: int | None  # None for a program
     key: str
-    first_ns: float | None  # geometric mean of the rounds; None if it did not run
+    first_ns: float | None  # geometric mean of the rounds or turns; None if it did not run
     second_ns: float | None
     verdict: Verdict | None  # how many times as long the second takes; None if one did not run
 
@@ -62,4 +62,23 @@ class Changes(Shown):
     steps: tuple[Change, ...]  # untraced; the key is `step`
     configs: tuple[Change, ...]  # the key is the configuration
     rows: tuple[Change, ...]
+    gate: Gate | None = field(default=None)
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Two programs that ran in turns, or one with two lists of arguments."""
+
+    programs: tuple[str, str]
+    runs: tuple[int, int]  # of each that count
+    # What the group of runs fetches that is compared as the step; None if no group ran twice
+    groups: tuple[str | None, str | None]
+    whole: tuple[Change, ...]  # the median step, if both have one, and the whole process
+    least_slower: Mapping[str, float]  # key of `whole` -> the ratio from which it is shown
+    owners: tuple[Change, ...]  # of the time of the whole process
+    ops: tuple[Change, ...]  # by type, in a traced step
+    lines: tuple[Change, ...]  # by code, in the whole process
+    load: Load
+    interrupted: bool
+    failure: str | None
     gate: Gate | None = field(default=None)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from tflab.cli import landlock, temporary
 from tflab.errors import UsageError
@@ -76,8 +77,28 @@ def run(
 ) -> Ended:
     """Run `python PROGRAM...` with this process's input and output, and wait for its end.
 
-    `folder` has the `settings` for `watcher.begin`, and later the results. While the program
-    starts, this process calls `meanwhile`.
+    `start` says what `folder` and `settings` are. While the program starts, this process calls
+    `meanwhile`.
+    """
+    # Ctrl-C is for the program. Until this process waits for signals, it ignores it.
+    handled = [number for number in PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in handled:
+        signal.signal(number, lambda *_: None)
+    child, start_ns = start(program, folder, settings, close_fds=False)
+    wait(child, folder, meanwhile)
+    wall_ns = time.perf_counter_ns() - start_ns
+    for number in handled:
+        signal.signal(number, signal.SIG_DFL)
+    return Ended(child.returncode, wall_ns)
+
+
+def start(
+    program: Sequence[str], folder: Path, settings: Mapping[str, str], **options: Any
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start `python PROGRAM...`, watched; return its process, and when that was.
+
+    `folder` has the `settings` for `watcher.begin`, and later the results. The options are those of
+    `subprocess.Popen`.
     """
     given = {"FOLDER": str(folder), **settings}
     path = [str(Path(startup.__file__).parent)]
@@ -91,21 +112,9 @@ def run(
         **{exchange.PREFIX + name: value for name, value in given.items()},
         "PYTHONPATH": os.pathsep.join(path),
     }
-    # Ctrl-C is for the program. Until this process waits for signals, it ignores it.
-    handled = [number for number in PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
-    for number in handled:
-        signal.signal(number, lambda *_: None)
-    child = subprocess.Popen(
-        [sys.executable, *own_flags(), *program],
-        env=environment,
-        close_fds=False,
-        preexec_fn=die_with_command,
-    )
-    wait(child, folder, meanwhile)
-    wall_ns = time.perf_counter_ns() - start_ns
-    for number in handled:
-        signal.signal(number, signal.SIG_DFL)
-    return Ended(child.returncode, wall_ns)
+    words = [sys.executable, *own_flags(), *program]
+    child = subprocess.Popen(words, env=environment, preexec_fn=die_with_command, **options)
+    return child, start_ns
 
 
 def wait(child: subprocess.Popen[bytes], folder: Path, meanwhile: Callable[[], object]) -> None:

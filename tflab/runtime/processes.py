@@ -25,6 +25,7 @@ from tflab.errors import TflabError
 from tflab.runtime import dumps, tf_import
 
 Process = subprocess.Popen[bytes]
+TAIL = 4_096  # bytes of an output that are read again
 
 
 def start(
@@ -87,9 +88,14 @@ def ending(process: Process, errors: IO[bytes]) -> str:
     status = process.wait()
     if status < 0:  # what it wrote last is then a stack frame, if anything
         return f"with status {status} ({signal.Signals(-status).name})."
-    errors.seek(0)
-    last = errors.read().decode(errors="backslashreplace").strip().splitlines()[-1:]
+    last = last_lines(errors, 1)
     return f"with status {status}{': ' + last[0] if last else '.'}"
+
+
+def last_lines(output: IO[bytes], most: int) -> list[str]:
+    """Return the last lines of a file, of its last characters."""
+    output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL))
+    return output.read().decode(errors="backslashreplace").strip().splitlines()[-most:]
 
 
 def call(

@@ -1,0 +1,270 @@
+"""Two programs in turns: the order, the ratios and their control, worked out by hand, and what is
+kept if one of them fails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.approval import approve
+from tests.examples.watched import WATCHED
+from tflab.compare import __main__ as command
+from tflab.errors import TflabError
+from tflab.exporters import text
+from tflab.records.verdicts import Load
+from tflab.run import turns
+from tflab.run.turns import LINE, OP, OWNER, PROCESS, STEP, WHOLE, Program, Turn
+
+NAMES = ("old.py", "new.py")
+QUIET = Load(2, 0.1, 0.0)
+JITTER = (1.0, 1.01, 0.99, 1.0, 1.02, 0.98)
+
+
+def turn(place, step=1e6, process=8e9, **rows):
+    """A turn with these times of rows; `op_MatMul=5` is 5 ns of the op MatMul."""
+    times = {(WHOLE, STEP): step, (WHOLE, PROCESS): process}
+    times |= {tuple(name.split("_", 1)): ns for name, ns in rows.items()}
+    return Turn(place, "loss:0, train", times)
+
+
+def a_race(pairs=10, slower=1.1, **second):
+    """Turns in which steps of the second program, and its MatMul, take so many times as long."""
+    first = {"op_MatMul": 5e5, "op_Add": 3e5, "line_loss = f(x)": 4e6, "part_building graphs": 2e8}
+    made = []
+    for number in range(2 + 2 * pairs):
+        place, noise = turns.ORDER[number % 4], JITTER[number * 5 % 6]
+        times = {name: ns * noise for name, ns in first.items()}
+        if place:
+            times["op_MatMul"] *= slower
+            times |= second
+        made.append(turn(place, 1e6 * noise * (slower if place else 1), 8e9 * noise, **times))
+    return made
+
+
+def test_the_order_is_abba_until_the_time_is_over_and_verdicts_have_enough(monkeypatch):
+    ran = []
+
+    def watched(program, steps):
+        ran.append(program.name)
+        return WATCHED
+
+    monkeypatch.setattr(turns, "watched", watched)
+    programs = [Program(name, (name,)) for name in "AB"]
+    assert len([*turns.turns_of(programs, 0, 0)]) == 2 + 2 * turns.LEAST_PAIRS
+    assert "".join(ran) == "ABBAABBAAB"
+    assert len([*turns.turns_of(programs, 0, 1_000)]) == 2 + 2 * turns.MOST_PAIRS
+
+
+def test_neighbours_are_a_ratio_or_a_control_and_the_first_of_each_is_left_out():
+    made = [turn(turns.ORDER[at % 4], step) for at, step in enumerate((9, 9, 6, 2, 4, 8, 16, 5))]
+    ratios, control = turns.observed(made, (WHOLE, STEP))
+    assert ratios == [6 / 2, 8 / 4, 16 / 5]
+    assert control == [4 / 2, 16 / 8]
+
+
+def test_a_time_is_the_geometric_mean_of_the_runs_that_count():
+    made = [turn(turns.ORDER[at % 4], step) for at, step in enumerate((9, 9, 6, 2, 8, 6))]
+    step, _ = turns.changes(made, WHOLE)
+    assert (step.first_ns, step.second_ns) == (pytest.approx(4), pytest.approx(6))
+
+
+def test_a_row_counts_that_a_program_has_in_every_turn_and_the_other_in_every_or_none():
+    made = [
+        turn(
+            place, op_Both=2, **{"op_New": 3} if place else {}, **{"op_Some": 1} if at == 3 else {}
+        )
+        for at, place in enumerate((0, 1, 1, 0, 0, 1))
+    ]
+    rows = [(row.key, row.first_ns, row.second_ns) for row in turns.changes(made, OP)]
+    assert rows == [("Both", pytest.approx(2), pytest.approx(2)), ("New", None, pytest.approx(3))]
+
+
+def test_what_differs_is_shown_with_the_smallest_slow_down_that_is():
+    made = a_race(slower=1.2, **{"line_loss = g(x)": 5e6})
+    for each in made:
+        if each.place:
+            del each.times[LINE, "loss = f(x)"]
+    result = turns.concluded(NAMES, made, QUIET)
+    result = replace(result, gate=turns.gate_of(result, 5))
+    approve("compare-turns.txt", text.as_text(turns.blocks(result, 10)))
+
+
+def test_equal_programs_are_called_alike_and_nothing_differs():
+    result = turns.concluded(NAMES, a_race(slower=1.0), QUIET)
+    assert [change.verdict.word for change in result.whole] == ["alike", "alike"]
+    assert "No part, op or line is known to differ." in text.as_text(turns.blocks(result, 10))
+
+
+@pytest.mark.parametrize(
+    ("slower", "process", "limit", "slow", "undecided"),
+    [
+        (1.2, 1.0, 5, 1, 0),
+        (1.0, 1.0, 5, 0, 0),
+        (1.0, 1.0, 1, 0, 1),
+        (1.0, 1.5, 5, 1, 0),  # outside of the steps
+    ],
+)
+def test_the_gate_is_of_the_step_and_also_proven_by_the_process(
+    slower, process, limit, slow, undecided
+):
+    made = a_race(slower=slower)
+    for each in made:
+        each.times[WHOLE, PROCESS] *= process if each.place else 1
+    gate = turns.gate_of(turns.concluded(NAMES, made, QUIET), limit)
+    assert (len(gate.slower), len(gate.undecided)) == (slow, undecided)
+
+
+def test_without_a_step_the_whole_process_decides_and_that_is_said():
+    made = a_race(slower=1.0)
+    for each in made:
+        del each.times[WHOLE, STEP]
+    result = turns.concluded(NAMES, [replace(each, group=None) for each in made], QUIET)
+    assert [change.key for change in result.whole] == [PROCESS]
+    assert len(turns.gate_of(result, 1).undecided) == 1
+    assert "A step is unknown: nothing ran" in text.as_text(turns.blocks(result, 10))
+
+
+def test_times_are_of_the_process_without_tflab_and_of_the_largest_group():
+    seen = turns.turn_of(WATCHED, 0, None)
+    owners = {owner.owner: owner.ns for owner in WATCHED.process.owners}
+    assert seen.group == "loss:0, train with x:0 (8, 4)"
+    assert seen.times[WHOLE, STEP] == 900
+    assert seen.times[WHOLE, PROCESS] == WATCHED.process.wall_ns - owners["tflab"]
+    of_owners = sum(ns for (kind, _), ns in seen.times.items() if kind == OWNER)
+    assert of_owners == seen.times[WHOLE, PROCESS]
+    assert seen.times[OWNER, "steps of the largest group"] == owners["steps of group 2"]
+
+
+@pytest.mark.parametrize(
+    ("files", "lists", "names", "words"),
+    [
+        (["a/t.py", "u.py"], [], ["t.py", "u.py"], [(), ()]),
+        (["a/t.py", "b/t.py"], [["-x"]], ["a/t.py", "b/t.py"], [("-x",), ("-x",)]),
+        (["t.py"], [["-b", "1"], []], ["-b 1", "no arguments"], [("-b", "1"), ()]),
+        (["t.py", "t.py"], [["-b"], ["-c"]], ["-b", "-c"], [("-b",), ("-c",)]),
+        (["t.py", "t.py"], [], ["no arguments", "no arguments again"], [(), ()]),
+    ],
+)
+def test_programs_are_named_by_what_differs(monkeypatch, files, lists, names, words):
+    monkeypatch.setattr(turns.launch, "check", lambda script: None)
+    programs = turns.programs_of(files, lists)
+    assert [program.name for program in programs] == names
+    assert [program.words[1:] for program in programs] == words
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (["a.py"], "You gave 1 program and 0 lists of arguments; give two programs, or one"),
+        (["a.py", "--", "x"], "You gave 1 program and 1 list of arguments"),
+        (["--", "x", "--", "y"], "You gave 0 programs and 2 lists of arguments"),
+        (["a.py", "b.json"], "There is no script 'a.py'"),
+        ([__file__, "b.json"], "'b.json' is not a Python file"),
+        ([__file__, __file__, "--images", "4"], "--images applies to a new measurement"),
+    ],
+)
+def test_wrong_arguments_are_a_sentence_and_status_2(capsys, line, sentence):
+    assert command.main(line) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def ending_with(error, after):
+    """A stand-in for a run of a program, which fails in the turn after these."""
+    ran = []
+
+    def watched(program, steps):
+        ran.append(program)
+        if len(ran) > after:
+            raise error
+        return WATCHED
+
+    return watched
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "sentence"),
+    [
+        (TflabError("'new.py' ended with status 3."), 1, "before this error: 'new.py' ended with"),
+        (KeyboardInterrupt(), 130, "before the interruption"),
+    ],
+)
+@pytest.mark.parametrize("after", [1, 5])
+def test_what_was_measured_is_kept_if_a_program_fails_or_the_command_is_interrupted(
+    monkeypatch, capsys, tmp_path, after, error, status, sentence
+):
+    monkeypatch.setattr(turns, "watched", ending_with(error, after))
+    kept = tmp_path / "kept.json"
+    line = [__file__, __file__, "--save", str(kept), "--fail-if-slower", "5"]
+    assert command.main(line) == status
+    assert sentence in capsys.readouterr().out
+    found = json.loads(kept.read_text())
+    step = found["whole"][0]
+    assert (step["first_ns"], step["second_ns"]) == (
+        pytest.approx(900),
+        None if after == 1 else pytest.approx(900),
+    )
+
+
+def test_a_failure_or_interruption_in_the_first_turn_is_all_that_is_said(monkeypatch, capsys):
+    for error, status in ((TflabError("Failed."), 1), (KeyboardInterrupt(), 130)):
+        monkeypatch.setattr(turns, "watched", ending_with(error, 0))
+        assert command.main([__file__, __file__]) == status
+        assert capsys.readouterr().out == ""
+
+
+# Real programs, without TensorFlow
+
+LINES = "import os, sys, time\nopen('ran', 'a').write(sys.argv[-1])\n"
+
+
+def program(folder, name, text):
+    (folder / name).write_text(LINES + text)
+    return name
+
+
+def compare(folder, *words, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tflab.compare", *words],
+        **{"cwd": folder, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        text=True,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_a_program_runs_unchanged_in_its_folder_with_empty_input_until_one_fails(tmp_path):
+    old = program(tmp_path, "old.py", "print('quiet'); assert sys.stdin.read() == ''\n")
+    late = "if os.path.getsize('ran') == 6:\n    sys.exit('no more of it')\n"
+    new = program(tmp_path, "new.py", late)
+    ran = compare(tmp_path, old, new, "--", "x", "--", "y")
+    out, err = ran.communicate()
+    assert (tmp_path / "ran").read_text() == "xyyxxy"
+    assert ran.returncode == 1
+    assert err.endswith("tflab: 'new.py' ended with status 1: no more of it\n")
+    assert "before this error: 'new.py' ended with status 1" in out
+    assert "quiet" not in out + err
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_signal_ends_the_program_that_runs_and_shows_what_was_measured(tmp_path, closed):
+    wait = "open('pid', 'w').write(f'{os.getpid()} '); time.sleep(60)"
+    one = program(tmp_path, "one.py", f"if os.path.getsize('ran') == 5:\n    {wait}\n")
+    ran = compare(tmp_path, one, "--", "x", "--", "y", preexec_fn=lambda: os.close(closed))
+    place = tmp_path / "pid"
+    while not (place.exists() and place.read_text().endswith(" ")):
+        assert ran.poll() is None
+        time.sleep(0.05)
+    ran.send_signal(signal.SIGTERM)
+    out, _ = ran.communicate(timeout=30)
+    assert ran.returncode == 128 + signal.SIGTERM
+    assert ("before the interruption" in out) == (closed != 1)
+    assert not Path("/proc", place.read_text().strip()).exists()

@@ -1,0 +1,370 @@
+"""Turns: two programs, or one with two lists of arguments, run in turns and compared.
+
+Each turn is a process of its own, watched as `tflab.run` watches it. The order is A B, then B A, A
+B, and so on: two neighbours of different programs are one observation of their ratio. Each program
+is the first of every other pair, so a machine that gets slower or faster favours neither. Between
+two pairs, the same program runs twice in succession: that is an observation of the control. The
+first turn of each program also fills caches of files and does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, pairwise
+from math import isfinite
+from operator import attrgetter
+from pathlib import Path
+
+from tflab.analysis import verdicts
+from tflab.cli import command, environment, interrupts, output_paths, temporary, terminal
+from tflab.compare import RACE_S, saved, view
+from tflab.errors import TflabError, UsageError
+from tflab.escaping import visible
+from tflab.exporters import csv, json, text
+from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.comparison import Change, Gate, Programs
+from tflab.records.verdicts import Load
+from tflab.records.watched import Watched
+from tflab.run import launch, lines, program_graph, summary
+from tflab.run.view import program_ns
+from tflab.runtime import machine_load, processes
+from tflab.units import plural
+from tflab.views import execution
+
+ORDER = (0, 1, 1, 0)  # which program runs, again and again
+UNCOUNTED = 2  # turns at the beginning
+LEAST_PAIRS = verdicts.LEAST + 1  # between them are as many controls as a verdict needs
+MOST_PAIRS = 20
+STOP_S = 3.0  # for which an interrupted program may end by itself
+LAST_LINES = 8  # of the output of a program that failed
+WHAT = "comparison"
+WHOLE, OWNER, OP, LINE = "program", "part", "op", "line"
+STEP, PROCESS = "median step", "whole process"
+LARGEST = "the largest group"
+NO_STEP = "unknown: nothing ran more than once in a session or tf.function"
+GIVE = "give two programs, or one followed by two lists of arguments: train.py -- -b 32 -- -b 64"
+
+Row = tuple[str, str]  # kind and name
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    words: tuple[str, ...]  # the script and its arguments
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One process of a program."""
+
+    place: int  # of the program: 0 or 1
+    group: str | None  # what the runs fetch that are the steps
+    times: Mapping[Row, float]  # ns
+
+
+def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
+    """Compare two programs, and show the result. Raise TflabError if one fails, SlowerError or
+    UndecidedError if --fail-if-slower is given."""
+    programs = programs_of(args.files, lists)
+    if args.save:
+        output_paths.check(Path(args.save), WHAT)
+    with terminal.phase("programs"), interrupts.held():
+        result = compared(programs, args.steps or 0)
+        if args.fail_if_slower is not None:
+            result = replace(result, gate=gate_of(result, args.fail_if_slower))
+        about = environment.describe()
+        content = partial(json.document, environment=about, **json.plain(result))
+        kinds = {WHOLE: result.whole, OWNER: result.owners, OP: result.ops, LINE: result.lines}
+        with command.reader_may_leave():
+            text.show_in_format(
+                args.format,
+                " and ".join(result.programs),
+                about,
+                blocks(result, args.top),
+                json=content,
+                csv=lambda: csv.changes(kinds),
+            )
+        if args.save:
+            output_paths.write(Path(args.save), content().encode(), WHAT, "--save")
+            notes = sys.stdout if args.format == "text" else sys.stderr
+            terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
+    if result.failure:
+        raise TflabError(result.failure)
+    if result.interrupted:
+        return command.INTERRUPTED
+    saved.decide(result.gate, result.programs[0])
+    return 0
+
+
+def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Program]:
+    """Return both programs. One list of arguments is for both. Raise UsageError."""
+    scripts = [*files] * (2 if len(files) == 1 and len(lists) == 2 else 1)
+    if len(scripts) != 2 or len(lists) > 2:
+        given = f"{plural(len(files), 'program')} and {plural(len(lists), 'list')} of arguments"
+        raise UsageError(f"You gave {given}; {GIVE}.")
+    for script in scripts:
+        if not script.endswith(".py"):
+            raise UsageError(f"'{script}' is not a Python file; {GIVE}.")
+        launch.check(script)
+    both = [tuple(words) for words in ([*lists] * 2 if len(lists) == 1 else lists)] or [(), ()]
+    names = [Path(script).name for script in scripts]
+    if scripts[0] == scripts[1]:
+        names = [shlex.join(words) or "no arguments" for words in both]
+    elif names[0] == names[1]:
+        names = scripts
+    if names[0] == names[1]:
+        names[1] += " again"
+    return [
+        Program(name, (script, *words))
+        for name, script, words in zip(names, scripts, both, strict=True)
+    ]
+
+
+def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) -> Programs:
+    """Run both programs in turns, and compare what they took. A failure or an interruption ends
+    this; it is raised if no turn has ended before."""
+    beginning = machine_load.beginning()
+    turns: list[Turn] = []
+    interrupted, failure = False, None
+    try:
+        for turn in interrupts.interruptible(turns_of(programs, steps, budget_s)):
+            turns.append(turn)
+    except KeyboardInterrupt:
+        interrupted = True
+        if not turns:
+            raise
+    except TflabError as error:
+        failure = str(error)
+        if not turns:
+            raise
+    load = machine_load.since(beginning)
+    return concluded([program.name for program in programs], turns, load, interrupted, failure)
+
+
+def turns_of(programs: Sequence[Program], steps: int, budget_s: float) -> Iterator[Turn]:
+    """Yield turns until the time is over: whole pairs, at least as many as verdicts need."""
+    start = time.monotonic()
+
+    def places() -> Iterator[int]:
+        for pair in count():
+            late = pair > LEAST_PAIRS and time.monotonic() - start > budget_s
+            if pair > MOST_PAIRS or late:
+                return
+            yield from (ORDER[2 * pair % 4], ORDER[2 * pair % 4 + 1])
+
+    groups: list[str | None] = [None, None]  # the largest of each program, in its first turn
+    total = UNCOUNTED + 2 * MOST_PAIRS
+    for place in terminal.track("turns", places(), total, lambda at: programs[at].name):
+        turn = turn_of(watched(programs[place], steps), place, groups[place])
+        groups[place] = groups[place] or turn.group
+        yield turn
+
+
+def watched(program: Program, steps: int) -> Watched:
+    """Run a program, interrupted after so many steps if there are any, and return what was seen.
+    Its input is empty, and its output is only shown if it fails. Raises TflabError then."""
+    settings = {"OVERHEAD": "5", "STEPS": str(steps), "KEEP": "1"}
+    with temporary.folder("turn") as folder, temporary.file() as output:
+        process, start_ns = launch.start(
+            program.words,
+            folder,
+            settings,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # a signal to the group of this process is not for it
+        )
+        try:
+            process.wait()
+        finally:
+            stop(process)
+        wall_ns = time.perf_counter_ns() - start_ns
+        segment = summary.read(folder)
+        if process.returncode and not segment.get("stopped"):
+            for line in processes.last_lines(output, LAST_LINES):
+                terminal.say(f"  {visible(line)}", sys.stderr)
+            raise TflabError(f"'{program.name}' ended {processes.ending(process, output)}")
+        graph, _, _ = program_graph.read(folder)
+        return replace(summary.watched(program.words, segment, wall_ns, 0), graph=graph)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """End a program that still runs, with the processes that it started."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        if process.poll() is None:
+            with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                os.killpg(process.pid, number)
+                process.wait(STOP_S)
+
+
+def turn_of(seen: Watched, place: int, group: str | None) -> Turn:
+    """Return the times of a process. Its steps are the runs of this group; without that, of the one
+    that took longest."""
+    names = saved.group_names(seen)
+    repeated = [at for at, each in enumerate(seen.groups) if each.median_ns is not None]
+    at = max(repeated, key=lambda at: (names[at] == group, seen.groups[at].total_ns), default=None)
+    times: dict[Row, float] = defaultdict(float)
+    name = None
+    if at is not None:
+        name, names[at] = names[at], LARGEST
+        times[WHOLE, STEP] = seen.groups[at].median_ns or 0
+    times[WHOLE, PROCESS] = program_ns(seen)
+    for owner in seen.process.owners:
+        if owner.owner != summary.OWN:
+            times[OWNER, saved.owner_name(owner.owner, names)] += owner.ns
+    if (graph := seen.graph) and graph.traced:
+        types = {node.name: node.op for node in (*graph.nodes, *graph.executed)}
+        for node, op in graph.ops.items():
+            if node in types:
+                times[OP, types[node]] += op.ns / graph.traced
+    for line in filter(lambda line: line.code, seen.lines):
+        times[LINE, line.code] += lines.total_ns(line)
+    return Turn(place, name, times)
+
+
+# What the turns say
+
+
+def concluded(
+    names: Sequence[str],
+    turns: Sequence[Turn],
+    load: Load,
+    interrupted: bool = False,
+    failure: str | None = None,
+) -> Programs:
+    whole = tuple(changes(turns, WHOLE))
+    counted = [turn.place for turn in counted_of(turns)]
+    groups = [next((turn.group for turn in turns if turn.place == at), None) for at in (0, 1)]
+    return Programs(
+        programs=(names[0], names[1]),
+        runs=(counted.count(0), counted.count(1)),
+        groups=(groups[0], groups[1]),
+        whole=whole,
+        least_slower={
+            change.key: verdicts.least_slower(*observed(turns, (WHOLE, change.key)), len(whole))
+            for change in whole
+            if change.verdict
+        },
+        owners=tuple(changes(turns, OWNER)),
+        ops=tuple(changes(turns, OP)),
+        lines=tuple(changes(turns, LINE)),
+        load=load,
+        interrupted=interrupted,
+        failure=failure,
+    )
+
+
+def gate_of(result: Programs, limit: float) -> Gate:
+    """Return whether the second program is slower: proven by the step or by the whole process, and
+    undecided by the step, if there is one."""
+    named = {change.key: change.verdict for change in result.whole if change.verdict}
+    first = saved.gate_of(limit, dict([*named.items()][:1]), widened=False)
+    return replace(first, slower=saved.gate_of(limit, named, widened=False).slower)
+
+
+def counted_of(turns: Sequence[Turn]) -> Sequence[Turn]:
+    return turns[UNCOUNTED:] or turns
+
+
+def observed(turns: Sequence[Turn], row: Row) -> tuple[list[float], list[float]]:
+    """Return the ratios of the second program to the first, and those of the control."""
+    neighbours = list(pairwise(turns[UNCOUNTED:]))
+    in_order = (sorted(pair, key=attrgetter("place")) for pair in neighbours[::2])
+    ratios = [b.times[row] / a.times[row] for a, b in in_order]
+    return ratios, [b.times[row] / a.times[row] for a, b in neighbours[1::2]]
+
+
+def changes(turns: Sequence[Turn], kind: str) -> Iterator[Change]:
+    """Yield the change of all of this kind that a program has in each of its turns, if the other
+    program has it in each or in none. The verdicts are made together."""
+    rows: dict[Row, list[list[float]]] = {}
+    for row in dict.fromkeys(row for turn in turns for row in turn.times if row[0] == kind):
+        of_turns = [(turn.place, turn.times.get(row, 0)) for turn in counted_of(turns)]
+        times = [[ns for at, ns in of_turns if at == place] for place in (0, 1)]
+        if any(map(any, times)) and all(all(own) or not any(own) for own in times):
+            rows[row] = times
+    both = [row for row in rows if all(map(any, rows[row])) and len(turns) >= UNCOUNTED + 2]
+    made = verdicts.of_race([observed(turns, row) for row in both])
+    against = dict(zip(both, made, strict=True))
+    for row, times in rows.items():
+        usual, other = (saved.mean(own if any(own) else None) for own in times)
+        yield Change(None, row[1], usual, other, against.get(row))
+
+
+# View
+
+
+def blocks(result: Programs, top: int) -> Iterator[Block]:
+    first, second = result.programs
+    columns = partial(view.verdict_columns, first, second, batch=False)
+    yield from execution.load_line(result.load)
+    yield from execution.partial(result.interrupted, result.failure)
+    yield " ".join(opening(result))
+    shown_from = Column(
+        "smallest shown", lambda row: least_text(result.least_slower.get(row.key)), right=True
+    )
+    yield Table("Both programs", (*columns("what"), shown_from), result.whole)
+    if not all(result.runs):
+        return
+    tables = {
+        "Parts of the whole process that differ": ("part", result.owners),
+        "Ops that differ: time in a traced step": ("type that ran", result.ops),
+        "Lines that differ: time in the whole process": ("code", result.lines),
+    }
+    different = {
+        title: sorted(filter(differs, rows), key=by_gain) for title, (_, rows) in tables.items()
+    }
+    for title, rows in different.items():
+        if rows:
+            yield shortened(title, tuple(columns(tables[title][0])), rows, top)
+    if not any(different.values()):
+        yield "No part, op or line is known to differ."
+    yield BASIS
+    if result.gate:
+        yield saved.sentence(result.gate, first)
+
+
+def opening(result: Programs) -> Iterator[str]:
+    first, second = result.programs
+    runs = " and ".join(map(str, dict.fromkeys(result.runs)))
+    yield f"'{second}' compared with '{first}': {runs} runs of each, in turns."
+    for group in dict.fromkeys(result.groups):
+        names = [
+            name for name, of in zip(result.programs, result.groups, strict=True) if of == group
+        ]
+        whose = "" if len(names) == 2 else f" of '{names[0]}'"
+        yield f"A step{whose} is {group or NO_STEP}."
+
+
+def least_text(ratio: float | None) -> str:
+    return f"{ratio:.2f} x" if ratio and isfinite(ratio) else ""
+
+
+def differs(change: Change) -> bool:
+    if change.verdict:
+        return change.verdict.word in ("slower", "faster")
+    return change.first_ns is None or change.second_ns is None
+
+
+def by_gain(change: Change) -> float:
+    return -abs((change.second_ns or 0) - (change.first_ns or 0))
+
+
+BASIS = (
+    "Each time is the geometric mean over the runs of a program, each in a new process; the first "
+    "of each is left out. A ratio is that of neighbours in the order A B B A, and its interval "
+    "contains the true ratio in 99 of 100 comparisons. The control is a program compared with its "
+    "own next run. Slower and faster mean that the interval is clear of 1 and of the control. The "
+    "last column has the smallest slow-down that is called slower if runs vary as these did."
+)
