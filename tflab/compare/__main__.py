@@ -40,8 +40,7 @@ OF_FILES = ("files", "fail_if_slower", "top", "format")  # options that go with 
 OF_PROGRAMS = (*OF_FILES, "steps", "save")
 WHAT = "comparison"  # the name of a saved file in errors
 USAGE = """python -m tflab.compare [OPTION ...]
-       python -m tflab.compare A.json B.json [--fail-if-slower PERCENT]
-       python -m tflab.compare A.py [B.py] [OPTION ...] [-- [ARGUMENT ...]] [-- [ARGUMENT ...]]"""
+       python -m tflab.compare [OPTION ...] FILE [FILE] [-- ARGUMENT ...] [-- ARGUMENT ...]"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,7 +72,7 @@ def add_measured(group: arguments.Container) -> None:
         "--steps",
         type=command.count("number of steps"),
         metavar="N",
-        help="as many images as N steps at the largest batch size; of programs, steps in each run",
+        help="of the largest batch; of programs, in each run",
     )
     group.add_argument(
         "--configs",
