@@ -239,7 +239,8 @@ def slowdown(program: Any, usual: Any, slower: Any) -> float:
 def judged(
     kind: str, sizes: Sequence[int], observed: Sequence[Observed], processes: Sequence[Any]
 ) -> Iterator[Trial]:
-    """The verdicts of one race, computed together as in `compare`."""
+    """The verdicts of one race: for each variant those at all batch sizes together, as in a `compare`
+    with one configuration."""
     from tflab.compare import configurations
 
     against = configurations.opponents(processes)
@@ -251,10 +252,11 @@ def judged(
         for times in observed
     ]
     against[SLOWER] = replace(itself[sizes[0]], itself=slower)
-    for row in configurations.judged(rows, against, sizes):
-        if row.verdict:
-            way, *_ = row.config.split()
-            yield Trial(kind, way, row.batch_size, row.verdict)
+    for name, places in against.items():
+        for row in configurations.judged(rows, {name: places}, sizes):
+            if row.verdict:
+                way, *_ = name.split()
+                yield Trial(kind, way, row.batch_size, row.verdict)
 
 
 def summary(tried: Tried) -> dict[str, dict[str, int]]:

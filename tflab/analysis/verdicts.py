@@ -9,6 +9,8 @@ The interval is Student's for the mean of the logarithms, so that twice and half
 same; its ends, as ratios, contain the true ratio in 99 of 100 comparisons. Every comparison has a
 control: the same thing compared with itself in the same turns. A step is called slower or faster
 only if its interval is clear of 1 and clear of the control's interval: a busy machine widens both.
+The interval of the control contains 1 in 90 of 100 comparisons without a disturbance: if it were as
+wide as the other, only differences of twice its width would be found.
 Several verdicts are made together, so that all of them err once in a hundred times (Holm, "A simple
 sequentially rejective multiple test procedure", 1979).
 """
@@ -24,6 +26,7 @@ from scipy.special import stdtr, stdtrit
 from tflab.records.verdicts import Verdict
 
 ERROR = 0.01  # for all verdicts made at once: the probability that any calls equals different
+OF_CONTROL = 0.9  # confidence of the interval of a control
 ALIKE = 0.05  # an interval within this of 1 means that there is no relevant difference
 LEAST = 3  # observations that a verdict needs
 DRIFT = 1.05  # two processes of the same step differ by so much, also on a quiet machine
@@ -39,9 +42,9 @@ def of_race(groups: Sequence[tuple[Ratios, Ratios]]) -> tuple[Verdict, ...]:
         Verdict(
             exp(fmean(map(log, ratios))),
             *interval(ratios),
-            *interval(control),
+            *interval(control, OF_CONTROL),
             len(ratios),
-            word(interval(ratios), interval(control), different),
+            word(interval(ratios), interval(control, OF_CONTROL), different),
         )
         for (ratios, control), different in zip(groups, allowed, strict=True)
     )

@@ -12,7 +12,7 @@ class Verdict:
     ratio: float  # geometric mean of the observed ratios
     low: float  # lower end of the 99 % interval
     high: float
-    # The interval of a ratio of the same thing to itself, measured in the same turns
+    # The 90 % interval of a ratio of the same thing to itself, measured in the same turns
     control_low: float
     control_high: float
     observations: int
