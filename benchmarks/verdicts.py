@@ -239,8 +239,8 @@ def slowdown(program: Any, usual: Any, slower: Any) -> float:
 def judged(
     kind: str, sizes: Sequence[int], observed: Sequence[Observed], processes: Sequence[Any]
 ) -> Iterator[Trial]:
-    """The verdicts of one race: for each variant those at all batch sizes together, as in a `compare`
-    with one configuration."""
+    """The verdicts of one race: for each variant those at all batch sizes together, as in a
+    `compare` with one configuration."""
     from tflab.compare import configurations
 
     against = configurations.opponents(processes)
