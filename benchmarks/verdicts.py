@@ -316,10 +316,10 @@ for _ in range(int(sys.argv[1])):
     product = tf.matmul(product, start)
 with tf.Session() as session:
     session.run(start.initializer)
-    for _ in range(500):
+    for _ in range(200):
         session.run(product.op)
 """
-OF_A_PROGRAM = 1_000  # products
+OF_A_PROGRAM = 300  # products
 
 
 def in_turns(pairs: int, seconds: float) -> Tried:

@@ -120,6 +120,8 @@ def test_a_slow_down_is_shown_from_the_smallest_ratio_on(control):
     for factor in (1.001, 0.999):
         found = words([ratio * least * factor for ratio in varying], control=control)
         assert (found == ["slower"]) == (factor > 1)
+    far = [0.7, 0.7, 0.71]  # a control that is no obstacle
+    assert verdicts.least_slower(varying, far, 10) > verdicts.least_slower(varying, far, 1)
 
 
 @pytest.mark.thorough

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.approval import approve
-from tests.examples.watched import WATCHED
+from tests.examples.watched import WATCHED, with_graph
 from tflab.compare import __main__ as command
 from tflab.errors import TflabError
 from tflab.exporters import text
@@ -139,6 +139,17 @@ def test_times_are_of_the_process_without_tflab_and_of_the_largest_group():
     of_owners = sum(ns for (kind, _), ns in seen.times.items() if kind == OWNER)
     assert of_owners == seen.times[WHOLE, PROCESS]
     assert seen.times[OWNER, "steps of the largest group"] == owners["steps of group 2"]
+    ops = turns.turn_of(with_graph("train.py"), 0, None).times
+    assert (ops[OP, "_Fused"], ops[OP, "Op"]) == (1_000 / 2, 30 / 2)  # in two traced runs
+
+
+def test_the_step_is_the_group_that_took_longest_and_stays_it():
+    short = replace(WATCHED.groups[1], fetches=("eval",), median_ns=5.0, total_ns=3_999)
+    seen = replace(WATCHED, groups=(*WATCHED.groups, short))
+    first = turns.turn_of(seen, 0, None)
+    assert (first.group, first.times[WHOLE, STEP]) == ("loss:0, train with x:0 (8, 4)", 900)
+    again = turns.turn_of(seen, 0, "eval with x:0 (8, 4)")
+    assert (again.group, again.times[WHOLE, STEP]) == ("eval with x:0 (8, 4)", 5)
 
 
 @pytest.mark.parametrize(
@@ -205,6 +216,7 @@ def test_what_was_measured_is_kept_if_a_program_fails_or_the_command_is_interrup
     assert sentence in capsys.readouterr().out
     found = json.loads(kept.read_text())
     step = found["whole"][0]
+    assert found["runs"] == ([1, 0] if after == 1 else [2, 1])
     assert (step["first_ns"], step["second_ns"]) == (
         pytest.approx(900),
         None if after == 1 else pytest.approx(900),
