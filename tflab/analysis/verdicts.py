@@ -94,7 +94,7 @@ def least_slower(ratios: Ratios, control: Ratios, tests: int) -> float:
     the other verdicts of so many are."""
     centre = exp(fmean(map(log, ratios)))
     alone, beside = (interval(ratios, 1 - error)[1] / centre for error in (ERROR / tests, ERROR))
-    return max(alone, beside * max(1, interval(control)[1]))
+    return max(alone, beside * max(1, interval(control, OF_CONTROL)[1]))
 
 
 def difference(pair: Pair) -> float:

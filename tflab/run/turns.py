@@ -337,8 +337,8 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
 
 def opening(result: Programs) -> Iterator[str]:
     first, second = result.programs
-    runs = " and ".join(map(str, dict.fromkeys(result.runs)))
-    yield f"'{second}' compared with '{first}': {runs} runs of each, in turns."
+    runs, other = plural(result.runs[0], "run"), result.runs[1]
+    yield f"'{second}' compared with '{first}': {runs} of '{first}' and {other} of '{second}'."
     for group in dict.fromkeys(result.groups):
         names = [
             name for name, of in zip(result.programs, result.groups, strict=True) if of == group
@@ -365,6 +365,7 @@ BASIS = (
     "Each time is the geometric mean over the runs of a program, each in a new process; the first "
     "of each is left out. A ratio is that of neighbours in the order A B B A, and its interval "
     "contains the true ratio in 99 of 100 comparisons. The control is a program compared with its "
-    "own next run. Slower and faster mean that the interval is clear of 1 and of the control. The "
-    "last column has the smallest slow-down that is called slower if runs vary as these did."
+    "own next run, with the interval of 90 of 100. Slower and faster mean that the interval is "
+    "clear of 1 and of the control. The last column has the smallest slow-down that is called "
+    "slower if runs vary as these did."
 )
