@@ -1,5 +1,6 @@
 """Temporary folders: removed with their process, and one sentence if there is no place for them."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,24 @@ def test_a_folder_is_removed_with_its_context_and_that_of_the_process_at_its_end
     )
     assert done.stdout == "True True\nFalse True\n"
     assert not any(tmp_path.iterdir())
+
+
+def test_the_next_process_removes_what_a_killed_one_left_and_nothing_else(tmp_path):
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=-1)
+    names = {
+        "left": f"tflab-{int(ended.stdout)}-left",
+        "locked": f"tflab-{int(ended.stdout)}-locked",
+        "alive": f"tflab-{os.getpid()}-alive",
+        "of others": "tflab-notes-1",
+    }
+    for name in names.values():
+        (tmp_path / name / "content").mkdir(parents=True)
+    lock = temporary.locked(tmp_path / names["locked"])
+    (tmp_path / f"tflab-{int(ended.stdout)}-link").symlink_to(tmp_path / names["of others"])
+    temporary.remove_left_behind(tmp_path)
+    os.close(lock)
+    kept = {path.name for path in tmp_path.iterdir()}
+    assert kept == {*names.values(), f"tflab-{int(ended.stdout)}-link"} - {names["left"]}
 
 
 def test_without_a_place_there_is_a_sentence_and_a_file_that_keeps_nothing(monkeypatch):
