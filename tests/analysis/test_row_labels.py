@@ -4,62 +4,42 @@ from functools import partial
 
 import pytest
 
+from tests.approval import approve
 from tflab.analysis import row_labels
 from tflab.records.placed import Fate
 
-
-@pytest.mark.parametrize(
-    ("name", "layer"),
-    [
-        ("conv1/Relu", "conv1"),
-        ("conv1/Conv2D/ReadVariableOp", "conv1"),
-        ("conv1/kernel", "conv1"),
-        ("mul", "mul"),
-        ("y/Read/ReadVariableOp", "y"),
-        ("gradients/conv1/Relu_grad/ReluGrad", "gradients/conv1"),
-        ("gradients/pool1/MaxPool_grad/MaxPoolGrad", "gradients/pool1"),
-        ("gradients/mul_grad/Sum", "gradients/mul_grad"),
-        ("gradients/Fill", "gradients"),
-        ("gradients", "gradients"),
-        ("gradients_1/conv1/Relu_grad/ReluGrad", "gradients_1/conv1"),
-        ("tower/gradients/conv1/Relu_grad/ReluGrad", "tower/gradients/conv1"),
-        ("gradients_of_mine/a/b", "gradients_of_mine"),
-        ("train/update_conv1/kernel/ResourceApplyGradientDescent", "train"),
-        ("train", "train"),
-        ("group1/block2/conv1/Conv2D", "group1/block2/conv1"),
-        ("group1/block2/conv1/Conv2D/ReadVariableOp", "group1/block2/conv1"),
-        ("gradients/group1/block2/conv1/Conv2D_grad/Shape", "gradients/group1/block2/conv1"),
-        ("group1/unknown/Relu", "group1"),
-        ("StatefulPartitionedCall_1/StatefulPartitionedCall/conv1/Relu", "conv1"),
-        ("PartitionedCall/group1/block2/conv1/Conv2D", "group1/block2/conv1"),
-        ("StatefulPartitionedCall_1/StatefulPartitionedCall/Identity", "StatefulPartitionedCall_1"),
-        ("Func/StatefulPartitionedCall_1/PartitionedCall/input/_5", "StatefulPartitionedCall_1"),
-        ("Func/conv1/output_control_node/_2", "conv1"),
-        ("Func/of_mine/Relu", "Func"),
-    ],
-)
-def test_the_layer_of_a_node(name, layer):
-    homes = {"", "conv1", "pool1", "y", "train", "gradients", "group1/block2/conv1"}
-    assert row_labels.layer(name, homes) == layer
+HOMES = {"", "conv1", "pool1", "y", "train", "gradients", "group1/block2/conv1"}
+NODES = """
+conv1/Relu conv1/Conv2D/ReadVariableOp conv1/kernel mul y/Read/ReadVariableOp
+gradients/conv1/Relu_grad/ReluGrad gradients/pool1/MaxPool_grad/MaxPoolGrad gradients/mul_grad/Sum
+gradients/Fill gradients gradients_1/conv1/Relu_grad/ReluGrad
+tower/gradients/conv1/Relu_grad/ReluGrad gradients_of_mine/a/b
+train/update_conv1/kernel/ResourceApplyGradientDescent train
+group1/block2/conv1/Conv2D group1/block2/conv1/Conv2D/ReadVariableOp
+gradients/group1/block2/conv1/Conv2D_grad/Shape group1/unknown/Relu
+StatefulPartitionedCall_1/StatefulPartitionedCall/conv1/Relu
+PartitionedCall/group1/block2/conv1/Conv2D
+StatefulPartitionedCall_1/StatefulPartitionedCall/Identity
+Func/StatefulPartitionedCall_1/PartitionedCall/input/_5 Func/conv1/output_control_node/_2
+Func/of_mine/Relu
+"""
+# Scopes of Keras: layers have names of their own
+KERAS_HOMES = {"sequential_1", "sequential_1/first_1", "first", "loss"}
+LAYERS = {"sequential_1": "sequential", "sequential_1/first_1": "first"}
+LAYERS |= {f"training/{scope}": layer for scope, layer in LAYERS.items()}
+KERAS_NODES = """
+sequential_1/first_1/MatMul training/sequential_1/first_1/MatMul/ReadVariableOp
+gradients/training/sequential_1/first_1/MatMul_grad/MatMul sequential_1/Cast
+sequential_1/first_12/MatMul first/kernel loss/mean
+"""
 
 
-@pytest.mark.parametrize(
-    ("name", "layer"),
-    [
-        ("sequential_1/first_1/MatMul", "first"),
-        ("training/sequential_1/first_1/MatMul/ReadVariableOp", "first"),
-        ("gradients/training/sequential_1/first_1/MatMul_grad/MatMul", "gradients/first"),
-        ("sequential_1/Cast", "sequential"),
-        ("sequential_1/first_12/MatMul", "sequential"),
-        ("first/kernel", "first"),
-        ("loss/mean", "loss"),
-    ],
-)
-def test_a_layer_is_called_by_its_own_name_where_that_is_known(name, layer):
-    homes = {"sequential_1", "sequential_1/first_1", "first", "loss"}
-    layers = {"sequential_1": "sequential", "sequential_1/first_1": "first"}
-    layers |= {f"training/{scope}": layer for scope, layer in layers.items()}
-    assert row_labels.layer(name, homes, layers) == layer
+def test_the_layer_of_a_node():
+    own = [f"{name} {row_labels.layer(name, HOMES)}" for name in NODES.split()]
+    keras = [
+        f"{name} {row_labels.layer(name, KERAS_HOMES, LAYERS)}" for name in KERAS_NODES.split()
+    ]
+    approve("row-labels.txt", "\n".join([*own, "", *keras]))
 
 
 def test_the_name_of_a_node_directly_in_calls_keeps_the_outermost_one():

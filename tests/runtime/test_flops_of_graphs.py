@@ -30,64 +30,6 @@ def counted(fetches, feeds=None):
 # Convolutions
 
 
-@pytest.mark.parametrize(
-    ("stride", "dilation", "padding", "kind", "side"),
-    [
-        (1, 1, "SAME", "NHWC", 7),
-        (2, 1, "SAME", "NCHW", 4),
-        (3, 1, "VALID", "NHWC", 2),
-        (1, 2, "SAME", "NHWC", 7),
-        (1, 2, "VALID", "NHWC", 3),
-        (1, 1, "VALID", "depthwise", 5),
-        (2, 1, "SAME", "depthwise", 4),
-    ],
-)
-def test_a_convolution_and_both_gradients_take_each_product_once(
-    stride, dilation, padding, kind, side
-):
-    """Of 2 images of 7 by 7 with 3 channels, and 4 filters of 3 by 3; a depthwise one has 4 for
-    each channel, and sees only that."""
-    x, w = numbers(2, 7, 7, 3), numbers(3, 3, 3, 4)
-    with tf.Graph().as_default():
-        image = tf1.placeholder(tf.float32, [None, 7, 7, 3])
-        weights = tf1.placeholder(tf.float32, w.shape)
-        if kind == "depthwise":
-            out = tf.nn.depthwise_conv2d(image, weights, [1, stride, stride, 1], padding)
-        else:
-            turned = tf.transpose(image, [0, 3, 1, 2]) if kind == "NCHW" else image
-            out = tf.nn.conv2d(turned, weights, stride, padding, kind, dilation)
-        gradients = tf.gradients(out, [image, weights], grad_ys=tf.identity(out))
-        by_type, (value, *_) = counted([out, *gradients], {image: x, weights: w})
-    outputs, window = (2 * side * side * 12, 9) if kind == "depthwise" else (2 * side**2 * 4, 27)
-    assert value.size == outputs
-    name = "DepthwiseConv2dNative" if kind == "depthwise" else "Conv2D"
-    for op in ("", "BackpropInput", "BackpropFilter"):
-        assert by_type[f"{name}{op}"] == [2 * outputs * window]
-
-
-@pytest.mark.parametrize(
-    ("batch", "turned", "across", "products"),
-    [
-        ((), True, False, 40),
-        ((), False, True, 40),
-        ((3,), False, False, 120),
-        ((2, 3), True, True, 240),
-    ],
-)
-def test_a_product_is_2mnk_however_its_factors_lie_and_are_broadcast(
-    batch, turned, across, products
-):
-    """4 by 5 times 5 by 2, for each of a batch."""
-    a = numbers(*batch, *((5, 4) if turned else (4, 5)))
-    b = numbers(*batch[1:], *((2, 5) if across else (5, 2)))
-    with tf.Graph().as_default():
-        left = tf1.placeholder(tf.float32, [None] * a.ndim)
-        right = tf1.placeholder(tf.float32, [None] * b.ndim)
-        out = tf.matmul(left, right, transpose_a=turned, transpose_b=across)
-        by_type, _ = counted(out, {left: a, right: b})
-    assert by_type["BatchMatMulV2" if batch else "MatMul"] == [2 * products]
-
-
 # Loops and functions: shapes that only the trace has
 
 

@@ -6,6 +6,7 @@ duration, and the group of a step whose ops took no time: `B 10+30/1`. Times are
 
 import pytest
 
+from tests.approval import approve
 from tests.exporters.xspace import xplane
 from tflab.analysis import op_runs
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
@@ -50,71 +51,51 @@ def test_groups_count_from_1_in_the_order_of_the_numbers_of_the_steps():
     assert steps.group_ids([]) == {}
 
 
-@pytest.mark.parametrize(
-    "times, ops, expected",
-    [
-        # Step 3 is the first by its number. Step 7 is busy from 20 to 50 and from 60 to 65; the ops
-        # of step 3 reach out of it on both sides; others are of no step.
-        (
-            [(7, 10, 100), (3, 200, 60)],
-            [
-                *((7, 20, 15), (7, 30, 20), (7, 60, 5), (7, 70, 0)),
-                *((3, 190, 20), (3, 230, 40), (0, 100, 50), (5, 240, 1)),
-            ],
-            [
-                "step 7 10+100/2, step 3 200+60/1",
-                "B 10+10, G 50+10, G 65+5, A 70+40, G 210+20",
-            ],
-        ),
-        # Steps without ops, with one, and with one of no duration
-        (
-            [(1, 10, 30), (2, 50, 30), (3, 90, 30)],
-            [(2, 60, 5), (3, 100, 0)],
-            [
-                "step 1 10+30/1, step 2 50+30/2, step 3 90+30/3",
-                "B 10+30/1, B 50+10, A 65+15, B 90+10/3, A 100+20/3",
-            ],
-        ),
-        # An op reaches into the next step, and takes none of its time
-        (
-            [(0, 0, 50), (1, 60, 40)],
-            [(0, 10, 70), (1, 85, 5)],
-            ["step 0 0+50/1, step 1 60+40/2", "B 0+10, B 60+25, A 90+10"],
-        ),
-        # Neither steps nor ops are in order
-        (
-            [(5, 200, 50), (2, 0, 100)],
-            [(5, 210, 10), (2, 50, 10), (2, 0, 20)],
-            ["step 2 0+100/1, step 5 200+50/2", "G 20+30, A 60+40, B 200+10, A 220+30"],
-        ),
-        # Steps of one time have lines of their own
-        (
-            [(0, 0, 50), (1, 20, 50), (2, 50, 9)],
-            [(0, 10, 40), (1, 20, 10), (2, 50, 9)],
-            ["step 0 0+50/1, step 2 50+9/3", "B 0+10", "step 1 20+50/2", "A 30+40"],
-        ),
-        ([], [(0, 5, 5)], []),
-    ],
-)
-def test_steps_and_the_time_of_their_session(times, ops, expected):
-    assert lines(times, ops) == expected
+# Steps, their ops, and ops of other hosts
+CASES = {
+    # Step 3 is the first by its number. Step 7 is busy from 20 to 50 and from 60 to 65; the ops of
+    # step 3 reach out of it on both sides; others are of no step
+    "two steps": (
+        [(7, 10, 100), (3, 200, 60)],
+        [
+            *((7, 20, 15), (7, 30, 20), (7, 60, 5), (7, 70, 0)),
+            *((3, 190, 20), (3, 230, 40), (0, 100, 50), (5, 240, 1)),
+        ],
+    ),
+    "steps without ops, with one, and with one of no duration": (
+        [(1, 10, 30), (2, 50, 30), (3, 90, 30)],
+        [(2, 60, 5), (3, 100, 0)],
+    ),
+    "an op reaches into the next step and takes none of its time": (
+        [(0, 0, 50), (1, 60, 40)],
+        [(0, 10, 70), (1, 85, 5)],
+    ),
+    "neither steps nor ops are in order": (
+        [(5, 200, 50), (2, 0, 100)],
+        [(5, 210, 10), (2, 50, 10), (2, 0, 20)],
+    ),
+    "steps of one time have lines of their own": (
+        [(0, 0, 50), (1, 20, 50), (2, 50, 9)],
+        [(0, 10, 40), (1, 20, 10), (2, 50, 9)],
+    ),
+    "no step": ([], [(0, 5, 5)]),
+    "an op that fills its step leaves no time": ([(0, 0, 100)], [(0, 0, 100)]),
+    "an op that ends 1 ns before its step": ([(0, 0, 100)], [(0, 0, 99)]),
+    "an op that begins 1 ns after its step": ([(0, 0, 100)], [(0, 1, 99)]),
+    "an op in the time of another": ([(0, 0, 100)], [(0, 10, 50), (0, 20, 5), (0, 70, 20)]),
+    "of an op before its step only the side is known": ([(0, 0, 100)], [(0, -30, 10)]),
+    "of an op after its step only the side is known": ([(0, 0, 100)], [(0, 130, 10)]),
+    "the session waits for the ops of all hosts": (
+        *([(0, 0, 100)], [(0, 10, 10)]),
+        [(0, 40, 30), (1, 0, 100)],
+    ),
+    "an op of no duration, and one of another host": ([(0, 0, 100)], [(0, 10, 0)], [(0, 40, 30)]),
+}
 
 
-@pytest.mark.parametrize(
-    "ops, elsewhere, expected",
-    [
-        ([(0, 0, 100)], [], ""),  # an op that fills its step leaves no time
-        ([(0, 0, 99)], [], "A 99+1"),
-        ([(0, 1, 99)], [], "B 0+1"),
-        ([(0, 10, 50), (0, 20, 5), (0, 70, 20)], [], "B 0+10, G 60+10, A 90+10"),  # one in another
-        ([(0, -30, 10)], [], "A 0+100/1"),  # of an op outside its step only the side is known
-        ([(0, 130, 10)], [], "B 0+100/1"),
-        ([(0, 10, 10)], [(0, 40, 30), (1, 0, 100)], "B 0+10, G 20+20, A 70+30"),  # of all hosts
-        ([(0, 10, 0)], [(0, 40, 30)], "B 0+10/1, G 10+30/1, A 70+30/1"),
-    ],
-)
-def test_the_session_has_what_ops_leave_of_a_step(ops, elsewhere, expected):
-    assert lines([(0, 0, 100)], ops, elsewhere)[1] == expected
+def test_steps_and_the_time_of_their_session():
+    shown = ("\n".join([f"# {case}", *lines(*CASES[case]), ""]) for case in CASES)
+    approve("xspace-steps.txt", "\n".join(shown))
 
 
 def in_a_row(*walls: int) -> Steps:

@@ -14,7 +14,7 @@ from tests.approval import approve
 from tests.commands import run_here
 from tests.examples.profiles import convert, drawn, table, tools
 from tests.exporters.xspace import xplane
-from tflab.analysis import memory, op_runs, timeline
+from tflab.analysis import memory, timeline
 from tflab.exporters import xspace
 from tflab.exporters.xspace import plane as xspace_plane
 from tflab.records.timed import Capture, OpRun, StepTime
@@ -179,13 +179,6 @@ def test_all_ops_and_steps_are_conserved(recorded):
     assert_every_nanosecond_is_drawn_once(recorded)
 
 
-def test_the_latencies_of_the_session_are_the_times_of_the_steps():
-    rows = {row["percentile"]: row for row in table(drawn(spread(7), "overview_page")[4])}
-    assert rows["Avg"]["totalTimeMs"] == pytest.approx(83e-6)
-    assert rows["50.0%"]["totalTimeMs"] == pytest.approx(83e-6)
-    assert rows["99.9%"]["totalTimeMs"] == pytest.approx(86e-6)
-
-
 def test_host_compute_is_the_time_with_an_op_running():
     late = run("a", 10, 50, allocations=[(0, 8, "cpu"), (0, -8, "cpu")])
     recorded = capture(late, run("b", 40, 40, device=OTHER), run("c", 200, 5))
@@ -288,19 +281,6 @@ def test_memory_at_the_peak_is_listed_by_op():
     assert profile["profileSummary"]["peakStats"]["peakBytesInUse"] == "200"
     assert held == {"old": 200}
     assert profile["specialAllocations"] == []
-
-
-def test_the_curve_of_an_allocator_is_that_of_the_memory_module():
-    allocations = [(2, 64, "cpu"), (3, 32, "cpu"), (3, -64, "cpu"), (5, -32, "cpu")]
-    recorded = capture(run("a", 0, 9000, allocations=allocations))
-    curves = [
-        event for event in drawn(recorded, "trace_viewer@")["traceEvents"] if "entries" in event
-    ]
-    (curve,) = (curve for curve in curves if curve["name"] == "bytes held by cpu")
-    times, alive = memory.curve(op_runs.of(recorded.runs))
-    assert [(round(us), held) for us, held in curve["entries"]] == [
-        (us - EPOCH // 1000, held) for us, held in zip(times, alive, strict=True)
-    ]
 
 
 # Files
