@@ -17,7 +17,6 @@ from tests.examples.records import filled
 from tflab import records
 from tflab.convert import conversion
 from tflab.convert import read as reading
-from tflab.convert import write as writing
 from tflab.escaping import visible
 from tflab.exporters import chrome_trace, csv, json, markdown, notebook, text, xspace
 from tflab.records.blocks import Column, Frame, Strip, Table
@@ -148,8 +147,8 @@ def test_no_recorded_trace_lets_a_name_act(name):
     found = recorded(name)
     for write in (
         lambda stream: chrome_trace.write(stream, [found.capture()], found.nodes),
-        lambda stream: writing.write_csv(stream, found),
-        lambda stream: writing.write_json(stream, conversion.convert(found)),
+        lambda stream: conversion.write_csv(stream, found),
+        lambda stream: conversion.write_json(stream, conversion.convert(found)),
     ):
         stream = io.StringIO()
         write(stream)
@@ -199,7 +198,7 @@ def test_a_cell_is_never_a_formula_and_a_number_stays_one(value, shown):
 @example("=HYPERLINK(1)\n")
 def test_a_line_of_csv_is_one_line(name):
     stream = io.StringIO()
-    writing.write_csv(stream, recorded(name))
+    conversion.write_csv(stream, recorded(name))
     _, line = stream.getvalue().splitlines()
     (row,) = csv_module.reader([line])
     assert row[1] == csv.cell(name)

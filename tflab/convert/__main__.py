@@ -111,18 +111,18 @@ def write_text(stream: TextIO, recorded: Recording) -> None:
 
 
 def write_json(stream: TextIO, recorded: Recording) -> None:
-    from tflab.convert import conversion, write
+    from tflab.convert import conversion
 
     converted = conversion.convert(recorded)
     with interrupts.held():  # half a JSON document is useless
-        write.write_json(stream, converted)
+        conversion.write_json(stream, converted)
 
 
 def write_csv(stream: TextIO, recorded: Recording) -> None:
-    from tflab.convert import write
+    from tflab.convert import conversion
 
     with interrupts.held():
-        write.write_csv(stream, recorded)
+        conversion.write_csv(stream, recorded)
 
 
 def write_chrome(stream: TextIO, recorded: Recording) -> None:

@@ -1,18 +1,25 @@
-"""Conversion: recorded steps, summarised like the steps that tflab runs itself."""
+"""Conversion: recorded steps, summarised like the steps that tflab runs itself, and written."""
 
 from __future__ import annotations
 
+import csv
+import json
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TextIO
 
 from tflab.analysis import critical_path as paths
 from tflab.analysis import lanes, memory, op_runs, op_table, statistics, timeline
 from tflab.analysis.op_runs import Kind
 from tflab.convert.read import Recording
+from tflab.exporters.csv import cell
+from tflab.exporters.json import plain
 from tflab.records.measured import OpStats
 from tflab.records.timed import CriticalPath, Memory, Owner, StepTime
 from tflab.runtime import trace
+
+COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
 
 
 @dataclass(frozen=True)
@@ -68,3 +75,36 @@ def ranked(conversion: Conversion) -> list[tuple[str, OpStats]]:
     """The rows of all kinds, each with its kind, by self time in descending order."""
     rows = [(kind, row) for kind, table in conversion.top_ops.items() for row in table]
     return sorted(rows, key=lambda item: (-item[1].self_ns, item[1].key))
+
+
+def write_json(stream: TextIO, conversion: Conversion) -> None:
+    """Write the contract of `convert --to json`: `steps`, `devices`, `top_ops`, the results of
+    analysis, and finally `runs`, one a line."""
+    recorded = conversion.recorded
+    about = {
+        "files": recorded.files,
+        "steps": len(recorded.steps),
+        "devices": recorded.tracks,
+        "step_times": conversion.step_times,
+        "wall_ns": conversion.wall_ns,
+        "time_ledger": conversion.time_ledger,
+        "critical_path": conversion.critical_path,
+        "memory": conversion.memory,
+        "notes": recorded.notes,
+    }
+    top_ops = [plain(row, "top_ops") | {"kind": kind} for kind, row in ranked(conversion)]
+    head = json.dumps(plain(about) | {"top_ops": top_ops}, indent=1)
+    stream.write(head.removesuffix("\n}") + ',\n "runs": [')
+    for index, run in enumerate(recorded.runs):
+        stream.write(("," if index else "") + "\n  " + json.dumps(run._asdict()))
+    stream.write("\n ]\n}\n")
+
+
+def write_csv(stream: TextIO, recorded: Recording) -> None:
+    """Write one line for each op run."""
+    kinds = {track.device: track.kind for track in recorded.tracks}
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for step, name, op, device, *numbers, _ in recorded.runs:
+        row = (step, cell(name), cell(op), cell(device), kinds.get(device), *numbers)
+        writer.writerow(row)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tflab.analysis import op_runs, tracks
 from tflab.analysis.timeline import busy_ns
 from tflab.convert.conversion import Conversion, ranked
-from tflab.records.blocks import Block, Column, Table, fact_table, shortened
-from tflab.records.timed import CriticalPath
+from tflab.records.blocks import Block, Column, Fact, Table, fact_table, shortened
 from tflab.runtime import trace
 from tflab.units import percent, plural, time
 from tflab.views import execution, op_table
@@ -29,27 +28,19 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     )
     yield from devices(conversion)
     yield steps(conversion)
-    yield Table(
-        "Where the time of the steps went",
-        (
-            Column("part", lambda part: part.owner),
-            Column("a step", lambda part: time(part.ns / len(recorded.steps)), right=True),
-            Column(
-                "share",
-                lambda part: percent(part.ns / conversion.wall_ns if conversion.wall_ns else 0),
-                right=True,
-            ),
-        ),
-        tuple(part for part in conversion.time_ledger if part.ns),
-    )
+    yield fact_table(facts(conversion))
     yield top_nodes(conversion)
-    if conversion.critical_path:
-        yield from path(conversion, conversion.critical_path)
-    else:
-        yield "The trace has no graph. With --graph, the critical path is shown too."
-    if facts := list(execution.memory_facts(conversion.memory)):
-        yield fact_table(facts)
+    yield from path(conversion)
     yield from execution.holders(conversion.memory)
+
+
+def facts(conversion: Conversion) -> Iterator[Fact]:
+    """Yield the owners of the time, how many ops ran at once, and the memory."""
+    owners = [owner for owner in conversion.time_ledger if owner.ns]
+    yield from execution.owners(owners, conversion.wall_ns, len(conversion.recorded.steps))
+    if conversion.critical_path:
+        yield from execution.parallel(conversion.critical_path, conversion.step_times)
+    yield from execution.memory_facts(conversion.memory)
 
 
 def devices(conversion: Conversion) -> Iterable[Block]:
@@ -121,25 +112,18 @@ def top_nodes(conversion: Conversion) -> Table:
     )
 
 
-def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
-    """The critical path, without nodes that took no time on it."""
-    if not critical.nodes:
-        yield (
-            "No critical path is shown: according to the edges of the graph, an op of this trace "
-            "began before an op that it depends on had ended. The graph may not be the one that "
-            "ran, because passes change edges."
-        )
+def path(conversion: Conversion) -> Iterator[Block]:
+    """Yield the critical path, without nodes that took no time on it, or why there is none."""
+    critical = conversion.critical_path
+    if critical is None:
+        yield "The trace has no graph. With --graph, the critical path is shown too."
         return
-    yield (
-        f"The critical path, the longest chain of ops that wait for one another, has "
-        f"{plural(len(critical.nodes), 'op run')}. In the trace these took {time(critical.ns)}. A "
-        f"node in a loop occurs in it once for each iteration. All ops together took "
-        f"{critical.parallelism:.2f} x as long. "
-        f"While any op ran, {critical.achieved_parallelism:.2f} ran at once on average."
-    )
+    if not critical.nodes:
+        yield "The graph may not be the one that ran, because passes change edges."
+        return
     types = {name: op for name, op, _ in op_runs.of(conversion.recorded.runs).kinds}
     yield shortened(
-        "The critical path",
+        "The critical path (a node in a loop once for each iteration)",
         (
             Column("node", lambda link: link[0], elastic=True, name=True),
             Column("type that ran", lambda link: types[link[0]]),

@@ -72,11 +72,12 @@ def fewer_rows(compared: Comparison) -> Iterator[str]:
 def times(walked: Walked) -> Iterator[Part]:
     step = walked.execution
     yield from execution.load_line(step.load)
-    yield fact_table([*execution.step_times(step), *execution.owners(step)])
+    owners = execution.owners(step.time_ledger, step.wall_ns, step.steps)
+    yield fact_table([*execution.step_times(step), *owners])
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
     yield contents.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
-    yield fact_table(execution.parallel(step))
+    yield fact_table(execution.parallel(step.critical_path, step.step_times))
     yield Method(contents.warm(step), contents.walking(walked))
 
 

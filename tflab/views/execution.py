@@ -10,7 +10,7 @@ from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
-from tflab.records.timed import KernelTime, Memory, Race
+from tflab.records.timed import CriticalPath, KernelTime, Memory, Owner, Race, StepTime
 from tflab.records.verdicts import Experiments, Load
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import network, op_table, values
@@ -33,9 +33,9 @@ def facts(stage: Execution) -> list[Fact]:
     return [
         *step_times(stage),
         *raced(stage.race),
-        *owners(stage),
+        *owners(stage.time_ledger, stage.wall_ns, stage.steps),
         *kernel_time(stage.kernel_time),
-        *parallel(stage),
+        *parallel(stage.critical_path, stage.step_times),
         *memory_facts(stage.memory, stage.nodes),
         *values.facts(stage),
         *network.facts(stage),
@@ -88,13 +88,13 @@ def step_times(stage: Execution) -> Iterator[Fact]:
     yield Fact("steps", "untraced and traced ones alternate", warm, detail=True)
 
 
-def owners(stage: Execution) -> Iterator[Fact]:
+def owners(ledger: Sequence[Owner], wall_ns: int, steps: int) -> Iterator[Fact]:
     """Yield the owners of every nanosecond of the traced steps."""
-    for owner in stage.time_ledger if stage.wall_ns else ():
+    for owner in ledger if wall_ns else ():
         name, _, what = owner.owner.partition(" (")
-        share = f"{percent(owner.ns / stage.wall_ns)} of a mean traced step"
+        share = f"{percent(owner.ns / wall_ns)} of a mean traced step"
         why = f"for {what.rstrip(')')}".replace("the trace", "tflab's own trace") if what else ""
-        yield Fact(name, f"{time(owner.ns / stage.steps)}, {share}", why)
+        yield Fact(name, f"{time(owner.ns / steps)}, {share}", why)
 
 
 def kernel_time(taken: KernelTime | None) -> Iterator[Fact]:
@@ -111,9 +111,8 @@ def costs(stage: Execution) -> Iterable[Block]:
     return op_costs(stage.experiments, self_ns) if stage.experiments else ()
 
 
-def parallel(stage: Execution) -> Iterator[Fact]:
+def parallel(path: CriticalPath, step_times: Sequence[StepTime]) -> Iterator[Fact]:
     """Yield the critical path, how many ops ran at once, and how long no op of a device ran."""
-    path = stage.critical_path
     if path.nodes:
         runs = plural(len(path.nodes), "op run")
         yield Fact("critical path", f"{time(path.ns)} in a traced step, {runs}")
@@ -123,7 +122,7 @@ def parallel(stage: Execution) -> Iterator[Fact]:
         yield Fact("ops at once", mean, detail=True)
     else:
         yield Fact("critical path", "not shown", NO_CHAIN)
-    shape = median_step(stage.step_times).shape if stage.step_times else None
+    shape = median_step(step_times).shape if step_times else None
     if shape and shape.devices:
         yield Fact("most ops at once", f"{shape.most_at_once}", MEDIAN, detail=True)
     for device in shape.devices if shape and len(shape.devices) > 1 else ():
