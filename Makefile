@@ -18,7 +18,8 @@ VENV = .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
 TESTABLE = $(VENV)/testable
-EXTRAS = [test,dev]
+EXTRAS = profile,report,code
+TEST_EXTRAS = $(EXTRAS),test,dev
 # Processes that run tests. Those of processes and pages wait, so more of them run than a small machine
 # has cores.
 WORKERS ?= 2
@@ -113,9 +114,9 @@ $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	@# The pip of an older Python takes forever to find versions that go together.
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(call install)
+	$(call install,[$(EXTRAS)])
 	@touch $(READY)
 
 $(TESTABLE): $(READY)
-	$(call install,$(EXTRAS))
+	$(call install,[$(TEST_EXTRAS)])
 	@touch $(TESTABLE)

@@ -1,5 +1,6 @@
 """Doctor: each check in a made-up world where something is wrong, and in one where nothing is."""
 
+import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,25 +16,48 @@ from tflab.runtime import processes
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
+LOADS, FILES = "TensorFlow loads", "its files, byte for byte"
+
+
+OF_EXTRAS = (
+    *(("xprof>=2.22,<3", "profile"), ("igraph>=0.11", "report"), ("capstone>=5", "code")),
+    ("pytest>=8", "test"),
+)
 
 
 def test_each_package_is_compared_with_its_range(monkeypatch):
-    versions = {"numpy": "2.4.6", "xprof": "2.20.1"}
-    monkeypatch.setattr(doctor, "declared", lambda: ("numpy>=2,<3", "xprof>=2.22,<3", "rich>=14"))
+    versions = {"numpy": "2.4.6", "xprof": "2.20.1", "igraph": "1.0"}
+    lines = ("numpy>=2,<3", "rich>=14", *(f"{of}; extra == '{extra}'" for of, extra in OF_EXTRAS))
+    monkeypatch.setattr(doctor, "declared", lambda: lines)
     monkeypatch.setattr(doctor.environment, "version", versions.get)
+    more = "For listings of machine instructions: python -m pip install 'tflab[code]'"
+    old = 'python -m pip install "xprof>=2.22,<3"'
     assert list(doctor.packages()) == [
-        Check("numpy", "2.4.6", ">=2,<3", True),
-        Check("xprof", "2.20.1", ">=2.22,<3", False, 'python -m pip install "xprof>=2.22,<3"'),
-        Check("rich", "missing", ">=14", False, 'python -m pip install "rich>=14"'),
+        Check("numpy", "2.4.6", "version >=2,<3", True),
+        Check("rich", "missing", "version >=14", False, 'python -m pip install "rich>=14"'),
+        Check("xprof [profile]", "2.20.1", "version >=2.22,<3", False, old),
+        Check("igraph [report]", "1.0", "version >=0.11", True),
+        Check("capstone [code]", "not installed", "version >=5", True, more),
     ]
 
 
 def test_the_ranges_are_those_of_the_project():
     tomllib = pytest.importorskip("tomllib")  # Python 3.11
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert set(map(Requirement, doctor.declared())) == set(
-        map(Requirement, project["dependencies"])
-    )
+    lines = [*project["dependencies"]]
+    for extra, of_extra in project["optional-dependencies"].items():
+        lines += [f'{line}; extra == "{extra}"' for line in of_extra]
+    assert set(map(Requirement, doctor.declared())) == set(map(Requirement, lines))
+
+
+def test_every_package_of_an_extra_is_known_by_its_import():
+    extras = doctor.environment.EXTRAS
+    declared = [line for line in doctor.declared() if "extra ==" in line]
+    for extra, what in doctor.EXTRAS.items():
+        assert what
+        assert all(importlib.util.find_spec(package) for package in extras[extra])
+        own = [line for line in declared if f'"{extra}"' in line]
+        assert len(own) == len({*extras[extra]} - {"PIL"})  # Matplotlib brings it
 
 
 @pytest.fixture
@@ -54,12 +78,12 @@ def answer(monkeypatch):
 def test_devices_are_listed_and_a_gpu_that_is_not_seen_has_a_remedy(answer, monkeypatch, tmp_path):
     answer({"devices": ["CPU:0"]})
     monkeypatch.setattr(doctor, "NVIDIA", tmp_path / "none")
-    assert doctor.devices() == Check("devices", "CPU:0", "", True)
+    assert doctor.devices() == Check("devices", "CPU:0", LOADS, True)
     monkeypatch.setattr(doctor, "NVIDIA", tmp_path)
     remedy = 'To use the GPU: python -m pip install "tensorflow[and-cuda]"'
-    assert doctor.devices() == Check("devices", "CPU:0", "", True, remedy)
+    assert doctor.devices() == Check("devices", "CPU:0", LOADS, True, remedy)
     answer({"devices": ["CPU:0", "GPU:0"]})
-    assert doctor.devices() == Check("devices", "CPU:0, GPU:0", "", True)
+    assert doctor.devices() == Check("devices", "CPU:0, GPU:0", LOADS, True)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +100,7 @@ def test_a_tensorflow_that_does_not_load_is_one_line(monkeypatch, tmp_path, code
     (tmp_path / "tensorflow").mkdir()
     (tmp_path / "tensorflow" / "__init__.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
-    assert doctor.devices() == Check("devices", error, "", False, doctor.INSTALL)
+    assert doctor.devices() == Check("devices", error, LOADS, False, doctor.INSTALL)
 
 
 def test_mnist_is_looked_for_where_the_commands_look(monkeypatch, tmp_path):
@@ -88,14 +112,14 @@ def test_mnist_is_looked_for_where_the_commands_look(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
     absent = "not here: the first use downloads it, or other images replace it"
-    assert doctor.mnist() == Check("MNIST", absent, "", True, PUT)
+    assert doctor.mnist() == Check("MNIST", absent, FILES, True, PUT)
     cache = tmp_path / "cache" / "tflab" / "mnist"
     cache.mkdir(parents=True)
     (cache / "whole").touch()
-    assert doctor.mnist() == Check("MNIST", str(cache), "", True)
+    assert doctor.mnist() == Check("MNIST", str(cache), FILES, True)
     monkeypatch.setenv("TFLAB_DATA_DIR", str(tmp_path))
     lacks = f"{tmp_path} lacks whole (train)."
-    assert doctor.mnist() == Check("MNIST", lacks, "", False, f"{PUT} Or unset the variable.")
+    assert doctor.mnist() == Check("MNIST", lacks, FILES, False, f"{PUT} Or unset the variable.")
 
 
 def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
@@ -105,12 +129,11 @@ def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
         entries.append(SimpleNamespace(dist=SimpleNamespace(name=name, version=version)))
 
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: entries)
-    install = "python -m pip install xprof"
-    assert doctor.profile_plugin() == Check("Profile plugin", "missing", "", False, install)
+    alone = "loads, from xprof alone"
+    assert doctor.profile_plugin() == Check("Profile plugin", "none", alone, True)
     provide("xprof", "2.24.2")
     provide("xprof", "2.24.2")  # an entry may be listed twice
     answer({})
-    alone = "xprof alone"
     assert doctor.profile_plugin() == Check("Profile plugin", "xprof 2.24.2", alone, True)
     answer({"error": "ImportError: no .so"})
     remedy = "python -m pip install -r requirements.txt"
@@ -158,13 +181,13 @@ def test_the_table_has_every_check_and_the_remedies_are_below_it(world, capsys):
     out, err = capsys.readouterr()
     assert [line.rstrip() for line in out.splitlines()] == [
         "",
-        "What tflab needs",
-        "                  supported  found",
-        "  ──────────────────────────────────",
-        "  rich     wrong  >=14       missing",
-        "  devices  ok                CPU:0",
-        "  more     ok                x",
-        "  more     ok                x",
+        "What was checked",
+        "                  checked  found",
+        "  ────────────────────────────────",
+        "  rich     wrong  >=14     missing",
+        "  devices  ok              CPU:0",
+        "  more     ok              x",
+        "  more     ok              x",
         "",
         "What to do",
         "  rich: missing",

@@ -2,8 +2,8 @@
 
     python -m tflab.doctor
 
-One table has the packages that tflab needs with the versions that it supports, TensorFlow's
-devices, MNIST, and TensorBoard's Profile plugin.
+One table has what was checked: the versions of the packages that tflab needs and of those of its
+extras, TensorFlow's devices, MNIST, and TensorBoard's Profile plugin.
 """
 
 from __future__ import annotations
@@ -26,13 +26,18 @@ NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
 PROVIDER = "xprof"  # the package of the Profile plugin
 PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
 INSTALL = "python -m pip install -r requirements.txt"
+EXTRAS = {  # what needs each
+    "profile": "TensorBoard's page Profile",
+    "report": "plots, drawings, and the digits that replace MNIST",
+    "code": "listings of machine instructions",
+}
 
 
 @dataclass(frozen=True)
 class Check:
     what: str
     found: str
-    supported: str  # empty where there is only one way to work
+    checked: str
     works: bool
     remedy: str = ""  # also a hint about something that works
 
@@ -56,22 +61,22 @@ def run(args: argparse.Namespace) -> int:
 def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
     """Yield the table, and below it what to do, because commands must not be shortened."""
     yield Table(
-        "What tflab needs",
+        "What was checked",
         (
             Column("", lambda check: check.what),
             Column("", lambda check: "ok" if check.works else "wrong"),
-            Column("supported", lambda check: check.supported),
+            Column("checked", lambda check: check.checked),
             Column("found", lambda check: check.found, elastic=True),
         ),
         checks,
     )
-    advised = tuple(
-        Frame(f"{check.what}: {check.found}", "", (check.remedy,))
-        for check in checks
-        if check.remedy
-    )
+    advised: dict[str, list[str]] = {}
+    for check in checks:
+        if check.remedy:
+            advised.setdefault(check.remedy, []).append(f"{check.what}: {check.found}")
     if advised:
-        yield Strip("What to do", advised)
+        frames = (Frame("; ".join(found), "", (what,)) for what, found in advised.items())
+        yield Strip("What to do", tuple(frames))
     if wrong := sum(not check.works for check in checks):
         yield f"{plural(wrong, 'thing')} {'is' if wrong == 1 else 'are'} wrong."
     else:
@@ -79,35 +84,48 @@ def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
 
 
 def packages() -> Iterator[Check]:
-    """Yield each package that tflab requires, with its version and the range that is supported."""
+    """Yield each package that tflab or one of its extras requires, with its version."""
     from packaging.requirements import Requirement
 
     for line in declared():
         requirement = Requirement(line)
+        extra = next((name for name in EXTRAS if is_of(name, requirement.marker)), "")
+        if requirement.marker and not extra:
+            continue  # of tests and development
+        what = f"{requirement.name} [{extra}]" if extra else requirement.name
+        versions = line.partition(";")[0].strip().removeprefix(requirement.name)
+        checked = f"version {versions}"
         installed = environment.version(requirement.name)
-        fits = installed is not None and requirement.specifier.contains(installed, prereleases=True)
-        remedy = "" if fits else f'python -m pip install "{line}"'
-        supported = line.removeprefix(requirement.name)
-        yield Check(requirement.name, installed or "missing", supported, fits, remedy)
+        if installed and requirement.specifier.contains(installed, prereleases=True):
+            yield Check(what, installed, checked, True)
+        elif extra and not installed:
+            remedy = f"For {EXTRAS[extra]}: {environment.installing(extra)}"
+            yield Check(what, "not installed", checked, True, remedy)
+        else:
+            remedy = f'python -m pip install "{requirement.name}{versions}"'
+            yield Check(what, installed or "missing", checked, False, remedy)
+
+
+def is_of(extra: str, marker: Any) -> bool:
+    return marker is not None and marker.evaluate({"extra": extra})
 
 
 def declared() -> list[str]:
-    """Return what tflab requires, such as `numpy<3,>=2.0`."""
+    """Return what tflab and its extras require, such as `numpy<3,>=2.0`."""
     from importlib import metadata  # `--help` does not need it
 
-    lines = metadata.distribution("tflab").requires or ()
-    return [line for line in lines if "extra ==" not in line]
+    return metadata.distribution("tflab").requires or []
 
 
 def devices() -> Check:
     """Import TensorFlow, and list its devices."""
-    answer = answer_of("imported")
+    answer, checked = answer_of("imported"), "TensorFlow loads"
     if error := answer.get("error"):
-        return Check("devices", error, "", False, INSTALL)
+        return Check("devices", error, checked, False, INSTALL)
     found = answer["devices"]
     unseen = NVIDIA.exists() and not any("GPU" in name for name in found)
     remedy = 'To use the GPU: python -m pip install "tensorflow[and-cuda]"' if unseen else ""
-    return Check("devices", ", ".join(found), "", True, remedy)
+    return Check("devices", ", ".join(found), checked, True, remedy)
 
 
 def mnist() -> Check:
@@ -115,16 +133,17 @@ def mnist() -> Check:
     from tflab.datasets import files
     from tflab.datasets import mnist as published
 
+    checked = "its files, byte for byte"
     try:
         folder = files.given_folder(None, "the four files of MNIST") or files.cache_folder("mnist")
         for split in published.PUBLISHED:
             published.read_split(folder, split)
     except TflabError as error:
         if os.environ.get("TFLAB_DATA_DIR"):
-            return Check("MNIST", str(error), "", False, f"{PUT} Or unset the variable.")
+            return Check("MNIST", str(error), checked, False, f"{PUT} Or unset the variable.")
         absent = "not here: the first use downloads it, or other images replace it"
-        return Check("MNIST", absent, "", True, PUT)
-    return Check("MNIST", str(folder), "", True)
+        return Check("MNIST", absent, checked, True, PUT)
+    return Check("MNIST", str(folder), checked, True)
 
 
 def profile_plugin() -> Check:
@@ -134,17 +153,18 @@ def profile_plugin() -> Check:
     entries = metadata.entry_points(group="tensorboard_plugins", name="profile")
     provided = {entry.dist.name: entry.dist.version for entry in entries if entry.dist}
     found = " and ".join(f"{name} {provided[name]}" for name in sorted(provided))
-    if not provided:
-        return Check("Profile plugin", "missing", "", False, f"python -m pip install {PROVIDER}")
+    checked = f"loads, from {PROVIDER} alone"
+    if not provided:  # which the row of its package says
+        return Check("Profile plugin", "none", checked, True)
     if others := sorted(provided.keys() - {PROVIDER}):
         remedy = (
             f"python -m pip uninstall {' '.join(others)} && "
             f"python -m pip install --force-reinstall {PROVIDER}"
         )
-        return Check("Profile plugin", found, f"{PROVIDER} alone", False, remedy)
+        return Check("Profile plugin", found, checked, False, remedy)
     error = answer_of("loaded").get("error")
     remedy = INSTALL if error else ""
-    return Check("Profile plugin", error or found, f"{PROVIDER} alone", not error, remedy)
+    return Check("Profile plugin", error or found, checked, not error, remedy)
 
 
 # What loads is tried in a process of its own with a time limit: a crash or a hang is a finding.

@@ -16,7 +16,7 @@ OPS = Table(
     ),
     more=1234,
     option="--top",
-    dimmed=lambda row: row[1] == 3,
+    tone=lambda row: {3: "less", 4: "dearest"}.get(row[1], ""),
 )
 STRIP = Strip(
     "The_passes",

@@ -11,7 +11,7 @@ from tflab.train import prediction_images
 
 # Bluish green and vermilion as Okabe and Ito have them
 RIGHT, WRONG = map(ImageColor.getrgb, ("#009E73", "#D55E00"))
-WIDTH, HEIGHT = 4 + 64 + 4 + 6, 4 + 64 + 4 + 20  # of an image, its frame, and the space after it
+WIDTH, HEIGHT = 4 + 64 + 4 + 6, 4 + 64 + 4 + 26  # of an image, its frame, and the space after it
 
 
 def drawn(images, predicted, labels) -> np.ndarray:
@@ -23,9 +23,9 @@ def drawn(images, predicted, labels) -> np.ndarray:
 
 def caption(words) -> np.ndarray:
     """What the strip below an image looks like that says this."""
-    strip = Image.new("RGB", (WIDTH, 20), "white")
-    font = ImageFont.load_default(14)
-    ImageDraw.Draw(strip).text((36, 10), words, fill="black", anchor="mm", font=font)
+    strip = Image.new("RGB", (WIDTH, 26), "white")
+    font = ImageFont.load_default(18)
+    ImageDraw.Draw(strip).text((36, 13), words, fill="black", anchor="mm", font=font)
     return np.asarray(strip)
 
 
@@ -35,12 +35,12 @@ def test_every_image_has_its_own_frame_and_caption_in_its_own_place():
     tiles = drawn(images, [*range(10), 3, 8], [*range(10), 4, 7])
     assert [int(tile[36, 36, 0]) for tile in tiles] == [
         *(0, 23, 46, 69, 92, 115, 139, 162, 185, 208, 231, 255),
-        *[255] * 8,  # the sheet after the last image
+        *[255] * 3,  # the sheet after the last image
     ]
     assert [tuple(tile[2, 2]) for tile in tiles[:12]] == 10 * [RIGHT] + 2 * [WRONG]
     said = [*"0123456789", "3, is 4", "8, is 7"]
     for tile, words in zip(tiles, said, strict=False):
-        assert (tile[-20:] == caption(words)).all(), words
+        assert (tile[-26:] == caption(words)).all(), words
 
 
 def test_an_image_stands_upright_and_colours_and_extremes_stay():

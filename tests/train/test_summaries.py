@@ -81,7 +81,11 @@ def test_curves_of_a_resumed_training_are_those_of_one_without_a_stop(tmp_path, 
             assert [step for step, _ in found] == [step for step, _ in expected]
             for (_, value), (_, other) in zip(found, expected, strict=True):
                 assert np.array_equal(value, other), tag
-    assert [step for step, _ in shown(tmp_path / "stopped", "train")["weights"]] == [5, 10, 15]
+    assert [step for step, _ in shown(tmp_path / "stopped", "train")["weights/weights"]] == [
+        5,
+        10,
+        15,
+    ]
 
 
 def test_steps_that_never_came_again_are_not_shown_after_a_restart(tmp_path):
@@ -105,7 +109,7 @@ def test_an_epoch_can_be_read_while_the_training_goes_on(tmp_path):
         next(records)
     train = shown(tmp_path, "train")
     assert [step for step, _ in train["step/loss"]] == [1, 2, 3, 4, 5]
-    assert [step for step, _ in train["weights"]] == [5]  # the last to be written
+    assert [step for step, _ in train["weights/weights"]] == [5]  # the last to be written
     assert [step for step, _ in shown(tmp_path, "test")["epoch/loss"]] == [5]
     records.close()
 
@@ -114,7 +118,7 @@ def test_a_histogram_counts_every_weight(tmp_path):
     weights = np.random.default_rng(1).normal(size=(30, 40)).astype(np.float32)
     with summaries.opened(tmp_path, 0, DATA) as files:
         summaries.add_weights(files, 4, {"dense/kernel": weights})
-    ((step, bins),) = shown(tmp_path, "train")["dense/kernel"]
+    ((step, bins),) = shown(tmp_path, "train")["weights/dense/kernel"]
     left, right, count = bins.T
     expected, _ = np.histogram(weights, bins=len(count))
     assert step == 4

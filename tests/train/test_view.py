@@ -34,14 +34,26 @@ def test_the_whole_view():
         "before its first epoch": replace(HISTORY, epochs=()),
     }
     lines = [
-        view.plan_line(SETTINGS),
-        view.plan_line(small),
+        view.plan_line(SETTINGS, 8),
+        view.plan_line(replace(SETTINGS, epochs=2), 8),
+        view.plan_line(small, 1),
         view.progress(SETTINGS, TimedStep(938, 0.5, 0.75, 0.1, 0.01)),
         view.progress(SETTINGS, TimedStep(939, 6.0, math.nan, 0.1, 0.01)),
         view.progress(SETTINGS, EPOCHS[0]),
     ]
     parts = [f"== {name}\n{text.as_text(view.blocks(h))}" for name, h in histories.items()]
     approve("training.txt", "\n".join([*lines, "", *parts]))
+
+
+def test_the_time_of_a_training_is_told_after_ten_warm_steps():
+    """The first step counts as little as traced ones do; then the median is 2 ms."""
+    times = [9.0, *[0.001] * 4, *[0.002] * 3, *[0.003] * 3]
+    warm = [TimedStep(n, 2, 1, 0.1, seconds) for n, seconds in enumerate(times, 1)]
+    traced = [replace(warm[0], traced=True)] * 5
+    assert view.expected([*warm[:10], *traced, EPOCHS[0]], 938) == ""
+    assert view.expected([*traced, EPOCHS[0], *warm], 938) == (
+        "About 1.88 s for 938 steps of 2.00 ms, without the test after each epoch."
+    )
 
 
 def test_a_long_training_has_a_row_for_every_epoch():

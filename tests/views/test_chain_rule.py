@@ -126,7 +126,11 @@ def test_the_chain_rule_of_a_graph_its_steps_its_drawing_and_its_bookkeeping():
 
 def test_bookkeeping_is_dim_in_the_drawing():
     table = gradient_drawing.drawing(STAGE)
-    assert [row.name for row in table.rows if table.dimmed(row)] == ["shape", "start", "gate"]
+    assert [row.name for row in table.rows if table.tone(row) == "less"] == [
+        "shape",
+        "start",
+        "gate",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -19,15 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, NoReturn, TextIO
 
-from tflab.cli import gone, interrupts, output_paths, temporary, terminal
+from tflab.cli import environment, gone, interrupts, output_paths, temporary, terminal
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import visible
 
-# The packages that tflab needs, by the names under which they are imported
-NEEDED = (
-    *("tensorflow", "tensorboard", "xprof", "numpy", "google", "rich", "matplotlib", "jinja2"),
-    *("igraph", "sklearn", "capstone", "elftools"),
-)
+# The packages that every command needs, by the names under which they are imported
+NEEDED = ("tensorflow", "tensorboard", "numpy", "google", "rich", "scipy", "jinja2")
 INTERRUPTED = interrupts.INTERRUPTED
 
 
@@ -192,7 +189,11 @@ def explained(error: Exception) -> str | None:
 def what_is_missing(error: Exception) -> str | None:
     """Return what to do about a package that this Python lacks, such as the system's own Python."""
     name = (getattr(error, "name", None) or "").partition(".")[0]
-    if not isinstance(error, ModuleNotFoundError) or name not in NEEDED:
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    if any(name in packages for packages in environment.EXTRAS.values()):
+        return f"The package {name!r} is not installed. Run: {environment.missing(name)}"
+    if name not in NEEDED:
         return None
     own = name == "tensorflow" or importlib.util.find_spec("tensorflow") is None
     return (

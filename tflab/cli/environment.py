@@ -1,13 +1,17 @@
-"""Environment: the machine and software of a measurement, as the system says, and free memory."""
+"""Environment: the machine and software of a measurement, as the system says, the extras that are
+not installed, and free memory."""
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import platform
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+
+from tflab.errors import TflabError
 
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it when it is imported
 PACKAGES = ("tensorflow", "tensorboard", "xprof", "numpy", "protobuf")
@@ -41,6 +45,41 @@ def version(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+# The extras of pyproject.toml, which not everybody installs
+
+EXTRAS = {  # the packages of each, by the names under which they are imported
+    "profile": ("xprof",),
+    "report": ("matplotlib", "igraph", "sklearn", "PIL"),
+    "code": ("capstone", "elftools"),
+}
+
+
+def missing(*packages: str) -> str:
+    """Return the command that installs the extra of the first of these packages that is not here;
+    "" if all are."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            return installing(next(name for name, own in EXTRAS.items() if package in own))
+    return ""
+
+
+def installing(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f"python -m pip install 'tflab[{extra}]'"
+
+
+def lack(what: str, *packages: str) -> str:
+    """Return a sentence if one of the packages that something needs is missing."""
+    command = missing(*packages)
+    return f"{what} needs packages that are not installed. Run: {command}" if command else ""
+
+
+def require(what: str, *packages: str) -> None:
+    """Raise TflabError if one of the packages that something needs is missing."""
+    if sentence := lack(what, *packages):
+        raise TflabError(sentence)
 
 
 def operating_system() -> str:

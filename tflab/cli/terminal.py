@@ -12,7 +12,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TextIO, TypeVar
 
@@ -81,8 +81,8 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return super()._format_args(action, default_metavar)
 
 
-# Progress on stderr for anything that takes longer than a moment: a bar on a terminal; in a file or
-# a pipe, a line now and then
+# Progress on stderr for anything that takes longer than a moment: on a terminal one bar for a
+# command, in a file or a pipe a line now and then
 
 
 @dataclass
@@ -91,6 +91,7 @@ class Phase:
 
     label: str
     total: int = 0  # 0: unknown
+    whole: bool = False  # of a command, which prints between the phases that it consists of
     done: int = 0
     start: float = field(default_factory=time.monotonic)
 
@@ -103,55 +104,83 @@ class Phase:
 phases: list[Phase] = []  # the innermost last
 
 
+def share_done() -> float | None:
+    """Return how much of the outermost phase that counts its parts is done; None if none does."""
+    share = None
+    for current in reversed(tuple(phases)):
+        if current.total:
+            share = min(1.0, (current.done + (share or 0.0)) / current.total)
+    return share
+
+
 def track(
     label: str,
     items: Iterable[Item],
     total: int,
     about: Callable[[Item], str] | None = None,
 ) -> Iterator[Item]:
-    """Pass the items on, and show how many are done, on a terminal also the time that is left.
+    """Pass the items on, and show how many are done.
 
     `about` describes the current item, if items take long.
     """
+    with phase(label, total) as current:
+        for item in items:
+            if about:
+                current.label = f"{label}: {about(item)}"
+            yield item
+            current.done += 1
+
+
+@contextmanager
+def phase(label: str, total: int = 0, whole: bool = False) -> Iterator[Phase]:
+    """While this is open, say what is done: this phase, or the latest phase inside it. A `whole`
+    phase is that of a command; its total are the phases in it, outside of which nothing is drawn.
+    """
+    current = Phase(label, total, whole)
+    phases.append(current)
+    try:
+        with shown():
+            yield current
+    finally:
+        phases.remove(current)
+        if phases and phases[-1].whole:
+            phases[-1].done += 1
+
+
+def shown() -> AbstractContextManager[None]:
+    """What shows the latest phase, unless something shows an earlier one."""
+    if not sys.stderr.isatty():
+        return lines() if len(phases) == 1 else nullcontext()
+    drawn = [current for current in phases if not current.whole]
+    return bar() if drawn == phases[-1:] else nullcontext()
+
+
+@contextmanager
+def bar() -> Iterator[None]:
+    """A bar for the whole command; if that does not count its phases, for the current one, with the
+    time that is left."""
     from rich.console import Console, RenderableType
     from rich.markup import escape
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    start = time.monotonic()
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Remaining
 
     class Bar(Progress):
         """Its own thread calls for what to draw, so that a long first item is shown, too."""
 
         def get_renderables(self) -> Iterable[RenderableType]:
-            if time.monotonic() - start > PATIENCE_S:
+            for task in self.tasks:  # none yet, or the only one
+                self.update(task.id, description=escape(visible(phases[-1].label)))
+                if (share := share_done()) is not None:
+                    self.update(task.id, total=1.0, completed=max(share, task.completed))
+            if time.monotonic() - phases[0].start > PATIENCE_S:
                 yield from super().get_renderables()
 
-    with (
-        phase(label, total) as current,
-        Bar(console=console, transient=True, disable=not console.is_terminal) as bar,
-    ):
-        task = bar.add_task(label, total=total)
-        for item in items:
-            if about:
-                current.label = f"{label}: {about(item)}"
-                bar.update(task, description=escape(visible(current.label)))
-            yield item
-            current.done += 1
-            bar.advance(task)
-
-
-@contextmanager
-def phase(label: str, total: int = 0) -> Iterator[Phase]:
-    """While this is open, and stderr is no terminal, a line every LINES_S says what is done:
-    this phase, or the latest phase inside it."""
-    current = Phase(label, total)
-    phases.append(current)
-    try:
-        with lines() if len(phases) == 1 and not sys.stderr.isatty() else nullcontext():
-            yield current
-    finally:
-        phases.remove(current)
+    left = () if phases[0].whole and phases[0].total else (TextColumn("left"), Remaining())
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), *left)
+    with Bar(*columns, console=Console(stderr=True), transient=True) as progress:
+        progress.add_task("", total=None)
+        progress.tasks[0].start_time = phases[0].start
+        yield
 
 
 @contextmanager

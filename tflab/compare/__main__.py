@@ -135,6 +135,8 @@ def run(argv: Sequence[str]) -> int:
         raise UsageError(
             "--fail-if-slower compares two saved comparisons, or two programs; give their files."
         )
+    if args.plots:
+        environment.require("--plots", "matplotlib")
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} contain duplicates; list each once.")

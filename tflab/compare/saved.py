@@ -196,7 +196,7 @@ def gate_of(limit: float, named: Mapping[str, Verdict | None], widened: bool = T
     for name, verdict in named.items():
         if verdict is None:
             continue
-        words = f"{name}, {ratio_text(verdict)} {control_text(verdict)}"
+        words = f"{name}: {ratio_text(verdict)} {control_text(verdict)}"
         margin = verdict.control_high if widened else 1
         if verdict.word == "slower" and verdict.low / margin > factor:
             slower.append(words)
@@ -239,15 +239,16 @@ def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
             ),
             result.differences,
         )
-    yield Table("The untraced step", tuple(columns()), result.steps)
+    yield Table("The untraced step", tuple(columns()), result.steps, tone=view.tone)
     if result.configs:
         title = "The untraced step under configurations"
-        yield Table(title, tuple(columns("configuration")), result.configs)
+        yield Table(title, tuple(columns("configuration")), result.configs, tone=view.tone)
     for size in dict.fromkeys(row.batch_size for row in result.rows):
         of_size = [row for row in result.rows if row.batch_size == size]
         of_size.sort(key=lambda row: -max(row.first_ns or 0, row.second_ns or 0))
         title = f"Batch {size}: the time of a traced step by {result.by}"
-        yield shortened(title, tuple(columns(NAMES[result.by], batch=False)), of_size, top)
+        table = shortened(title, tuple(columns(NAMES[result.by], batch=False)), of_size, top)
+        yield replace(table, tone=view.tone)
     yield BASIS
     if result.gate:
         yield sentence(result.gate, first)

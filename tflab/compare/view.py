@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tflab.analysis import batch_fit
-from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
+from tflab.records.blocks import Block, Column, Frame, Strip, Table, dearest, shortened
 from tflab.records.comparison import Change
 from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
 from tflab.units import percent, plural, size, three_digits, time
@@ -17,11 +17,11 @@ from tflab.views.op_table import costs, legend, work
 from tflab.views.words import control_text, ratio_text
 
 BRIEF = 10  # rows of each table
-MORE = (
-    "More: --full (totals, calls, FLOPs, memory and the first step, for each batch size), --by "
-    "node, layer or line, docs/reference.md (the terms)."
-)
+CONCLUSIONS = 4  # sentences on one screen
+MORE = "More: --full, --by node, layer or line, docs/reference.md."
 SIZES_ABREAST = 3  # that fit next to a name and a fit
+# The columns of one batch size beside others, and how spare they are
+ABREAST = {"calls": 0, "total": 0, "mean": 9, "share": 8}
 
 
 def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Iterable[Block]:
@@ -31,32 +31,43 @@ def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Itera
 
 
 def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
-    """Yield the steps, the most expensive rows and the conclusions; in full every table."""
-    several = len(comparison.batch_sizes) > 1
+    """Yield the conclusions, the steps and the most expensive rows; in full every table."""
+    sizes = comparison.batch_sizes
+    abreast = [
+        sizes[start : start + SIZES_ABREAST] for start in range(0, len(sizes), SIZES_ABREAST)
+    ]
     yield from execution.load_line(comparison.load)
     yield from execution.partial(comparison.interrupted, comparison.failure)
-    yield from diagnosis(comparison)
     yield opening(comparison)
+    yield from (*diagnosis(comparison), *findings(comparison)) if full else first(comparison)
     yield steps(comparison)
     if full:
         yield units(comparison)
-    for table in ((side_by_side, an_image) if full else (an_image,)) if several else ():
-        for start in range(0, len(comparison.batch_sizes), SIZES_ABREAST):
-            sizes = comparison.batch_sizes[start : start + SIZES_ABREAST]
-            yield table(comparison, top, sizes)
-    if not several and not full:
+    if len(sizes) > 1:
+        yield from (calls_and_totals(comparison, top, some) for some in abreast)
+    elif not full:
         yield from (costs(comparison, batch, top) for batch in comparison.tables)
     yield from configs(comparison)
-    yield from findings(comparison)
     if not full:
-        unseen = comparison.cold_step_ns is None
-        yield MORE.replace(", memory and the first step", " and memory") if unseen else MORE
+        yield MORE
         return
+    if len(sizes) > 1:
+        yield from (side_by_side(comparison, top, some) for some in abreast)
     for batch in comparison.tables:
         yield costs(comparison, batch, top)
         yield work(comparison, batch, top)
     yield legend(comparison)
     yield from cold(comparison)
+
+
+def first(comparison: Comparison) -> Iterator[Strip]:
+    """Yield the first reason why a step is slow, and the first findings."""
+    reasons = tuple(reason.sentence for reason in comparison.diagnosis)
+    every = (*reasons, *comparison.findings)
+    shown = (*reasons[:1], *comparison.findings)[:CONCLUSIONS]
+    some = f" ({len(shown)} of {len(every)}; --full shows all)" if len(shown) < len(every) else ""
+    if shown:
+        yield Strip(f"Findings, computed from the tables{some}", (Frame("", "", shown),))
 
 
 def findings(comparison: Comparison) -> Iterator[Strip]:
@@ -136,22 +147,24 @@ def units(comparison: Comparison) -> str:
 # All batch sizes
 
 
-def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
-    """Return the time of each op, or group of ops, per image or row of data."""
+def calls_and_totals(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
+    """Return the calls, times and share of each op, or group of ops, at every batch size."""
 
-    def column(batch: int) -> Column:
+    def column(name: str, spare: int, batch: int) -> Column:
         def cell(row: Compared) -> str:
-            stats = row.cells.get(batch)
-            if stats is None:
-                return ""
-            return f"{op_table.text('image', stats)} ({op_table.text('share', stats)})"
+            return op_table.text(name, row.cells[batch]) if batch in row.cells else ""
 
-        return Column(f"batch {batch}", cell, right=True)
+        return Column(f"{name} at {batch}", cell, right=True, spare=spare)
 
-    unit = "row of data" if comparison.unit == "row" else comparison.unit
-    title = f"Time per {unit} at each batch size (and share of the time of all ops)"
-    columns = map(column, sizes)
-    return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
+    columns = (column(*names, batch) for batch in sizes for names in ABREAST.items())
+    return of_rows("Calls and times at each batch size", columns, comparison, top)
+
+
+def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: int) -> Table:
+    """Return a table of the rows of all batch sizes, the most expensive at any of them first."""
+    rows = in_order(comparison, top)
+    table = shortened(title, (*keys(comparison), *columns), rows, top)
+    return replace(table, tone=dearest(rows, cost))
 
 
 def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) -> Table:
@@ -193,17 +206,16 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
             Column("fit", fit, right=True, spare=2),
             Column("error", error, right=True, spare=1),
         )
-    columns = (*keys(comparison), *map(column, sizes), *fitted)
-    return shortened(title, columns, in_order(comparison, top), top)
+    return of_rows(title, (*map(column, sizes), *fitted), comparison, top)
 
 
 def in_order(comparison: Comparison, top: int) -> Sequence[Compared]:
     """Return the rows as they are cut off: the most expensive at any batch size first."""
+    return op_table.ranked(comparison.by, comparison.rows, top, cost)
 
-    def time_of(row: Compared) -> float:
-        return max(stats.image_ns or stats.self_ns for stats in row.cells.values())
 
-    return op_table.ranked(comparison.by, comparison.rows, top, time_of)
+def cost(row: Compared) -> float:
+    return max(stats.image_ns or stats.self_ns for stats in row.cells.values())
 
 
 def keys(comparison: Comparison) -> tuple[Column, ...]:
@@ -225,9 +237,14 @@ def configs(comparison: Comparison) -> Iterator[Block]:
             Change(row.batch_size, row.config, row.default_ns, row.step_ns, verdict)
             for row, verdict in raced
         ),
+        tone=tone,
     )
     number = min(verdict.observations for _, verdict in raced)
     yield BASIS.format(plural(number, "observation"))
+
+
+def tone(row: Change) -> str:
+    return row.verdict.word if row.verdict and row.verdict.word in ("slower", "faster") else ""
 
 
 def verdict_columns(usual: str, other: str, key: str = "", batch: bool = True) -> Iterator[Column]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tflab.cli import environment
 from tflab.datasets import Dataset, centred, download, files
 from tflab.errors import TflabError
 
@@ -154,6 +155,7 @@ def stand_in(split: str, side: int = 32) -> Dataset:
     """Return the digits of a split, in the columns and shapes of `mnist.load`."""
     if split not in STAND_IN_ROWS:
         raise TflabError(f"No split named {split!r}; choose from {', '.join(STAND_IN_ROWS)}.")
+    environment.require("The stand-in for MNIST, the digits of scikit-learn,", "sklearn")
     from sklearn.datasets import load_digits  # here, because it takes a second to import
 
     bundled = load_digits()

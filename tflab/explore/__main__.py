@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import command, terminal
+from tflab.cli import command, environment, terminal
 from tflab.errors import UsageError
 from tflab.escaping import visible
 
@@ -67,6 +67,7 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     if args.file and args.model:
         raise UsageError("A page shows one program: give FILE.py or --model, not both.")
+    environment.require("The live page", "igraph")
     from tflab.explore import server, worker_pool
 
     path = Path(args.file) if args.file else None

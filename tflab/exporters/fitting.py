@@ -17,6 +17,7 @@ GAP = 2  # between columns
 DEPTHS = 2  # of scopes in which equally shortened names may differ: mul, add, and y/Read, z/Read
 RAILS = "lines of the drawing"  # the first column of a drawing, which has no header
 BESIDE = 36  # characters next to rails below which the rails are omitted
+TOGETHER = 8  # columns that are equally spare, and at least so much, are omitted together
 NAME = 24  # characters of a name for which columns are omitted; a longer one is shortened first
 
 
@@ -74,20 +75,25 @@ def kept_columns(
     numbers: Sequence[int] | None = None,
 ) -> list[int]:
     """The indices of the columns that stay: the most spare one is omitted first, the last one if
-    several are equal.
+    several are equal, unless these are omitted together.
 
     If that is not enough, the last numbers are omitted, because a cut number is worse than none.
     `numbers` are the widths of the cells without their headers, which may be wrapped.
     """
     kept = list(range(len(columns)))
-    least = list(map(max, least_widths(columns, natural, NAME), wanted_widths(columns, natural)))
+    cells = numbers or natural
+    wrapped = [
+        max(cells[at], two_lines(column)) if column.right else natural[at]
+        for at, column in enumerate(columns)
+    ]
+    least = list(map(max, least_widths(columns, wrapped, NAME), wanted_widths(columns, natural)))
     while total(least, kept) > available:
         spare = max(kept, key=lambda place: (columns[place].spare, place))
-        if not columns[spare].spare:
+        if not (most := columns[spare].spare):
             break
-        kept.remove(spare)
-    headed = [longest_word(column) for column in columns]
-    least = least_widths(columns, list(map(max, numbers or natural, headed)), 0)
+        together = most >= TOGETHER
+        kept = [at for at in kept if at != spare and not (together and columns[at].spare == most)]
+    least = least_widths(columns, list(map(max, cells, map(longest_word, columns))), 0)
     while total(least, kept) > available:
         right = [place for place in kept if columns[place].right]
         if len(right) < 2:
@@ -99,6 +105,16 @@ def kept_columns(
 def longest_word(column: Column) -> int:
     """The least width of a column's header, which is wrapped between words and never cut."""
     return max(map(cell_len, column.header.split()), default=0)
+
+
+def two_lines(column: Column) -> int:
+    """The least width in which a column's header takes at most two lines."""
+    words = column.header.split()
+    firsts = (" ".join(words[:count]) for count in range(len(words) + 1))
+    rests = (" ".join(words[count:]) for count in range(len(words) + 1))
+    return min(
+        max(cell_len(first), cell_len(rest)) for first, rest in zip(firsts, rests, strict=True)
+    )
 
 
 def wanted_widths(columns: Sequence[Column], natural: Sequence[int]) -> list[int]:
@@ -128,21 +144,23 @@ def fit_widths(
     numbers: Sequence[int] | None = None,
 ) -> list[int]:
     """A width for each column. If the line is too long, elastic columns shrink first, names
-    after the others; then headers that are longer than their numbers are wrapped; then the
-    widest column shrinks repeatedly."""
+    after the others; then headers that are longer than their numbers are wrapped, all in
+    the same way; then the widest column shrinks repeatedly."""
     widths = list(natural)
     available -= GAP * (len(widths) - 1)
     for place in sorted(range(len(widths)), key=lambda at: (columns[at].name, -widths[at])):
         if columns[place].elastic:
             excess = max(0, sum(widths) - available)
             widths[place] -= min(excess, max(0, widths[place] - columns[place].least))
+    for headed in (two_lines, longest_word):
+        wrapped = zip(columns, widths, numbers or natural, strict=True)
+        if sum(widths) > available:
+            widths = [
+                min(width, max(cells, headed(column))) if column.right else width
+                for column, width, cells in wrapped
+            ]
     while sum(widths) > available and max(widths) > 1:
-        headers = [
-            width if column.right and width > max(cells, longest_word(column)) else 0
-            for column, width, cells in zip(columns, widths, numbers or natural, strict=True)
-        ]
-        widest = headers if max(headers) > 1 else widths
-        widths[widest.index(max(widest))] -= 1
+        widths[widths.index(max(widths))] -= 1
     return widths
 
 

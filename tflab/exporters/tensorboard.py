@@ -14,8 +14,9 @@ from typing import Any
 
 import tensorflow.compat.v1 as tf1
 
+from tflab.cli import environment
 from tflab.escaping import visible
-from tflab.exporters import plots, xspace
+from tflab.exporters import xspace
 from tflab.records.options import Program
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture
@@ -53,8 +54,9 @@ def write(
     write_executed(logdir, graphs or placement.partition_graphs, traces)
     for steps in captured:
         xspace.write(logdir, [steps.capture], modules=steps.modules)
-    if isinstance(stage, Execution) and stage.maps and len(stage.maps.maps) > 1:
-        write_images(logdir, stage.maps)
+    maps = stage.maps if isinstance(stage, Execution) else None
+    if maps and len(maps.maps) > 1 and not environment.missing("matplotlib"):
+        write_images(logdir, maps)
 
 
 def write_graph(logdir: str | Path, graph: Any) -> None:
@@ -82,6 +84,8 @@ def write_executed(
 
 def write_images(logdir: str | Path, maps: Maps) -> None:
     """Write the picture of feature maps and gradients as the run `values`, in Images."""
+    from tflab.exporters import plots  # of an extra
+
     png = plots.png(plots.feature_maps.draw(maps))
     width, height = struct.unpack(">II", png[16:24])  # of its header
     image = tf1.Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png)

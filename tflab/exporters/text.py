@@ -26,6 +26,8 @@ from tflab.views import stages
 WIDTH = 100  # of prose, and of everything if the width of the output is unknown
 LEAST_WIDTH = 20
 INDENT = 2  # of tables
+# How a row is drawn that stands out; what it says has the same in words or by its place
+TONES = {"": "", "less": "dim", "dearest": "bold yellow", "slower": "red", "faster": "green"}
 STRIP_LINES = 4  # of text, at most, for one line of a frame
 
 
@@ -53,7 +55,13 @@ def console(stream: TextIO | None = None) -> Console:
     )
 
 
-def show(out: Console, number: int, stage: Stage, blocks: Iterable[Block] | None = None) -> None:
+def show(
+    out: Console,
+    number: int,
+    stage: Stage,
+    blocks: Iterable[Block] | None = None,
+    apart: bool = True,
+) -> None:
     """Print a stage as these blocks, or only its summary."""
     if blocks is None:
         line = visible(f"{stages.title(stage)}: {stages.summary(stage)}.")
@@ -61,7 +69,7 @@ def show(out: Console, number: int, stage: Stage, blocks: Iterable[Block] | None
         return
     show_heading(out, number, stage)
     for place, block in enumerate(blocks):
-        show_block(out, block, apart=place > 0)
+        show_block(out, block, apart=apart and place > 0)
 
 
 def show_heading(out: Console, number: int, stage: Stage) -> None:
@@ -105,7 +113,7 @@ def prose_width(out: Console) -> int:
 
 def show_strip(out: Console, strip: Strip) -> None:
     width = prose_width(out)
-    out.print(Text(strip.title, style="bold cyan"))
+    out.print(Text(strip.title, style="bold"))
     for frame in strip.frames:
         if frame.heading:
             heading = Text.assemble("  ", (frame.heading, "bold"))
@@ -129,7 +137,7 @@ def print_wrapped(out: Console, words: str, indent: int) -> None:
 
 def show_table(out: Console, table: Table) -> None:
     if table.title:
-        out.print(Text(table.title, style="bold cyan"))
+        out.print(Text(table.title, style="bold"))
     gap = fitting.GAP
     grid = RichTable(
         box=None if table.drawing else box.SIMPLE_HEAD,
@@ -147,7 +155,7 @@ def show_table(out: Console, table: Table) -> None:
             width=width,
         )
     for row, cells in zip(table.rows, fitted.rows, strict=True):
-        grid.add_row(*map(Text, cells), style="dim" if table.dimmed(row) else None)
+        grid.add_row(*map(Text, cells), style=TONES[table.tone(row)])
     out.print(Padding(grid, (0, 0, 0, INDENT), expand=False))
     if rest := table.rest():
         out.print(Text(f"  {rest}", style="dim"))

@@ -2,8 +2,8 @@
 
     python -m tflab.lifecycle --model lenet --stage backward
 
-Without options, all stages are shown in short, on one screen. --stage STAGE shows one stage in
-full, and stops after it; --full shows all of them, and every row of long lists.
+Without options, one screen shows the main results and all stages in short. --stage STAGE shows one
+stage in full, and stops after it; --full shows all of them, and every row of long lists.
 """
 
 from __future__ import annotations
@@ -189,7 +189,9 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         output_paths.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
     )
     began = time.monotonic()
-    with interrupts.held(), run_folder as place, terminal.phase(args.model):
+    phases = STAGES.index(stop) + 1 + is_kept(args, stop)  # the last one writes the files
+    whole = terminal.phase(args.model, phases, whole=True)
+    with interrupts.held(), run_folder as place, whole:
         try:
             show(args, walk(args.model, options, stop), stages)
         except KeyboardInterrupt:
@@ -225,55 +227,73 @@ def write(
 ) -> tuple[bool, tuple[str, ...]]:
     """Write what TensorBoard shows, its tab Life included; return whether that was interrupted, and
     sentences about what is missing."""
-    from tflab.explore import stages_as_data
     from tflab.lifecycle import logdir
     from tflab.report import storage
 
     captured = logdir.write(folder, stages, options, seconds)
-    try:
-        storage.check_size(max(len(stage.nodes) for stage in stages))
-        storage.write(folder, stages_as_data.life_of(tuple(stages), args.model))
-    except storage.LargeError as error:
-        return captured.interrupted, (*captured.left_out, str(error))
-    return captured.interrupted, captured.left_out
+    missing = [environment.lack("TensorBoard's page Profile", "xprof")]
+    if sentence := environment.lack("TensorBoard's tab Life", "igraph"):
+        missing.append(sentence)
+    else:
+        from tflab.explore import stages_as_data
+
+        try:
+            storage.check_size(max(len(stage.nodes) for stage in stages))
+            storage.write(folder, stages_as_data.life_of(tuple(stages), args.model))
+        except storage.LargeError as error:
+            missing.append(str(error))
+    return captured.interrupted, (*captured.left_out, *filter(None, missing))
 
 
 def opening_lines(folder: Path, args: argparse.Namespace, stop: str) -> Iterator[tuple[str, str]]:
     """Yield what shows the files of a logdir, each with its command or its file."""
     from tflab.lifecycle import logdir
 
-    yield "\nOpen it in TensorBoard:", output_paths.opening_line(folder)
+    below = "" if args.stage == "all" and not args.full else "\n"  # MORE
+    yield f"{below}Open it in TensorBoard:", output_paths.opening_line(folder)
     if args.cluster and stop == STAGES[-1]:
         yield "Open it in ui.perfetto.dev:", visible(str(folder / logdir.CHART))
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:
-    """Add the stages to a list and print them: text as they arrive, other formats as one
-    document, also after a failure."""
+    """Add the stages to a list and print them: text in full as they arrive, what is in short and
+    other formats at the end, also after a failure."""
     from tflab.exporters import text
 
     out = text.console()
+    in_short = args.stage == "all" and not args.full
 
     def document(error: str | None) -> None:
-        if stages and args.format != "text":
-            with command.reader_may_leave():
+        with command.reader_may_leave():
+            if stages and args.format != "text":
                 print(DOCUMENTS[args.format](args, stages, error))
+            elif stages and in_short:
+                one_screen(args.model, stages)
 
     try:
         with interrupts.held(), interrupts.shown_by(lambda: document("interrupted")):
             for number, stage in enumerate(interrupts.interruptible(walked), 1):
                 stages.append(stage)
-                if args.format == "text":
+                if args.format == "text" and not in_short:
                     with command.reader_may_leave():
                         text.show(out, number, stage, blocks_of(args, stage))
-            if args.format == "text" and args.stage == "all" and not args.full:
-                with command.reader_may_leave():
-                    text.show_block(out, MORE)
             document(None)
     except (TflabError, KeyboardInterrupt) as failure:
         with interrupts.held():
             document(str(failure) or "interrupted")
         raise
+
+
+def one_screen(model: str, stages: Sequence[Stage]) -> None:
+    """Print the main results and every stage in short."""
+    from tflab.exporters import text
+    from tflab.views import stages as views
+
+    out = text.console()
+    text.show_block(out, f"{model}: {views.headline(stages)}", apart=False)
+    for number, stage in enumerate(stages, 1):
+        text.show(out, number, stage, views.on_one_screen(stage), apart=False)
+    text.show_block(out, MORE)
 
 
 def blocks_of(args: argparse.Namespace, stage: Stage) -> list[Block] | None:

@@ -46,7 +46,8 @@ class Table(Shown):
     option: str = ""  # option of the command that shows more
     # all rows, if `rows` are fewer or folded
     everything: Callable[[], Iterable[Any]] | None = field(default=None, compare=False, repr=False)
-    dimmed: Callable[[Any], bool] = lambda row: False  # rows that matter less than the others
+    # What a row is among the others: dearest, slower, faster, or less: it matters less
+    tone: Callable[[Any], str] = lambda row: ""
 
     def cells(self) -> Iterable[tuple[str, ...]]:
         return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
@@ -92,6 +93,7 @@ class Fact:
     value: str
     note: str = ""
     detail: bool = False  # left out on the one screen of all stages
+    brief: bool = False  # only there, instead of details or a table
 
     @property
     def text(self) -> str:
@@ -102,6 +104,12 @@ def fact_table(facts: Iterable[Fact]) -> Table:
     """Return a table of one fact per line, without a title or headers."""
     columns = Column("", lambda fact: fact.label), Column("", lambda fact: fact.text)
     return Table("", columns, tuple(facts))
+
+
+def dearest(rows: Iterable[Any], cost: Callable[[Any], float]) -> Callable[[Any], str]:
+    """Return the tone of a table whose rows have costs."""
+    most = max(rows, key=cost, default=None)
+    return lambda row: "dearest" if row is most else ""
 
 
 def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import arguments, command, confined, interrupts, output_paths, terminal
+from tflab.cli import (
+    arguments,
+    command,
+    confined,
+    environment,
+    interrupts,
+    output_paths,
+    terminal,
+)
 from tflab.escaping import visible
 from tflab.records.options import Saved
 from tflab.report import selection
@@ -58,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
+    environment.require("The report", "matplotlib", "igraph")
     if confined.is_wanted(models.is_file(args.model), args.trust):
         out = Path(args.out) if args.out else output_paths.free_name(Path(OUT))
         return confined.run("report", argv, args, {"--out": output_paths.place(out, "folder")})

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflab.cli import command, temporary, terminal
+from tflab.cli import command, environment, temporary, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.run import launch
 
@@ -132,6 +132,8 @@ def arguments(
         raise UsageError("There is no program to run; give the name of a Python file.")
     launch.check(*args.program[:1])
     temporary.process_folder()  # raises an error if there is none
+    if args.html:
+        environment.require("--html", "igraph")
     for name, what in ((args.save, WHAT), (args.html, PAGE)):
         if name:
             from tflab.cli import output_paths
@@ -225,6 +227,9 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
 
 def keep_life(folder: Path, seen: Watched) -> None:
     """Write what TensorBoard's Life shows of the graph that was kept, or say why not."""
+    if sentence := environment.lack("TensorBoard's tab Life", "igraph"):
+        terminal.say(sentence, sys.stderr)
+        return
     from tflab.report import storage
     from tflab.run import page
 

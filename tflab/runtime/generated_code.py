@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tflab.cli import environment as package_environment
 from tflab.errors import TflabError
 from tflab.records.placed import CompiledKernel, Generated
 
@@ -141,10 +142,13 @@ def llvm_functions(module: str) -> dict[str, list[str]]:
 
 
 def machine_code(data: bytes, file: str) -> dict[str, tuple[int, list[str]]]:
-    """Return the size and the disassembled instructions of each function of an ELF object file.
+    """Return the size and the disassembled instructions of each function of an ELF object file;
+    nothing without the packages of an extra.
 
     Raises TflabError for another format, and for processors other than x86-64 and AArch64.
     """
+    if package_environment.missing(*package_environment.EXTRAS["code"]):
+        return {}
     import capstone
     from elftools.elf.elffile import ELFFile
 

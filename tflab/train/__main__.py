@@ -2,8 +2,8 @@
 
     python -m tflab.train --model lenet
 
-Options that you omit take the model's defaults. A checkpoint is saved after each epoch; after
-Ctrl-C, --resume continues from the last one, and says what it does not restore.
+It says how long it takes, and shows its progress. A checkpoint is saved after each epoch; --resume
+continues from the last one, and says what it does not restore.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
         "--epochs",
         type=command.count("number of epochs"),
         metavar="N",
-        help="number of passes over the training data (default: the model's)",
+        help="number of passes over the training data (default: 2)",
     )
     add(
         "--batch-size",
@@ -131,15 +131,19 @@ def train(
     done = start.step if start else 0
     if done == settings.steps:
         return
-    terminal.say(visible(view.plan_line(settings)))
+    terminal.say(visible(view.plan_line(settings, trainer.recipe.epochs)))
     left = settings.steps - done
     with closing(loop.train(trainer, settings, folder, start)) as records:
-        yield from terminal.track(
-            "training",
-            interrupts.interruptible(records),
-            left + left // settings.epoch_steps,
-            partial(view.progress, settings),
-        )
+        steps = interrupts.interruptible(records)
+        first: list[TimedStep | Epoch] = []
+        for record in steps:
+            first.append(record)
+            yield record
+            if sentence := view.expected(first, left):
+                terminal.say(sentence)
+                break
+        total = left + left // settings.epoch_steps - len(first)
+        yield from terminal.track("training", steps, total, partial(view.progress, settings))
 
 
 def show(trained: History, folder: Path) -> None:

@@ -7,27 +7,32 @@ it. The colours are two of Okabe and Ito's that the colour-blind can distinguish
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont, ImageOps
 
+from tflab.cli import environment
 from tflab.datasets import Column
 from tflab.records.options import Program
 
-SHOWN = 40  # images in a picture
-COLUMNS = 10
-SIDE, FRAME, GAP, CAPTION = 64, 4, 6, 20  # pixels: an image, its frame, between two, below one
+if TYPE_CHECKING:
+    from PIL import Image
+
+# A picture is as wide as TensorBoard shows it, so that its letters keep their size
+SHOWN = 20  # images in a picture
+COLUMNS = 5
+SIDE, FRAME, GAP, CAPTION = 64, 4, 6, 26  # pixels: an image, its frame, between two, below one
 RIGHT, WRONG = "#009E73", "#D55E00"
-LETTERS = 14  # pixels, the height of letters
+LETTERS = 18  # pixels, the height of letters
 
 
 def pictures(program: Program, predicted: np.ndarray) -> Iterator[tuple[str, Image.Image]]:
     """Yield pictures of the first test images and of the first mistakes, if the model classifies
-    images."""
+    images, and there is a package that draws them."""
     columns = program.dataset("test").columns
     fed = [columns[column] for column in program.model.feeds.values()]
     images = next(filter(holds_images, fed), None)
-    if images is None or predicted.ndim > 1:
+    if images is None or predicted.ndim > 1 or environment.missing("PIL"):
         return
     labels = columns["labels"]
     for tag, rows in (
@@ -47,6 +52,8 @@ def holds_images(column: Column) -> bool:
 def draw(images: np.ndarray, predicted: np.ndarray, labels: np.ndarray) -> Image.Image:
     """Draw images [n, height, width, 1 or 3] of any range, with `7` below a right one and
     `9, is 7` below a wrong one."""
+    from PIL import Image, ImageDraw, ImageFont, ImageOps
+
     width, height = SIDE + 2 * FRAME + GAP, SIDE + 2 * FRAME + CAPTION
     rows = -(-len(images) // COLUMNS)
     sheet = Image.new("RGB", (min(COLUMNS, len(images)) * width, rows * height), "white")

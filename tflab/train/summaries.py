@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf1
-from PIL.Image import Image
 from tensorboard.plugins.histogram.summary import histogram_pb
 from tensorflow.compat.v1 import SessionLog, Summary
 
@@ -27,6 +26,9 @@ from tflab.records.options import Program
 from tflab.records.timed import StepTime
 from tflab.records.trained import Epoch, TrainingStep
 from tflab.runtime import measure, session
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 DISK_ERRORS = (RuntimeError, IndexError)  # what FileWriter raises (TensorFlow 2.21)
 
@@ -106,9 +108,11 @@ def add_scalars(
 
 
 def add_weights(files: EventFiles, step: int, weights: Mapping[str, np.ndarray]) -> None:
-    """Write a histogram of each variable, tagged with its name."""
+    """Write a histogram of each variable. TensorBoard sorts tags, and their prefix puts them behind
+    the scalars."""
     for name, values in weights.items():
-        files.train.add_summary(histogram_pb(name, values).SerializeToString(), step)
+        histogram = histogram_pb(f"weights/{name}", values)
+        files.train.add_summary(histogram.SerializeToString(), step)
 
 
 def add_image(files: EventFiles, step: int, tag: str, picture: Image) -> None:

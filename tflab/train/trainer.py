@@ -21,6 +21,7 @@ from tflab.runtime import nodes, session
 from tflab.train import checkpoints
 
 SEED = 1  # of the initial weights and of the order of the rows
+USUAL_EPOCHS = 2  # unless more are asked for, or the recipe has fewer
 EPOCHS, BATCH_SIZE = 5, 64  # for a model that has an optimizer and no recipe
 
 
@@ -36,7 +37,8 @@ class Trainer:
     seed: int  # of its initial weights
 
     def settings(self, epochs: int | None = None, batch_size: int | None = None) -> Settings:
-        """Return the settings of a training, by default those of the recipe. Raises UsageError."""
+        """Return the settings of a training, by default of few epochs with the batch size of the
+        recipe. Raises UsageError."""
         train, test = map(self.program.dataset, ("train", "test"))
         rows = self.recipe.batch_size if batch_size is None else batch_size
         if not 1 <= rows <= train.size:
@@ -50,7 +52,7 @@ class Trainer:
             train_rows=train.size,
             test_rows=test.size,
             batch_size=rows,
-            epochs=epochs or self.recipe.epochs,
+            epochs=epochs or min(self.recipe.epochs, USUAL_EPOCHS),
             seed=self.seed,
         )
 

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.trained import Epoch, History, Settings, TimedStep
 from tflab.units import plural, time
 
+JUDGED = 10  # untraced steps, after which the time of all is estimated
 
-def plan_line(settings: Settings) -> str:
+
+def plan_line(settings: Settings, recipe: int) -> str:
+    """Return what is going to happen; `recipe` is the number of epochs in the model's recipe."""
+    fewer = settings.epochs < recipe
+    more = f" The recipe has {recipe} epochs: --epochs {recipe}." if fewer else ""
     return (
         f"{settings.model} on {settings.data}: {plural(settings.epochs, 'epoch')} of "
         f"{settings.train_rows:,} rows in {plural(settings.epoch_steps, 'step')} of up to "
         f"{settings.batch_size:,}, tested on {plural(settings.test_rows, 'test row')}. Seed "
-        f"{settings.seed}."
+        f"{settings.seed}.{more}"
+    )
+
+
+def expected(first: Sequence[TimedStep | Epoch], steps: int) -> str:
+    """Return how long all of these steps take, judged by the first of them; nothing before there
+    are enough. The very first one also sets up kernels and memory."""
+    timed = [step.seconds for step in first if isinstance(step, TimedStep) and not step.traced]
+    if len(timed) <= JUDGED:
+        return ""
+    each = median(timed[1:])
+    return (
+        f"About {time(1e9 * each * steps)} for {plural(steps, 'step')} of {time(1e9 * each)}, "
+        "without the test after each epoch."
     )
 
 

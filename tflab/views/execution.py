@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tflab.analysis.step_times import median_step
-from tflab.records.blocks import Block, Column, Fact, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, dearest, shortened
 from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
@@ -34,6 +34,7 @@ def facts(stage: Execution) -> list[Fact]:
         *step_times(stage),
         *raced(stage.race),
         *owners(stage.time_ledger, stage.wall_ns, stage.steps),
+        *owners_in_short(stage.time_ledger, stage.wall_ns),
         *kernel_time(stage.kernel_time),
         *parallel(stage.critical_path, stage.step_times),
         *memory_facts(stage.memory, stage.nodes),
@@ -89,12 +90,19 @@ def step_times(stage: Execution) -> Iterator[Fact]:
 
 
 def owners(ledger: Sequence[Owner], wall_ns: int, steps: int) -> Iterator[Fact]:
-    """Yield the owners of every nanosecond of the traced steps."""
+    """Yield the parts of a mean traced step, to which every nanosecond belongs."""
     for owner in ledger if wall_ns else ():
         name, _, what = owner.owner.partition(" (")
         share = f"{percent(owner.ns / wall_ns)} of a mean traced step"
         why = f"for {what.rstrip(')')}".replace("the trace", "tflab's own trace") if what else ""
-        yield Fact(name, f"{time(owner.ns / steps)}, {share}", why)
+        yield Fact(name, f"{time(owner.ns / steps)}, {share}", why, detail=True)
+
+
+def owners_in_short(ledger: Sequence[Owner], wall_ns: int) -> Iterator[Fact]:
+    """Yield the share of each of these parts."""
+    if wall_ns:
+        shares = (f"{percent(owner.ns / wall_ns)} {owner.owner.split(' (')[0]}" for owner in ledger)
+        yield Fact("its time", ", ".join(shares), brief=True)
 
 
 def kernel_time(taken: KernelTime | None) -> Iterator[Fact]:
@@ -183,12 +191,13 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
     else:
         kind, *rest = op_table.columns(op_table.MOST_EXPENSIVE)
         columns = (replace(kind, spare=0), *rest)  # the type is never omitted: it names the row
-    return shortened(
+    table = shortened(
         f"{heading} of {len(rows):,} (self time, {plural(stage.steps, 'traced step')})",
         columns,
         rows,
         TOP,
     )
+    return replace(table, tone=dearest(rows, lambda row: row.self_ns))
 
 
 # What an op costs a step

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from tflab.cli import environment
 from tflab.records.blocks import Block, Column, Frame, Strip, shortened
 from tflab.records.placed import CompiledKernel, Generated
 from tflab.records.stages import Placement
@@ -14,6 +15,8 @@ from tflab.views.words import counted
 SHOWN = 4  # kernels; the listings have the rest
 LARGEST = 12  # kernels of the table
 LINES = 4  # of a language
+INSTRUCTIONS = "A listing of machine instructions"
+BYTES = Column("bytes of code", lambda kernel: f"{kernel.bytes:,}", right=True)
 # Instructions of LLVM IR, x86-64 and AArch64 that compute with floating-point numbers
 ARITHMETIC = re.compile(
     r"\b(?:f(?:mul|add|sub|div|ml[as]|n?madd|n?msub)"
@@ -24,14 +27,17 @@ ARITHMETIC = re.compile(
 def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     size = sum(kernel.bytes for kernel in code.kernels)
     opcodes = counted(opcode for kernel in code.kernels for opcode in kernel.opcodes)
+    kernels = f"{plural(len(code.kernels), 'kernel')} of {opcodes}"
     yield (
         f"XLA compiled {code.cluster} to compute {', '.join(code.fetches)} for a batch of "
-        f"{code.batch_size}: {plural(len(code.kernels), 'kernel')} of {opcodes}, "
-        f"{size:,} bytes of machine code."
+        f"{code.batch_size}: {', '.join(filter(None, (kernels, bytes_of(size))))}."
     )
+    if not size and (sentence := environment.lack(INSTRUCTIONS, *environment.EXTRAS["code"])):
+        yield sentence
     not_run = "" if clusters_ran(stage) else ", in code that XLA would generate (not run here)"
     larger = sorted(code.kernels, key=lambda kernel: -kernel.bytes)
-    for kernel in [kernel for kernel in larger if kernel.bytes][:SHOWN]:
+    own = [kernel for kernel in larger if kernel.bytes or (not size and kernel.llvm)]
+    for kernel in own[:SHOWN]:
         yield Strip(f"{kernel.name}: {', '.join(kernel.nodes)}{not_run}", tuple(listings(kernel)))
     yield (
         f"The complete listings are in the logdir, under code/{code.cluster}, if the command runs "
@@ -44,11 +50,16 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
             (
                 Column("kernel", lambda kernel: kernel.name),
                 Column("fuses", lambda kernel: counted(kernel.opcodes), elastic=True),
-                Column("bytes of code", lambda kernel: f"{kernel.bytes:,}", right=True),
+                *([BYTES] if size else []),
             ),
             larger,
             LARGEST,
         )
+
+
+def bytes_of(size: int) -> str:
+    """Return `1,234 bytes of machine code`; nothing for a function that has none of its own."""
+    return f"{size:,} bytes of machine code" if size else ""
 
 
 def clusters_ran(stage: Placement) -> bool:
@@ -78,7 +89,8 @@ def frame(language: str, unit: str, lines: Sequence[str], chosen: Sequence[str])
 
 def lines_of(kernel: CompiledKernel) -> Iterable[str]:
     """Yield the kernel as lines of text."""
-    yield f"{kernel.name}: {counted(kernel.opcodes)}; {kernel.bytes:,} bytes of machine code"
+    about = f"{kernel.name}: {counted(kernel.opcodes)}", bytes_of(kernel.bytes)
+    yield "; ".join(filter(None, about))
     for part in listings(kernel):
         for number, line in enumerate(part.lines):
             yield f"{'' if number else part.heading:13}{line}"

@@ -48,7 +48,7 @@ def drawing(stage: Backward) -> Table:
         ),
         tuple(rows),
         drawing=True,
-        dimmed=lambda row: row.dim,
+        tone=lambda row: "less" if row.dim else "",
     )
 
 

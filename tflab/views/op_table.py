@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tflab.analysis import batch_fit
-from tflab.records.blocks import Column, Table, shortened
+from tflab.records.blocks import Column, Table, dearest, shortened
 from tflab.records.measured import Comparison, OpStats
 from tflab.units import ROUNDS_UP, percent, plural, size, three_digits, time
 
@@ -141,12 +141,13 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
     if by_phase(comparison):
         names = TIME_OF_LINES
     spare = SPARE_OF_LINES if by == "line" else {}
-    return shortened(
+    table = shortened(
         f"Batch {batch}: times, {order}",
         (*keys(by, 18, lambda row: row.code), *columns(names, spare=spare)),
         ranked(by, rows, top, lambda row: row.self_ns),
         top,
     )
+    return replace(table, tone=dearest(rows, lambda row: row.self_ns))
 
 
 def by_phase(comparison: Comparison) -> bool:

@@ -30,6 +30,7 @@ RUNTIMES = "(the runtime's)"  # if no node of that name was written
 def facts(stage: Placement) -> list[Fact]:
     return [
         Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.user_nodes):,} nodes before"),
+        *fates_in_short(stage),
         Fact("fetches", group_alike.listed(stage.fetches, FETCHES)),
         Fact("data", stage.data, f"batch size {stage.batch_size}", detail=True),
         *balance(stage),
@@ -58,6 +59,14 @@ def tables(stage: Placement) -> list[Block]:
     for generated in stage.generated:
         blocks += generated_code.blocks(generated, stage)
     return blocks
+
+
+def fates_in_short(stage: Placement) -> Iterator[Fact]:
+    """Yield the number of nodes of each fate."""
+    counts = Counter(row.fate for row in stage.ledger).most_common()
+    if counts:
+        listed = ", ".join(f"{count:,} {fate}" for fate, count in counts)
+        yield Fact("fates", listed, brief=True)
 
 
 def balance(stage: Placement) -> Iterator[Fact]:

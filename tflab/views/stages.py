@@ -12,10 +12,10 @@ from typing import Any
 from tflab.records.blocks import Block, Column, Fact, Table, fact_table
 from tflab.records.options import STAGES as NAMES
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
+from tflab.units import percent, plural, time
 from tflab.views import backward, execution, frontend, placement
 
-ROWS = 7  # of a table on the one screen, if these are all of its rows
-FIRST_ROWS = 5  # of a longer one
+ROWS = 3  # of a table on the one screen
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,16 @@ class StageView:
     facts: Callable[[Any], list[Fact]]
     tables: Callable[[Any], list[Block]]
     notes: Callable[[Any], Iterable[str]] = lambda stage: stage.notes  # findings come first
-    tabled: bool = True  # whether its first table is on the one screen
+    tabled: bool = False  # whether its first table is on the one screen
 
 
 STAGES: dict[type, StageView] = {
     Frontend: StageView(
-        NAMES[0], "Frontend: Python calls become nodes", frontend.facts, frontend.tables
+        NAMES[0],
+        "Frontend: Python calls become nodes",
+        frontend.facts,
+        frontend.tables,
+        tabled=True,
     ),
     Backward: StageView(
         NAMES[1],
@@ -40,7 +44,6 @@ STAGES: dict[type, StageView] = {
         backward.facts,
         backward.tables,
         notes=lambda stage: (),
-        tabled=False,  # its facts have the formulas
     ),
     Placement: StageView(
         NAMES[2],
@@ -54,6 +57,7 @@ STAGES: dict[type, StageView] = {
         execution.facts,
         execution.tables,
         execution.notes,
+        tabled=True,
     ),
 }
 
@@ -75,7 +79,8 @@ def blocks(stage: Stage, full: bool = False) -> list[Block]:
     """Return all facts and tables of one stage; if `full`, with the bodies of its functions."""
     view = STAGES[type(stage)]
     bodies = frontend.bodies(stage) if full and isinstance(stage, Frontend) else []
-    return [*view.notes(stage), fact_table(view.facts(stage)), *view.tables(stage), *bodies]
+    facts = (fact for fact in view.facts(stage) if not fact.brief)
+    return [*view.notes(stage), fact_table(facts), *view.tables(stage), *bodies]
 
 
 def on_one_screen(stage: Stage) -> list[Block]:
@@ -87,14 +92,28 @@ def on_one_screen(stage: Stage) -> list[Block]:
     return [*view.notes(stage), fact_table(values), *first]
 
 
+def headline(walked: Sequence[Stage]) -> str:
+    """Return the main results of a walk in one sentence."""
+    last = walked[-1]
+    if not isinstance(last, Placement | Execution):
+        return f"{plural(len(last.nodes), 'node')} built."
+    placed = next(stage for stage in walked if isinstance(stage, Placement))
+    built = plural(len(placed.user_nodes), "node")
+    parts = [f"{built} built, {len(placed.nodes):,} left to run"]
+    if isinstance(last, Execution):
+        step = time(last.untraced_step_ns.median)
+        parts.append(f"{step} a step at batch size {last.batch_size:,}")
+        parts += [f"dearest: {row.key} ({percent(row.share)})" for row in last.top_ops[:1]]
+    return f"{'; '.join(parts)}."
+
+
 def in_short(stage: Stage) -> list[Fact]:
     return [fact for fact in STAGES[type(stage)].facts(stage) if not fact.detail]
 
 
 def beginning(table: Table) -> Table:
     """Return a table without most of its rows, if they are many: its title has their number."""
-    most = ROWS if len(table.rows) + table.more <= ROWS else FIRST_ROWS
-    return replace(table, rows=table.rows[:most], more=0, everything=None)
+    return replace(table, rows=table.rows[:ROWS], more=0, everything=None)
 
 
 def story(stages: Sequence[Stage]) -> Table:

@@ -50,10 +50,9 @@ def counted(things: Iterable[str]) -> str:
 
 
 def ratio_text(verdict: Verdict) -> str:
-    """Return `1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval."""
-    if verdict.word in ("slower", "faster"):
-        return f"{verdict.ratio:.2f} x {ends_text(verdict.low, verdict.high)}"
-    return f"{verdict.word} {ends_text(verdict.low, verdict.high)}".rstrip()
+    """Return `slower, 1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval."""
+    ratio = f", {verdict.ratio:.2f} x" if verdict.word in ("slower", "faster") else ""
+    return f"{verdict.word}{ratio} {ends_text(verdict.low, verdict.high)}".rstrip()
 
 
 def control_text(verdict: Verdict) -> str:
