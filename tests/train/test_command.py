@@ -40,7 +40,7 @@ def called(capsys, *args) -> tuple[int, str, str]:
 
 
 def test_a_training_prints_every_epoch_and_writes_what_tensorboard_shows(here, capsys):
-    status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine")
+    status, out, err = called(capsys, "--model", MODEL, "--epochs", "3", "--logdir", "mine")
     assert (status, err) == (0, "")
     assert " ".join(out.split()).startswith(
         f"{MODEL} on noise: 3 epochs of 70 rows in 5 steps of up to 16, tested on 30 test rows. "
@@ -80,7 +80,7 @@ def test_options_go_before_the_recipe_and_what_is_in_a_logdir_stays(here, capsys
 
 
 def test_a_finished_training_stays_as_it_is(here, capsys):
-    called(capsys, "--model", MODEL, "--logdir", "mine")
+    called(capsys, "--model", MODEL, "--epochs", "3", "--logdir", "mine")
     before = {path: path.stat().st_mtime_ns for path in Path("mine").rglob("*")}
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine", "--resume")
     assert (status, err) == (0, "Continuing in 'mine': 15 of 15 steps are done.\n")
@@ -134,7 +134,7 @@ def test_a_wrong_argument_is_one_sentence_and_leaves_nothing(here, capsys, args,
 
 def test_a_training_that_diverges_shows_its_epochs_and_fails(here, capsys, monkeypatch):
     monkeypatch.setattr(training, "rate", lambda step, *_: float("inf") if step > 7 else 0.01)
-    status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine")
+    status, out, err = called(capsys, "--model", MODEL, "--epochs", "3", "--logdir", "mine")
     assert status == 1
     assert f"{MODEL} on noise, batch 16, seed 1: partial\n" in out
     assert err.startswith("tflab: The training diverged: ")
@@ -167,7 +167,7 @@ def trainings(tmp_path_factory):
     The folder they are in; of each command its status, stdout and stderr.
     """
     folder = tmp_path_factory.mktemp("trainings")
-    model, where = ("--model", HEAVY), ("--logdir", "runs/stopped")
+    model, where = ("--model", HEAVY, "--epochs", "3"), ("--logdir", "runs/stopped")
 
     def ended(*args):
         done = run_here(train.main, *model, *args, folder=folder)

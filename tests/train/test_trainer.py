@@ -163,6 +163,7 @@ def test_updates_run_with_every_step():
 def test_an_optimizer_alone_is_a_recipe_with_a_rate_of_its_own():
     ready = prepare(models.find("toy"))
     assert (ready.recipe.epochs, ready.recipe.batch_size) == (5, 64)
+    assert (ready.settings().epochs, ready.settings(7).epochs) == (2, 7)
     assert math.isnan(ready.recipe.rate(0, 16, 80))
 
 

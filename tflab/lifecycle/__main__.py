@@ -249,8 +249,9 @@ def opening_lines(folder: Path, args: argparse.Namespace, stop: str) -> Iterator
     """Yield what shows the files of a logdir, each with its command or its file."""
     from tflab.lifecycle import logdir
 
-    below = "" if args.stage == "all" and not args.full else "\n"  # MORE
-    yield f"{below}Open it in TensorBoard:", output_paths.opening_line(folder)
+    below_more = args.format == "text" and args.stage == "all" and not args.full
+    about = "Open it in TensorBoard:"
+    yield about if below_more else f"\n{about}", output_paths.opening_line(folder)
     if args.cluster and stop == STAGES[-1]:
         yield "Open it in ui.perfetto.dev:", visible(str(folder / logdir.CHART))
 

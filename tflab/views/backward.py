@@ -50,11 +50,11 @@ def checks(stage: Backward) -> Iterator[Fact]:
     others = [check for check in made if not check.zero and check.tensor not in odd]
     worst = max(others, key=lambda check: check.max_relative_error, default=None)
     how = f"by finite differences in {made[0].precision}"
-    yield Fact("checked", f"{len(made):,} of {plural(stage.variable_count, 'variable')}", how)
+    of_all = f"{len(made):,} of {plural(stage.variable_count, 'variable')}"
+    error_of_all = f", largest relative error {error(worst)}" if worst else ""
+    yield Fact("checked", f"{of_all}{error_of_all}", how)
     if odd:
         yield Fact("NaN or infinite", listed(odd), "the gradient or the difference")
-    if worst:
-        yield Fact("largest error", f"{error(worst)} in {worst.tensor}", "relative")
     if zero:
         yield Fact("0 within rounding", listed(zero), "gradients and differences")
     reasons: dict[str, list[str]] = {}
