@@ -13,12 +13,14 @@ from tensorflow.python.framework import ops
 from tests import walks
 from tests.examples.models import differentiate, model_of, ones
 from tflab import datasets, models
+from tflab.analysis import gradient_stops
 from tflab.errors import TflabError
 from tflab.lifecycle import (
     backward,
     derivatives,
     frontend,
     gradient_check,
+    placement,
 )
 from tflab.models import toy
 from tflab.records.options import Model, Options
@@ -167,7 +169,6 @@ def no_gradient_registered(x, weights):
     ("loss_of", "variables", "reason"),
     [
         (tf.reduce_sum, {}, "No variables to optimize"),
-        (lambda x, w: tf.reduce_sum(x), {"w": 1.0}, "No gradients provided for any variable"),
         (no_gradient_registered, {"w": [1.0]}, "No gradient defined for operation"),
     ],
 )
@@ -225,7 +226,7 @@ def test_what_an_optimiser_made_of_rows_is_not_checked():
     assert (stage.gradient_checks, stage.unchecked) == ((), backward.UNKNOWN)
 
 
-def test_each_variable_that_was_not_checked_has_a_reason():
+def test_each_variable_that_has_a_gradient_and_was_not_checked_has_a_reason():
     types = {"c": tf.float64}
     with tf.Graph().as_default():
         variables = {
@@ -235,21 +236,18 @@ def test_each_variable_that_was_not_checked_has_a_reason():
         pairs = [(None if name == "b" else v, v) for name, v in variables.items()]
     checks = [GradientCheck("a", 1e-9, 2, 2, "float64")]
     pairs.append((None, SimpleNamespace(op=SimpleNamespace(name="f"))))
-    reasons = {"b": "no gradient reaches it"}
-    assert list(backward.unchecked_variables(pairs, {"a", "d"}, checks, reasons)) == [
-        ("b", "no gradient reaches it"),
+    assert list(backward.unchecked_variables(pairs, {"a", "d"}, checks)) == [
         ("c", "it is not float32"),
         ("d", "only a sample of the variables is checked"),
         ("e", "tflab could not confirm which tensor is its gradient"),
-        ("f", "the loss does not depend on it"),
     ]
 
 
 @pytest.mark.parametrize(
     ("stop", "reason"),
     [
-        (lambda w: tf.round(w * 2, name="stop"), "its gradient function returns none, so the"),
-        (lambda w: tf.floor(w * 2, name="stop"), "its gradient function returns none, so the"),
+        (lambda w: tf.round(w * 2, name="stop"), "its gradient function returned none"),
+        (lambda w: tf.floor(w * 2, name="stop"), "its gradient function returned none"),
         (lambda w: tf.cast(w > 0, tf.float32), "its op is registered as not differentiable"),
         (lambda w: tf.cast(tf.cast(w, tf.int32), tf.float32), "its result is no floating-point"),
         (lambda w: tf.gather(w * 0 + 1, tf.argmax(w)) * 0 + 1, ""),
@@ -270,10 +268,53 @@ def test_a_gradient_that_stops_before_a_variable_names_the_place(stop, reason):
         assert reasons["ArgMax"].startswith("its result is no floating-point number")
         assert reasons["w"] == "it has no inputs, so its gradient goes no further"
         return
-    (node,) = (n for n in stage.nodes if reasons.get(n.name, "") and reason in reasons[n.name])
+    (node,) = (n for n in stage.nodes if (reasons.get(n.name) or "").startswith(reason))
     place = f"{node.name} ({node.op}, test_backward.py:{node.line.line})"
-    assert reasons["w"] == f"no gradient reaches it: it stops at {place}"
-    assert stage.unchecked_variables == (("w", reasons["w"]),)
+    assert reasons["w"].startswith(f"its gradient stops at {place}: {reason}")
+    (stop,) = stage.gradient_stops
+    assert (stop.variable, stop.node, stop.op, stop.source) == ("w", node.name, node.op, node.line)
+    assert stop.reason.startswith(reason)
+    assert (stop.path[0], stop.path[-1]) == ("w", stage.program.loss.op.name)
+    assert stage.unchecked_variables == ()
+
+
+@pytest.mark.parametrize(
+    ("loss_of", "stop"),
+    [
+        (lambda x, w: tf.reduce_sum(x), ("", "the loss does not depend on it")),
+        (
+            lambda x, w: tf.reduce_sum(tf.floor(w, name="f") * x),
+            ("f", gradient_stops.RETURNED_NONE),
+        ),
+    ],
+    ids=["no path", "Floor"],
+)
+def test_a_loss_without_any_gradient_shows_where_it_stops_and_runs_without_training(loss_of, stop):
+    stage = differentiate(model_of(loss_of, {"w": 1.0}))
+    assert [(s.variable, s.node, s.reason) for s in stage.gradient_stops] == [("w", *stop)]
+    assert (stage.program.train_op, stage.update_nodes) == (None, ())
+    assert stage.unchecked == "no variable has a gradient"
+    assert placement.place(stage, Options()).fetches == (stage.program.loss.name,)
+
+
+def test_a_gradient_of_zeros_names_the_op_that_makes_them():
+    stage = differentiate(model_of(lambda x, w: tf.reduce_sum(tf.sign(w) * x), {"w": 0.5}))
+    (stop,) = stage.gradient_stops
+    assert (stop.op, stop.reason) == ("Sign", gradient_stops.ZEROS)
+
+
+def test_an_optimiser_of_the_program_that_finds_no_gradient_leads_to_the_place_where_it_stops():
+    def model():
+        w = tf1.get_variable("w", [2], use_resource=True)
+        loss = tf.reduce_sum(tf.round(w, name="mask"))
+        tf1.train.AdamOptimizer().minimize(loss)
+        return Model(loss, {}, ones, loss)
+
+    stage = differentiate(model)
+    (stop,) = stage.gradient_stops
+    assert (stop.variable, stop.node) == ("w", "mask")
+    with pytest.raises(TflabError, match=r"built its graph .*No gradients provided"):
+        placement.place(stage, Options())
 
 
 @every_model

@@ -12,7 +12,7 @@ import pytest
 from tests.examples import accounts
 from tflab import models
 from tflab.analysis import timeline, wires
-from tflab.lifecycle import backward, execution, frontend, placement, split
+from tflab.lifecycle import backward, execution, frontend, split
 from tflab.records.graph import node_of
 from tflab.records.options import Options
 from tflab.runtime import cluster, measure, session, trace
@@ -38,7 +38,7 @@ def trained(options):
     """The variables of LeNet after some steps."""
     built = frontend.build(("lenet", models.find("lenet")), options)
     program = backward.differentiate(built, options).program
-    step = session.step_of(program, placement.default_fetches(program))
+    step = session.step_of(program, session.default_fetches(program))
     if options.cluster:
         split.ask(program.graph, program.places)
     batches = session.feed_batches(program, options.batch_size)
@@ -202,7 +202,7 @@ def test_a_task_that_pauses_makes_its_step_long_and_is_named(
 
 def test_a_step_of_two_tasks_is_measured_by_the_same_engine(walked_over_tasks, two_tasks):
     program = walked_over_tasks("toy")["placement"].program
-    step = session.step_of(program, placement.default_fetches(program))
+    step = session.step_of(program, session.default_fetches(program))
     job = measure.job_of(program, step, Options(cluster=two_tasks))
     batches = session.feed_batches(program, 16)
     plan = measure.Plan("steps", [[measure.Turn(next(batches), 16)]], 1, traced=False)

@@ -11,7 +11,6 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
-from tflab.lifecycle import placement
 from tflab.records.options import Options
 from tflab.records.timed import StepTime
 from tflab.runtime import measure, session
@@ -53,7 +52,7 @@ def program():
 def observed(program, options, **turns):
     """What the observer got of training steps, each by what is said of its turn."""
     values = next(session.feed_batches(program, options.batch_size))
-    step = session.step_of(program, placement.default_fetches(program))
+    step = session.step_of(program, session.default_fetches(program))
     given = [measure.Turn(values, options.batch_size, **how) for how in turns.values()]
     traces = []
     measure.run(

@@ -4,7 +4,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from tests.examples.printed import approve_view
+from tests.records_by_hand import source
+from tflab.records.access import Access, Unordered
 from tflab.records.blocks import in_full
+from tflab.records.gradients import GradientStop
 from tflab.records.graph import Call, Function, Node
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.views import backward, stages
@@ -63,6 +66,7 @@ STAGE = Backward(
     functions=(OLD, NEW),
     added_functions=("grad_2",),
 )
+READ, WRITE = Access("read", "reads", None), Access("train/apply", "writes", source(9))
 FAR = GradientCheck("w", 0.02, 4, 9, "float64")
 ZERO = GradientCheck("a", 0.0, 4, 9, "float64", zero=True)
 REASONS = (("a", "too many"), ("b", "the loss does not depend on it"), ("c", "too many"))
@@ -72,6 +76,14 @@ NUMBERED = tuple(
     Gradient(f"step_{n}/{kind}", kind, f"_{kind}Grad", ("gradients/loss/Tile",) * size)
     for n in range(21)
     for kind, size in (("Tanh", 1), ("MatMul", 2 if n != 5 else 3))
+)
+MASK = source(17, "mask = tf.round(gate)")
+ROUND, SIGN = "its gradient function returned none", "its gradient function returned only zeros"
+STOPS = (
+    GradientStop("gate", "mask", "Round", MASK, ROUND, ("gate", "a", "mask", "loss")),
+    GradientStop("b", "mask", "Round", MASK, ROUND, ("b", "mask", "loss")),
+    GradientStop("s", "sg", "Sign", None, SIGN, ("s", "sg")),
+    GradientStop("dead", "", "", None, "the loss does not depend on it", ()),
 )
 UNTRAINED = SimpleNamespace(model=SimpleNamespace(not_trained="'m' is compiled with 'mse'."))
 
@@ -102,6 +114,8 @@ VARIANTS = {
     "many forward ops": {"gradients": MANY_OPS},
     "many ops that are numbered alike": {"gradients": NUMBERED},
     "nothing was added": {"added_nodes": ()},
+    "gradients stop": {"gradient_stops": STOPS},
+    "an order is undefined": {"unordered": (Unordered("w", READ, WRITE, ("loss:0",)),)},
     "the model cannot be trained": {"added_nodes": (), "program": UNTRAINED},
     "the graph came with gradients": {"inferred": True},
 }

@@ -76,7 +76,7 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
         return already_derived(model, loss, names)
     if loss is None:
         return with_note(model, "Nothing is derived: no line names a scalar of a float type.")
-    if not depends(loss.op, goals):
+    if not depends(loss.op, goals) and not (variables and "loss" in names):
         what = "variable" if variables else "placeholder of floats"
         model = replace(model, output=named.get("output", loss))
         return with_note(

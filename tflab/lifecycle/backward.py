@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
-from tflab.analysis import chain_rule
+from tflab.analysis import access_order, chain_rule, gradient_stops
 from tflab.analysis.gradient_graph import GradientGraph
+from tflab.analysis.gradient_stops import RETURNED_NONE, ZEROS, Stops
 from tflab.errors import RefusedError, TflabError
 from tflab.lifecycle import check_points, derivatives, gradient_check, gradients, graph_copies
+from tflab.lifecycle.frontend import fetches_and_feeds
 from tflab.lifecycle.gradient_check import Pairs
 from tflab.lifecycle.graph_copies import Copy
-from tflab.records.gradients import Derivative
+from tflab.records.gradients import Derivative, GradientStop
 from tflab.records.graph import (
     BACKWARD,
     UPDATE,
@@ -47,13 +49,13 @@ NO_INPUTS = "it has no inputs, so its gradient goes no further"
 NOT_DIFFERENTIABLE = "its op is registered as not differentiable"
 PASSED_ON = "its gradient function passes the gradient on unchanged"
 NOT_CALLED = "no gradient reaches it"
-NO_FLOATS = "its result is no floating-point number, so no gradient reaches it"
-RETURNED_NONE = "its gradient function returns none, so the gradient stops here"
+NO_FLOATS = "its result is no floating-point number"
 NONE_MADE = "its gradient function adds no node"
 
 
 GRADIENT_TYPES = ("float", "bfloat", "complex", "resource", "variant")  # prefixes of types
-MOST_STOPS = 3  # places where a gradient stops that are named for one node
+STOPS_AT = "its gradient stops at"
+NO_GRADIENT = "no variable has a gradient"
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
@@ -71,21 +73,28 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
     program.graph.finalize()  # from here on the graph must not change
+    rows, stops = gradients_of(program, frontend.nodes, gradient_ops, calls, pairs)
     new_nodes = with_lines(frontend.nodes, program, pairs, added)
     grown = phases.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
     new = tuple(added_functions(frontend, grown, program.graph))
     stage = Backward(
-        program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),
+        program=replace(program, train_op=train_op, model=fetching(program.model, pairs, train_op)),
         nodes=tuple(with_outputs(grown, program.graph)) if frontend.functions else grown,
         functions=(*frontend.functions, *new),
         added_functions=tuple(function.name for function in new),
         added_nodes=tuple(op.name for op in added),
         update_nodes=tuple(op.name for op in update_ops),
         shared_nodes=tuple(op.name for op in gradient_ops if private.original_op(op) is None),
-        gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops, calls)),
+        gradients=rows,
+        gradient_stops=stops,
         data=program.dataset("train").name,
         variable_count=len(pairs),
     )
+    step = fetches_and_feeds(stage.program, options)
+    found = access_order.unordered(stage.nodes, stage.functions, *step)
+    stage = replace(stage, unordered=tuple(row for row in found if row not in frontend.unordered))
+    if all(gradient is None for gradient, _ in pairs):
+        return replace(stage, unchecked=NO_GRADIENT)
     return explained(stage, pairs, calls, options) if options.explained else stage
 
 
@@ -150,17 +159,13 @@ def described(
         rows, no_formula = derivatives.read(copy, program, loss_pairs, graph, options.batch_size)
     made = {v.op.name for own, v in loss_pairs if own is not None}
     checks = tuple(check for check in checked.checks if check.confirms or check.tensor in made)
-    reasons = {gradient.forward: gradient.reason for gradient in stage.gradients}
     # Finite differences include what a stop_gradient ends: where they agree, it ended only zeros.
     doubtful = [check.tensor for check in checks if not check.agrees]
-    doubtful += [v.op.name for gradient, v in pairs if gradient is None]
     return replace(
         gradients.with_purposes_and_steps(stage, graph, [*loss_pairs, *pairs]),
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),
-        unchecked_variables=tuple(unchecked_variables(pairs, made, checks, reasons))
-        if checks
-        else (),
+        unchecked_variables=tuple(unchecked_variables(pairs, made, checks)) if checks else (),
         processed=tuple(gradients.processed(graph, pairs, loss_pairs)),
         stopped=chain_rule.stopped(graph, doubtful),
         custom_gradients=tuple(gradients.custom(program.graph, graph)),
@@ -170,21 +175,16 @@ def described(
 
 
 def unchecked_variables(
-    pairs: Pairs,
-    made: Collection[str],
-    checks: Iterable[GradientCheck],
-    reasons: Mapping[str, str | None],
+    pairs: Pairs, made: Collection[str], checks: Iterable[GradientCheck]
 ) -> Iterable[tuple[str, str]]:
-    """Yield the variables that were not checked, and why. `made` are those whose gradient is a
-    tensor that a gradient function made; `reasons` say why nodes have no gradient."""
+    """Yield the variables that have a gradient and were not checked, and why. `made` are those
+    whose gradient is a tensor that a gradient function made."""
     checked = {check.tensor for check in checks}
     for gradient, variable in pairs:
         name = variable.op.name
-        if name in checked:
+        if name in checked or gradient is None:
             continue
-        if gradient is None:
-            yield name, reasons.get(name) or NOT_NEEDED
-        elif graph_copies.dtype_of(variable) != tf.float32:
+        if graph_copies.dtype_of(variable) != tf.float32:
             yield name, "it is not float32"
         else:
             yield name, SAMPLED if name in made else UNKNOWN
@@ -199,7 +199,7 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
         with graph.as_default():
             pairs = gradient_pairs(program.model, together)
             between = len(graph.get_operations())
-            if optimizer is None:
+            if optimizer is None or all(gradient is None for gradient, _ in pairs):
                 return pairs, graph.get_operations()[before:], [], None
             train = optimizer.apply_gradients(pairs, name="train")
             if program.model.updates:
@@ -223,9 +223,9 @@ def gradient_pairs(model: Any, together: bool) -> list:
     return list(zip(made, parameters, strict=True))
 
 
-def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
+def fetching(model: Any, pairs: Iterable[tuple[Any, Any]], train_op: str | None) -> Any:
     """Return the fetches of a step that computes the gradients, if no optimiser uses them."""
-    if model.optimizer is not None:
+    if train_op:
         return model
     known = (gradient for gradient, _ in pairs if gradient is not None)
     # Of a gradient that is only some rows, fetch those rows: a sum would be another node.
@@ -301,9 +301,10 @@ def gradients_of(
     forward: tuple[Node, ...],
     gradient_ops: Iterable[tf.Operation],
     calls: gradients.Calls,
-) -> Iterable[Gradient]:
-    """Yield for each forward node its gradient function and its gradient nodes, or why there are
-    none.
+    pairs: Pairs,
+) -> tuple[tuple[Gradient, ...], tuple[GradientStop, ...]]:
+    """Return for each forward node its gradient function and its gradient nodes, or why there are
+    none; and where the gradients of variables stop.
 
     TensorFlow itself records which node came from which; names do not matter.
     """
@@ -316,6 +317,7 @@ def gradients_of(
     for call in calls:
         if call[0].graph is program.graph:
             calls_of.setdefault(call[0].name, []).append(call)
+    by_name = {node.name: node for node in forward}
     needed = with_makers(forward, [program.loss.op.name])
     trained = trained_nodes(program, forward)
     functions_of = {
@@ -323,56 +325,59 @@ def gradients_of(
         for node in forward
     }
     listed = [node for node in forward if node.name in needed and node.name in trained]
-    stops = gradient_stops(listed, functions_of, calls_of)
+    without = {  # why an op has no gradient; functions that nodes call have one of their own
+        node.name: why
+        for node in listed
+        if node.name not in calls_of and not functions.calling(node.op)
+        if (why := no_function_reason(node, functions_of[node.name]))
+    }
+    stops = gradient_stops.stops(listed, program.loss.op.name, without, handed(calls_of))
+    rows = []
     for node in forward:
         function, made = functions_of[node.name][0], tuple(derived.get(node.name, ()))
-        reason = None
+        reason: str | None = None
         if node.name not in needed:
             reason = NOT_NEEDED
         elif node.name not in trained:
             reason = NO_VARIABLE
-        elif node.name in stops and differentiable(node):
-            reason = f"{NOT_CALLED}: it stops at {', '.join(stops[node.name])}"
+        elif stops.at(node.name) and differentiable(node):
+            ends = (
+                f"{place_of(by_name[end])}: {stops.reasons[end]}" for end in stops.at(node.name)
+            )
+            reason = f"{STOPS_AT} {'; '.join(ends)}"
         elif not parents(node):
             reason = NO_INPUTS
         else:
             reason = no_nodes_reason(node, functions_of[node.name], calls_of.get(node.name, ()))
-        yield Gradient(node.name, node.op, function, made, None if made else reason)
+        rows.append(Gradient(node.name, node.op, function, made, None if made else reason))
+    return tuple(rows), tuple(of_variables(by_name, pairs, stops, needed))
 
 
-def gradient_stops(
-    listed: Sequence[Node],
-    functions_of: Mapping[str, tuple[str | None, bool]],
-    calls_of: Mapping[str, gradients.Calls],
-) -> dict[str, tuple[str, ...]]:
-    """Return for each node that no gradient reaches the nodes, on the way from it to the loss, at
-    which the gradient stops: those without a gradient function, those whose function returned none
-    for the input, and those whose result is no floating-point number."""
-    consumers: dict[str, list[Node]] = {}
-    for node in listed:
-        for name in dict.fromkeys(parents(node)):
-            consumers.setdefault(name, []).append(node)
-    handed = {  # (node, its input) for which a gradient function returned a gradient, or did not
-        (name, tensor.op.name): gradient is not None
-        for name, made in calls_of.items()
-        for op, _, returned in made
-        for tensor, gradient in zip(op.inputs, returned, strict=False)
-    }
-    stops: dict[str, dict[str, None]] = {}
-    for node in reversed(listed):  # a node comes after its inputs
-        ways = consumers.get(node.name, ())
-        if not ways or any(handed.get((way.name, node.name)) for way in ways):
-            continue
-        found: dict[str, None] = {}
-        for way in ways:
-            stopped = (way.name, node.name) in handed or not functions_of[way.name][0]
-            if stopped or not differentiable(way):
-                found[place_of(way)] = None
-            else:
-                found |= stops.get(way.name, {})
-        if found:
-            stops[node.name] = dict.fromkeys([*found][:MOST_STOPS])
-    return {name: tuple(places) for name, places in stops.items()}
+def handed(calls_of: Mapping[str, gradients.Calls]) -> dict[tuple[str, str], str]:
+    """Return what is wrong with what gradient functions returned, by op and node of its input."""
+    wrongs: dict[tuple[str, str], str] = {}
+    for name, made in calls_of.items():
+        for op, _, returned in made:
+            for tensor, gradient in zip(op.inputs, returned, strict=False):
+                wrong = RETURNED_NONE if gradient is None else ""
+                wrong = ZEROS if gradients.only_zeros(gradient) else wrong
+                wrongs[name, tensor.op.name] = wrongs.get((name, tensor.op.name), wrong) and wrong
+    return wrongs
+
+
+def of_variables(
+    by_name: Mapping[str, Node], pairs: Pairs, stops: Stops, needed: Collection[str]
+) -> Iterator[GradientStop]:
+    """Yield where the gradients stop of the variables that get none, or only zeros."""
+    for gradient, variable in pairs:
+        name = variable.op.name
+        ends = stops.at(name)
+        if gradient is None and name not in needed:
+            yield GradientStop(name, "", "", None, NOT_NEEDED, ())
+        elif gradient is None or all(stops.reasons[end] == ZEROS for end in ends):
+            for end in ends:
+                node, path = by_name[end], tuple(stops.path(name, end))
+                yield GradientStop(name, end, node.op, node.line, stops.reasons[end], path)
 
 
 def differentiable(node: Node) -> bool:
@@ -386,17 +391,20 @@ def place_of(node: Node) -> str:
     return f"{node.name} ({node.op}{line})"
 
 
+def no_function_reason(node: Node, registration: tuple[str | None, bool]) -> str:
+    """Return why an op has no gradient, whatever arrives at it; "" if it has one."""
+    function, registered = registration
+    if not function:
+        return NOT_DIFFERENTIABLE if registered else NOT_REGISTERED
+    return "" if differentiable(node) else NO_FLOATS
+
+
 def no_nodes_reason(
     node: Node, registration: tuple[str | None, bool], calls: gradients.Calls
 ) -> str:
     """Return why a node has no gradient nodes, judged by its gradient function and its calls."""
-    function, registered = registration
-    if not registered:
-        return NOT_REGISTERED
-    if not function:
-        return NOT_DIFFERENTIABLE
-    if not differentiable(node):
-        return NO_FLOATS
+    if reason := no_function_reason(node, registration):
+        return reason
     if not calls:
         return NOT_CALLED
     if all(g is None for call in calls for g in call[2]):

@@ -7,7 +7,7 @@ records the Python stack of each one; its last frame in the user's code is the n
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,13 +15,14 @@ import numpy as np
 import tensorflow as tf
 
 from tflab import models
+from tflab.analysis import access_order
 from tflab.datasets import Dataset, Whole
 from tflab.errors import NotImportableError, TflabError, reason
 from tflab.escaping import with_full_stop
 from tflab.lifecycle import split
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
-from tflab.runtime import functions, libraries, nodes, private
+from tflab.runtime import functions, libraries, nodes, private, session
 
 ROWS_OF_NOTHING = 2**16  # a model without feeds runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
@@ -67,12 +68,24 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     )
     if rows := fixed_rows(program_built):
         program_built = replace(program_built, model=replace(model, fixed_batch=rows))
-    return Frontend(
+    built = Frontend(
         program=program_built,
         nodes=nodes.from_graph(graph, model.lines),
         notes=model.notes,
         functions=functions.of_graph(graph, model.lines),
     )
+    step = built.nodes, built.functions, *fetches_and_feeds(program_built, options)
+    return replace(
+        built,
+        unordered=access_order.unordered(*step),
+        always_run=access_order.of_one_branch(*step),
+    )
+
+
+def fetches_and_feeds(program: Program, options: Options) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the fetches of the steps that will run, and the tensors that are fed."""
+    fed = [tensor.name for tensor in program.model.feeds]
+    return options.fetches or session.default_fetches(program), fed
 
 
 def fixed_rows(program: Program) -> int | None:
@@ -104,7 +117,25 @@ def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
         except TflabError:
             raise
         except Exception as error:
-            raise failure(name, "built its graph", error) from error
+            failed = failure(name, "built its graph", error)
+            if model := without_gradients(error, graph, failed):
+                return model
+            raise failed from error
+
+
+def without_gradients(error: Exception, graph: tf.Graph, failed: TflabError) -> Model | None:
+    """Return a model of the loss whose gradients the program's own optimiser did not find, so that
+    the next stage shows where they stop; None if something else failed."""
+    traceback = error.__traceback__
+    while traceback is not None and str(error).startswith("No gradients provided"):
+        local = traceback.tb_frame.f_locals
+        loss, optimizer = local.get("loss"), local.get("self")
+        is_optimizer = isinstance(optimizer, tf.compat.v1.train.Optimizer)
+        if is_optimizer and isinstance(loss, tf.Tensor) and loss.graph is graph:
+            failed.__cause__ = error  # with the line, for the page
+            return Model(loss, {}, lambda *_: None, loss, optimizer, unready=failed)
+        traceback = traceback.tb_next
+    return None
 
 
 def from_keras(

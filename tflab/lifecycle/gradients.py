@@ -9,6 +9,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tflab.analysis import chain_rule, gradient_nodes, op_rules
@@ -57,6 +58,16 @@ def tensors_of(gradient: Any) -> list[str]:
     parts = (gradient.values, gradient.indices) if isinstance(gradient, tf.IndexedSlices) else ()
     tensors = (part for part in parts or (gradient,) if isinstance(part, tf.Tensor))
     return [nodes.tensor_name(tensor) for tensor in tensors]
+
+
+def only_zeros(gradient: Any) -> bool:
+    """Return whether the node that makes a gradient can only make zeros."""
+    op = gradient.op if isinstance(gradient, tf.Tensor) else None
+    while op is not None and op.type in ("Identity", "Fill"):
+        op = op.inputs[-1].op  # of a Fill, the value
+    if op is None or op.type != "Const":
+        return op is not None and op.type == "ZerosLike"
+    return not np.any(tf.get_static_value(op.outputs[0]))
 
 
 def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, Any]]:

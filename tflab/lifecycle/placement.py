@@ -67,7 +67,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
     program = backward.program
     fetched = resolve(program, options.fetches)
     session.ready(program)
-    fetches = fetched or default_fetches(program)
+    fetches = fetched or session.default_fetches(program)
     step = session.step_of(program, fetches)
     try:
         observed = run_instrumented(program, step, options)
@@ -202,13 +202,6 @@ def with_lines_of_work(
             yield replace(node, source=source, phase=phase)
         else:
             yield node
-
-
-def default_fetches(program: Program) -> tuple[str, ...]:
-    """Return the loss and the train op, if there are any; otherwise the output."""
-    if program.train_op:
-        return (program.loss.name, program.train_op)
-    return program.model.fetches or (program.model.output.name,)
 
 
 def resolve(program: Program, names: Sequence[str]) -> tuple[str, ...]:

@@ -38,6 +38,18 @@ class GradientNode:
 
 
 @dataclass(frozen=True)
+class GradientStop:
+    """A variable without a gradient, or with one of zeros, and an op at which its gradient ends."""
+
+    variable: str
+    node: str  # that op; "" if the loss does not depend on the variable
+    op: str
+    source: Source | None  # its line
+    reason: str
+    path: tuple[str, ...]  # nodes from the variable over that op to the loss
+
+
+@dataclass(frozen=True)
 class Link:
     """One step of the chain rule: from the gradient with respect to an op's output to that with
     respect to an input."""

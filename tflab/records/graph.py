@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Shape = tuple[int | None, ...] | None  # None: not even the rank is known
 
@@ -74,6 +74,8 @@ class Function:
     # its arguments first; empty if the library does not have the function
     nodes: tuple[Node, ...] = ()
     returns: tuple[str, ...] = ()  # tensors
+    # Nodes that run although nothing of theirs is returned
+    ends: tuple[str, ...] = field(default=(), metadata={"json": None})
 
 
 def node_of(tensor: str) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.errors import TflabError
+from tflab.records.access import BranchInput, Unordered
 from tflab.records.blocks import Shown
 from tflab.records.cluster import Network
-from tflab.records.gradients import Derivative, GradientNode, Link
+from tflab.records.gradients import Derivative, GradientNode, GradientStop, Link
 from tflab.records.graph import Function, Node, Shape
 from tflab.records.measured import OpStats
 from tflab.records.options import Program
@@ -48,6 +49,10 @@ class Frontend(Shown):
     blocked: str | None = None  # why no other stage can follow: TensorFlow refuses the graph
     # functions that nodes call: branches, loop bodies, tf.functions
     functions: tuple[Function, ...] = ()
+    # Of a step without an optimiser's ops: reads and writes without an order, and nodes outside of
+    # the only branch that uses them
+    unordered: tuple[Unordered, ...] = ()
+    always_run: tuple[BranchInput, ...] = ()
 
     @property
     def live(self) -> Program:
@@ -122,10 +127,12 @@ class Backward(Shown):
     chain_rule: tuple[Link, ...] = ()  # the steps of the chain rule, from the loss to the variables
     # with respect to each variable for which a formula gives it
     derivatives: tuple[Derivative, ...] = ()
+    gradient_stops: tuple[GradientStop, ...] = ()  # of variables without a gradient
+    unordered: tuple[Unordered, ...] = ()  # those that the optimiser's ops brought
     # Variables whose optimiser receives something other than the gradient of the loss
     processed: tuple[str, ...] = ()
     # `StopGradient` nodes that end a gradient other than 0, on the way to variables whose check
-    # disagrees or that get no gradient
+    # disagrees
     stopped: tuple[str, ...] = ()
     # Forward nodes between the loss and variables with a gradient function of their own instead of
     # that of their type (`tf.custom_gradient`)

@@ -289,6 +289,17 @@ def fates_of(group: RunGroup, account: Account, executed: Sequence[Node]) -> dic
     return {"counts": counts, "not_run": not_run}
 
 
+def without_order(group: RunGroup, user_nodes: tuple[Node, ...]) -> Iterator[str]:
+    """Yield the reads and writes of the runs of a group that nothing puts in an order."""
+    from tflab.analysis import access_order
+    from tflab.runtime import functions
+    from tflab.views import access_order as view
+
+    bodies = functions.of_graph(group.graph)
+    rows = access_order.unordered(user_nodes, bodies, group.fetches, group.feeds)
+    yield from (f"{fact.label.capitalize()}: {fact.text}." for fact in view.facts(rows))
+
+
 def path_shares(
     group: RunGroup, executed: Sequence[Node], parsed: Callable[[bytes], Any]
 ) -> dict[str, float]:

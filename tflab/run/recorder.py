@@ -465,6 +465,8 @@ class Recorder:
         user_nodes = self.graphs.nodes_of(group.graph)
         path = program_graph.path_shares(group, executed, self.tracer.parsed)
         known: dict[str, object] = {"group": group.number, "path": path}
+        for sentence in program_graph.without_order(group, user_nodes):
+            self.note(sentence)
         try:
             account = program_graph.account_of(group, self.dumps, user_nodes, executed)
         except TflabError as error:

@@ -141,7 +141,8 @@ def function(
         body.append(replace(node, inputs=tuple(map(names.name_of, node.inputs))))
     results = (definition.ret.get(arg.name, "") for arg in definition.signature.output_arg)
     returns = tuple(names.name_of(result) for result in results if result)
-    return Function(definition.signature.name, called_by, tuple(body), returns)
+    ends = tuple(dict.fromkeys(definition.control_ret.values()))
+    return Function(definition.signature.name, called_by, tuple(body), returns, ends)
 
 
 def argument(arg: Any, function_arg: Any, attributes: Any, source: Source | None) -> Node:

@@ -170,6 +170,17 @@ def step_of(program: Program, fetches: Sequence[str]) -> Step:
     )
 
 
+def default_fetches(program: Program) -> tuple[str, ...]:
+    """The loss, and the train op or, without one, the model's own updates; of a model that is not
+    trained, the output."""
+    model = program.model
+    if program.train_op:
+        return (program.loss.name, program.train_op)
+    if model.loss is not None and model.optimizer is not None:
+        return (model.loss.name, *(update.name for update in model.updates))
+    return model.fetches or (() if model.output is None else (model.output.name,))
+
+
 def ready(program: Program) -> Program:
     """The program, if its steps can run. Raises the TflabError that says why they cannot."""
     if program.model.unready:

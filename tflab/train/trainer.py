@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.errors import UsageError
+from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, frontend
 from tflab.records.options import Model, Options, Program, Recipe
 from tflab.records.trained import Settings
@@ -88,7 +88,11 @@ def prepare(
     training = replace(model, optimizer=optimizer, updates=(*model.updates, count))
     frontend.check(name, training, graph)
     *_, train_op = backward.derive(replace(program, model=training), together=False)
-    assert train_op, "an optimizer makes one"
+    if train_op is None:
+        raise TflabError(
+            f"The model '{name}' cannot be trained: no variable has a gradient. "
+            f"`python -m tflab.lifecycle --model {name} --stage backward` shows where they stop."
+        )
     saver = checkpoints.saver(graph)
     graph.finalize()
     test_loss = model.loss if model.test_loss is None else model.test_loss

@@ -8,11 +8,13 @@ from dataclasses import replace
 from functools import partial
 from math import isfinite
 
+from tflab.analysis.gradient_stops import ZEROS
 from tflab.records.blocks import Block, Column, Fact, Table, shortened
+from tflab.records.gradients import GradientStop
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.units import plural
-from tflab.views import chain_rule, frontend, group_alike
-from tflab.views.words import LONGEST, counted, graph_size
+from tflab.views import access_order, chain_rule, frontend, group_alike
+from tflab.views.words import LONGEST, counted, graph_size, place
 
 NAMED = 5  # variables in a fact
 NO_LOSS = "the model has no loss or no optimiser, and its graph holds no gradients"
@@ -20,12 +22,47 @@ NO_LOSS = "the model has no loss or no optimiser, and its graph holds no gradien
 
 def facts(stage: Backward) -> list[Fact]:
     facts = [Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.added_nodes):,} nodes new")]
+    facts += [*stops(stage), *access_order.facts(stage.unordered)]
     if stage.inferred:
         return [*facts, Fact("added", "nothing", "the graph came with gradients")]
     if not stage.added_nodes:
         why = stage.program.model.not_trained if stage.program else ""
         return [*facts, Fact("added", "nothing to differentiate", why.rstrip(".") or NO_LOSS)]
     return [*facts, *added(stage), *chain_rule.facts(stage), *checks(stage)]
+
+
+def stops(stage: Backward) -> Iterator[Fact]:
+    """Yield where the gradients of variables stop, with the variables for which they do."""
+    for reason, where, names in stop_rows(stage.gradient_stops):
+        label = "only zeros" if reason == ZEROS else "no gradient"
+        verb = "reaches" if len(names) == 1 else "reach"
+        way = f" {verb} the loss by {where}" if where else ""
+        yield Fact(label, f"{group_alike.listed(names, NAMED)}{way}", reason)
+
+
+def stop_rows(listed: Iterable[GradientStop]) -> list[tuple[str, str, list[str]]]:
+    """Return each place where gradients stop, with the reason and the variables."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for stop in listed:
+        line = f", {at}" if (at := place(stop.source)) else ""
+        where = f"{stop.node} ({stop.op}{line})" if stop.node else ""
+        rows.setdefault((stop.reason, where), []).append(stop.variable)
+    return [(*key, names) for key, names in rows.items()]
+
+
+def stop_table(listed: Sequence[GradientStop]) -> Table:
+    return shortened(
+        "Where gradients stop, from each variable to the loss",
+        (
+            Column("variable", lambda stop: stop.variable, name=True),
+            Column("way to the loss", lambda stop: " > ".join(stop.path[1:]), elastic=True),
+            Column("stops at", lambda stop: stop.node),
+            Column("line", lambda stop: place(stop.source)),
+            Column("because", lambda stop: stop.reason, elastic=True, least=30),
+        ),
+        listed,
+        LONGEST,
+    )
 
 
 def added(stage: Backward) -> Iterator[Fact]:
@@ -68,10 +105,12 @@ def checks(stage: Backward) -> Iterator[Fact]:
 
 
 def tables(stage: Backward) -> list[Block]:
+    first = [stop_table(stage.gradient_stops)] if stage.gradient_stops else []
+    first += access_order.tables(stage.unordered)
     if stage.inferred or not stage.added_nodes:
-        return []
+        return [*first]
     new = [function for function in stage.functions if function.name in stage.added_functions]
-    blocks: list[Block] = [*chain_rule.tables(stage), derived(stage)]
+    blocks: list[Block] = [*first, *chain_rule.tables(stage), derived(stage)]
     if any(gradient.reason for gradient in stage.gradients):
         blocks.append(reasons(stage.gradients))
     if new:

@@ -10,7 +10,7 @@ from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.graph import Call, Function, Node, node_of
 from tflab.records.stages import Frontend
 from tflab.units import plural
-from tflab.views import name_scopes, rails
+from tflab.views import access_order, name_scopes, rails
 from tflab.views.words import LONGEST, counted, graph_size, place, tensor
 
 DRAWN_WHOLE = 40  # nodes; a larger graph is shown as a tree of scopes
@@ -26,7 +26,11 @@ def facts(stage: Frontend) -> list[Fact]:
         facts.append(Fact("functions", f"{len(stage.functions):,}", f"{inner_nodes} of their own"))
         if unused:
             facts.append(Fact("never called", plural(unused, "function")))
-    return facts
+    return [
+        *facts,
+        *access_order.facts(stage.unordered),
+        *access_order.always_run(stage.always_run),
+    ]
 
 
 def tables(stage: Frontend) -> list[Block]:
@@ -39,7 +43,7 @@ def tables(stage: Frontend) -> list[Block]:
         blocks.append(scope_table("Name scopes (--full opens all)", stage.nodes))
     if stage.functions:
         blocks.append(function_table("Functions (--full shows their bodies)", stage.functions))
-    return blocks
+    return [*blocks, *access_order.tables(stage.unordered)]
 
 
 def by_line(nodes: Iterable[Node]) -> dict[tuple[str, int], list[Node]]:

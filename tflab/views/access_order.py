@@ -1,0 +1,69 @@
+"""View of the order of reads and writes: those of one variable, queue or table without any, and
+what always runs although one branch uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tflab.records.access import Access, BranchInput, Unordered
+from tflab.records.blocks import Column, Fact, Table, shortened
+from tflab.units import plural
+from tflab.views import group_alike
+from tflab.views.words import LONGEST, place
+
+NAMED = 3  # nodes in a fact
+UNDEFINED = {  # what the order decides, by what the first of two accesses does
+    "reads": "no path between them: it finds the old or the new value",
+    "writes": "no path between them: either value may be the one that stays",
+    "takes": "no path between them: either may get the first element",
+    "puts": "no path between them: either element may be the first",
+}
+
+
+def facts(rows: Sequence[Unordered]) -> Iterator[Fact]:
+    """Yield the first accesses without order, and how many variables have such accesses."""
+    for row in rows[:1]:
+        yield Fact("order undefined", sentence(row), UNDEFINED[row.first.does])
+    others = list(dict.fromkeys(row.resource for row in rows if row.resource != rows[0].resource))
+    if others:
+        yield Fact("order undefined", group_alike.listed(others, NAMED), "also of these")
+
+
+def sentence(row: Unordered) -> str:
+    """`shown reads weight (model.py:12), train writes it (model.py:20)`"""
+    first = f"{who(row)} {row.first.does} {row.resource}{at(row.first)}"
+    return f"{first}, {row.second.node} {row.second.does} it{at(row.second)}"
+
+
+def who(row: Unordered) -> str:
+    """The fetch that is computed from what is read; without or with several, the node."""
+    return row.fetches[0] if len(row.fetches) == 1 else row.first.node
+
+
+def at(access: Access) -> str:
+    return f" ({place(access.source)})" if access.source else ""
+
+
+def tables(rows: Sequence[Unordered]) -> Iterator[Table]:
+    if not rows:
+        return
+    yield shortened(
+        "Reads and writes in one step without an order: no path leads from one to the other",
+        (
+            Column("of", lambda row: row.resource, name=True),
+            Column("this", lambda row: f"{row.first.node} {row.first.does}{at(row.first)}"),
+            Column("and this", lambda row: f"{row.second.node} {row.second.does}{at(row.second)}"),
+        ),
+        rows,
+        LONGEST,
+    )
+
+
+def always_run(inputs: Sequence[BranchInput]) -> Iterator[Fact]:
+    """Yield the nodes that were made outside of the only branch that uses them."""
+    for row in inputs[:NAMED]:
+        why = f"only the {row.branch} uses it; it was made outside of that branch"
+        line = f", {place(row.source)}" if row.source else ""
+        yield Fact("always runs", f"{row.node} ({row.op}{line})", why)
+    if (more := len(inputs) - NAMED) > 0:
+        yield Fact("always run", f"{plural(more, 'more node')}", "that one branch uses")
