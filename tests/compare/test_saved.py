@@ -6,8 +6,6 @@ from dataclasses import replace
 import pytest
 
 from tests.approval import approve
-from tests.examples.watched import WATCHED
-from tflab.cli import saved_files
 from tflab.compare import __main__ as command
 from tflab.compare import saved
 from tflab.errors import UsageError
@@ -126,32 +124,3 @@ def test_wrong_arguments_are_a_sentence_and_status_2(files, tmp_path, capsys):
     ):
         assert command.main(line) == 2
         assert sentence in capsys.readouterr().err
-
-
-def test_watched_programs_stand_side_by_side_with_one_number_for_each_group():
-    """The second file has the groups in another order, one more, and an owner of a stranger's."""
-    of_train, start = WATCHED.groups[1], WATCHED.process.owners[0]
-    slower = replace(of_train, median_ns=1_800.0)
-    new = replace(of_train, fetches=("new",), median_ns=5.0)
-    owners = (replace(start, owner="steps of group 9"), *WATCHED.process.owners[1:])
-    other = replace(
-        WATCHED,
-        groups=(slower, WATCHED.groups[0], new),
-        process=replace(WATCHED.process, wall_ns=20_000, owners=owners),
-    )
-    shown = saved.blocks_of_programs({"usual": WATCHED, "new": other, "again": WATCHED})
-    approve("compare-programs.txt", text.as_text(shown))
-
-
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        (["--fail-if-slower", "5"], "--fail-if-slower does not apply to watched runs; omit it."),
-        (["--format", "csv"], "Watched runs are compared as text, json, markdown."),
-    ],
-)
-def test_watched_programs_have_no_verdict_and_no_csv(tmp_path, capsys, line, sentence):
-    file = tmp_path / "run.json"
-    file.write_text(json.dumps({"kind": saved_files.RUN_KIND}))
-    assert command.main([str(file), *line]) == 2
-    assert capsys.readouterr().err == f"tflab: {sentence}\n"

@@ -14,6 +14,7 @@ import pytest
 
 from tests.approval import approve
 from tests.examples.watched import WATCHED, with_graph
+from tflab.cli import saved_files
 from tflab.compare import __main__ as command
 from tflab.errors import TflabError
 from tflab.exporters import text
@@ -151,6 +152,36 @@ def test_the_step_is_the_group_that_took_longest_and_stays_it():
     assert (first.group, first.times[WHOLE, STEP]) == ("loss:0, train with x:0 (8, 4)", 900)
     again = turns.turn_of(seen, 0, "eval with x:0 (8, 4)")
     assert (again.group, again.times[WHOLE, STEP]) == ("eval with x:0 (8, 4)", 5)
+
+
+def test_two_watched_runs_stand_side_by_side_without_a_verdict():
+    """The second file has the groups in another order, one more, and an owner of a stranger's."""
+    of_train, start = WATCHED.groups[1], WATCHED.process.owners[0]
+    slower = replace(of_train, median_ns=1_800.0)
+    new = replace(of_train, fetches=("new",), median_ns=5.0)
+    owners = (replace(start, owner="steps of group 9"), *WATCHED.process.owners[1:])
+    other = replace(
+        WATCHED,
+        groups=(slower, WATCHED.groups[0], new),
+        process=replace(WATCHED.process, wall_ns=20_000, owners=owners),
+    )
+    result = turns.of_runs({"usual": WATCHED, "new": other})
+    approve("compare-programs.txt", text.as_text(turns.blocks(result, 10)))
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (["--fail-if-slower", "5"], "--fail-if-slower does not apply to watched runs; omit it."),
+        (["--format", "csv"], "Watched runs are compared as text, json, markdown."),
+        ([], f"The number of files is 1; {turns.GIVE_RUNS}."),
+    ],
+)
+def test_watched_runs_are_two_and_have_no_gate_and_no_csv(tmp_path, capsys, line, sentence):
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps({"kind": saved_files.RUN_KIND}))
+    assert command.main([str(file), *line]) == 2
+    assert capsys.readouterr().err == f"tflab: {sentence}\n"
 
 
 @pytest.mark.parametrize(

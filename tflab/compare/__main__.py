@@ -269,7 +269,9 @@ def compare_files(args: argparse.Namespace) -> int:
     from tflab.compare import saved
 
     if saved_files.is_run(saved.read_content(args.files[0])):
-        return saved.run_of_programs(args)
+        from tflab.run import turns
+
+        return turns.run_of_files(args)
     return saved.run(args)
 
 

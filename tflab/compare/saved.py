@@ -1,5 +1,4 @@
-"""Saved: two comparisons in files, compared step by step and row by row, and programs that
-`tflab.run --save` watched, side by side.
+"""Saved: two comparisons in files, compared step by step and row by row.
 
 A file is the JSON that `compare --format json` prints and `--save` writes. It has the median of
 each round of the sweep, for the step and for every row, and of each observation of a configuration.
@@ -10,7 +9,6 @@ control of a verdict is how much rounds of the same thing differed within each f
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,8 +26,7 @@ from tflab.exporters import csv, json, notebook, text
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.comparison import Change, Changes, Gate, SavedComparison
 from tflab.records.verdicts import Verdict
-from tflab.records.watched import Watched
-from tflab.units import percent, time
+from tflab.units import percent
 from tflab.views.op_table import NAMES
 from tflab.views.words import control_text, ratio_text
 
@@ -44,8 +41,6 @@ Times = Mapping[tuple[int, str], Sequence[float]]
 def run(args: argparse.Namespace) -> int:
     """Compare two files, and show the result. Raise SlowerError or UndecidedError, whose status is
     that of the command, if `--fail-if-slower` is given."""
-    if len(args.files) != 2:
-        raise UsageError(f"The number of files is {len(args.files)}; {GIVE}.")
     first, second = names_of(args.files)
     contents = [read_content(path) for path in args.files]
     result = compare(first, second, *contents)
@@ -65,8 +60,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def names_of(paths: Sequence[str]) -> list[str]:
-    """Return the names of files, with their folders if some names are equal."""
+def names_of(paths: Sequence[str], give: str = GIVE) -> list[str]:
+    """Return the names of two files, with their folders if they are equal."""
+    if len(paths) != 2:
+        raise UsageError(f"The number of files is {len(paths)}; {give}.")
     short = [Path(path).stem for path in paths]
     names = short if len(set(short)) == len(short) else [*paths]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -264,95 +261,3 @@ BASIS = (
 )
 
 notebook.show_as(Changes, blocks)
-
-
-# Watched programs
-
-RUN_FORMATS = ("text", "json", "markdown")
-NO_VERDICT = (
-    "Each file comes from one process. Times also differ between processes by chance, so there "
-    "is no verdict. Run the program several times to see how much they differ."
-)
-
-Seen = Mapping[str, Watched]  # by the name of the file
-Row = tuple[str, Sequence[float | None]]  # a name, and a time for each file
-
-
-def run_of_programs(args: argparse.Namespace) -> int:
-    """Show watched programs side by side."""
-    if args.fail_if_slower is not None:
-        raise UsageError("--fail-if-slower does not apply to watched runs; omit it.")
-    if args.format not in RUN_FORMATS:
-        raise UsageError(f"Watched runs are compared as {', '.join(RUN_FORMATS)}.")
-    names = names_of(args.files)
-    seen = {name: saved_files.read_run(path) for name, path in zip(names, args.files, strict=True)}
-    text.show_in_format(
-        args.format,
-        "Watched runs",
-        {},
-        blocks_of_programs(seen),
-        json=lambda: json.document(runs=seen),
-    )
-    return 0
-
-
-def blocks_of_programs(seen: Seen) -> Iterator[Block]:
-    """Yield the median run of each group, and what owned the time of the process."""
-    columns = (Column("", lambda row: row[0], elastic=True, least=24), *of_files(seen))
-    medians = [
-        {name: group.median_ns for name, group in zip(names, watched.groups, strict=True)}
-        for watched in seen.values()
-        for names in [group_names(watched)]
-    ]
-    yield Table(
-        "Median run of each group, and its ratio to the first file", columns, rows_of(medians)
-    )
-    owned = [
-        {owner_name(row.owner, group_names(watched)): row.ns for row in watched.process.owners}
-        for watched in seen.values()
-    ]
-    whole = [{"the whole process": watched.process.wall_ns} for watched in seen.values()]
-    yield Table("Where the time went", columns, rows_of(owned) + rows_of(whole))
-    if len(seen) > 1:
-        yield NO_VERDICT
-
-
-def rows_of(times: Sequence[Mapping[str, float | None]]) -> tuple[Row, ...]:
-    """Return a row for every name in any file, in the order of the files."""
-    names = dict.fromkeys(name for of_file in times for name in of_file)
-    return tuple((name, [of_file.get(name) or None for of_file in times]) for name in names)
-
-
-def of_files(seen: Seen) -> Iterator[Column]:
-    """Yield the column of each file: `3.10 ms`, and `3.41 ms (1.10 x)` in a later file."""
-
-    def cell(place: int, row: Row) -> str:
-        ns, first = row[1][place], row[1][0]
-        if ns is None:
-            return ""
-        return f"{time(ns)} ({ns / first:.2f} x)" if place and first else time(ns)
-
-    for place, name in enumerate(seen):
-        yield Column(name, partial(cell, place), right=True)
-
-
-def group_names(watched: Watched) -> list[str]:
-    """Return what each group fetches and is fed: `loss:0, train with x:0 (8, 4)`. Of several
-    alike, the second is `... (2)`, in the order of their first runs."""
-    names: Counter[str] = Counter()
-    made = []
-    for group in watched.groups:
-        name = ", ".join(group.fetches) or group.graph
-        if group.feeds:
-            name += f" with {', '.join(map(' '.join, group.feeds.items()))}"
-        names[name] += 1
-        made.append(f"{name} ({names[name]})" if names[name] > 1 else name)
-    return made
-
-
-def owner_name(owner: str, names: Sequence[str]) -> str:
-    """Return the owner with the name of its group, `steps of loss:0`, instead of the number that
-    the group has in its file. A file of a stranger may name groups that it does not have."""
-    what, of, number = owner.partition(" of group ")
-    place = int(number) if of and number.isdecimal() else 0
-    return f"{what} of {names[place - 1]}" if 0 < place <= len(names) else owner

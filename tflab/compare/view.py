@@ -257,8 +257,14 @@ def verdict_columns(usual: str, other: str, key: str = "", batch: bool = True) -
     yield Column(
         other, lambda row: "" if row.second_ns is None else time(row.second_ns), right=True
     )
-    yield Column("ratio", lambda row: ratio_text(row.verdict) if row.verdict else "")
+    yield Column("ratio", ratio)
     yield Column("control", lambda row: control_text(row.verdict) if row.verdict else "", spare=1)
+
+
+def ratio(row: Change) -> str:
+    if row.verdict:
+        return ratio_text(row.verdict)
+    return f"{row.second_ns / row.first_ns:.2f} x" if row.first_ns and row.second_ns else ""
 
 
 BASIS = (

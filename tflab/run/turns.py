@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,7 +27,15 @@ from operator import attrgetter
 from pathlib import Path
 
 from tflab.analysis import verdicts
-from tflab.cli import command, environment, interrupts, output_paths, temporary, terminal
+from tflab.cli import (
+    command,
+    environment,
+    interrupts,
+    output_paths,
+    saved_files,
+    temporary,
+    terminal,
+)
 from tflab.compare import RACE_S, saved, view
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
@@ -49,7 +57,9 @@ MOST_PAIRS = 20
 STOP_S = 3.0  # for which an interrupted program may end by itself
 LAST_LINES = 8  # of the output of a program that failed
 WHAT = "comparison"
-WHOLE, OWNER, OP, LINE = "program", "part", "op", "line"
+GIVE_RUNS = "give two files that `python -m tflab.run --save FILE` wrote"
+RUN_FORMATS = ("text", "json", "markdown")
+WHOLE, GROUP, OWNER, OP, LINE = "program", "group", "part", "op", "line"
 STEP, PROCESS = "median step", "whole process"
 LARGEST = "the largest group"
 NO_STEP = "unknown: nothing ran more than once in a session or tf.function"
@@ -85,7 +95,8 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
             result = replace(result, gate=gate_of(result, args.fail_if_slower))
         about = environment.describe()
         content = partial(json.document, environment=about, **json.plain(result))
-        kinds = {WHOLE: result.whole, OWNER: result.owners, OP: result.ops, LINE: result.lines}
+        kinds = {WHOLE: result.whole, GROUP: result.groups, OWNER: result.owners}
+        kinds |= {OP: result.ops, LINE: result.lines}
         with command.reader_may_leave():
             text.show_in_format(
                 args.format,
@@ -105,6 +116,29 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
         return command.INTERRUPTED
     saved.decide(result.gate, result.programs[0])
     return 0
+
+
+def run_of_files(args: argparse.Namespace) -> int:
+    """Show two programs that `tflab.run --save` watched side by side."""
+    if args.fail_if_slower is not None:
+        raise UsageError("--fail-if-slower does not apply to watched runs; omit it.")
+    if args.format not in RUN_FORMATS:
+        raise UsageError(f"Watched runs are compared as {', '.join(RUN_FORMATS)}.")
+    names = saved.names_of(args.files, GIVE_RUNS)
+    seen = {name: saved_files.read_run(path) for name, path in zip(names, args.files, strict=True)}
+    text.show_in_format(
+        args.format,
+        "Watched runs",
+        {},
+        blocks(of_runs(seen), args.top),
+        json=lambda: json.document(runs=seen),
+    )
+    return 0
+
+
+def of_runs(seen: Mapping[str, Watched]) -> Programs:
+    turns = [turn_of(watched, place, None) for place, watched in enumerate(seen.values())]
+    return concluded([*seen], turns, None)
 
 
 def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Program]:
@@ -211,18 +245,19 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def turn_of(seen: Watched, place: int, group: str | None) -> Turn:
     """Return the times of a process. Its steps are the runs of this group; without that, of the one
     that took longest."""
-    names = saved.group_names(seen)
-    repeated = [at for at, each in enumerate(seen.groups) if each.median_ns is not None]
-    at = max(repeated, key=lambda at: (names[at] == group, seen.groups[at].total_ns), default=None)
+    names = group_names(seen)
+    medians = {at: each.median_ns for at, each in enumerate(seen.groups) if each.median_ns}
+    at = max(medians, key=lambda at: (names[at] == group, seen.groups[at].total_ns), default=None)
     times: dict[Row, float] = defaultdict(float)
+    times |= {(GROUP, names[at]): ns for at, ns in medians.items()}
     name = None
     if at is not None:
         name, names[at] = names[at], LARGEST
-        times[WHOLE, STEP] = seen.groups[at].median_ns or 0
+        times[WHOLE, STEP] = medians[at]
     times[WHOLE, PROCESS] = program_ns(seen)
     for owner in seen.process.owners:
         if owner.owner != summary.OWN:
-            times[OWNER, saved.owner_name(owner.owner, names)] += owner.ns
+            times[OWNER, owner_name(owner.owner, names)] += owner.ns
     if (graph := seen.graph) and graph.traced:
         types = {node.name: node.op for node in (*graph.nodes, *graph.executed)}
         for node, op in graph.ops.items():
@@ -233,13 +268,35 @@ def turn_of(seen: Watched, place: int, group: str | None) -> Turn:
     return Turn(place, name, times)
 
 
+def group_names(watched: Watched) -> list[str]:
+    """Return what each group fetches and is fed: `loss:0, train with x:0 (8, 4)`. Of several
+    alike, the second is `... (2)`, in the order of their first runs."""
+    names: Counter[str] = Counter()
+    made = []
+    for group in watched.groups:
+        name = ", ".join(group.fetches) or group.graph
+        if group.feeds:
+            name += f" with {', '.join(map(' '.join, group.feeds.items()))}"
+        names[name] += 1
+        made.append(f"{name} ({names[name]})" if names[name] > 1 else name)
+    return made
+
+
+def owner_name(owner: str, names: Sequence[str]) -> str:
+    """Return the owner with the name of its group, `steps of loss:0`, instead of the number that
+    the group has in its file. A file of a stranger may name groups that it does not have."""
+    what, of, number = owner.partition(" of group ")
+    place = int(number) if of and number.isdecimal() else 0
+    return f"{what} of {names[place - 1]}" if 0 < place <= len(names) else owner
+
+
 # What the turns say
 
 
 def concluded(
     names: Sequence[str],
     turns: Sequence[Turn],
-    load: Load,
+    load: Load | None,
     interrupted: bool = False,
     failure: str | None = None,
 ) -> Programs:
@@ -249,13 +306,14 @@ def concluded(
     return Programs(
         programs=(names[0], names[1]),
         runs=(counted.count(0), counted.count(1)),
-        groups=(groups[0], groups[1]),
+        steps=(groups[0], groups[1]),
         whole=whole,
         least_slower={
             change.key: verdicts.least_slower(*observed(turns, (WHOLE, change.key)), len(whole))
             for change in whole
             if change.verdict
         },
+        groups=tuple(changes(turns, GROUP)),
         owners=tuple(changes(turns, OWNER)),
         ops=tuple(changes(turns, OP)),
         lines=tuple(changes(turns, LINE)),
@@ -307,30 +365,36 @@ def changes(turns: Sequence[Turn], kind: str) -> Iterator[Change]:
 
 def blocks(result: Programs, top: int) -> Iterator[Block]:
     first, second = result.programs
-    columns = partial(view.verdict_columns, first, second, batch=False)
+    proven = bool(result.least_slower)
+
+    def columns(key: str) -> list[Column]:
+        columns = [*view.verdict_columns(first, second, key, batch=False)]
+        return columns if proven else columns[:-1]  # without a control
+
+    smallest = Column(
+        "smallest shown", lambda row: least_text(result.least_slower.get(row.key)), right=True
+    )
     yield from execution.load_line(result.load)
     yield from execution.partial(result.interrupted, result.failure)
     yield " ".join(opening(result))
-    shown_from = Column(
-        "smallest shown", lambda row: least_text(result.least_slower.get(row.key)), right=True
-    )
-    yield Table("Both programs", (*columns("what"), shown_from), result.whole)
+    yield Table("Both programs", (*columns("what"), *[smallest] * proven), result.whole)
     if not all(result.runs):
         return
     tables = {
-        "Parts of the whole process that differ": ("part", result.owners),
-        "Ops that differ: time in a traced step": ("type that ran", result.ops),
-        "Lines that differ: time in the whole process": ("code", result.lines),
+        "Median run of a group": ("group", result.groups if len(result.groups) > 1 else ()),
+        "Time in the whole process": ("part", result.owners),
+        "Time of ops in a traced step": ("type that ran", result.ops),
+        "Time of lines in the whole process": ("code", result.lines),
     }
-    different = {
-        title: sorted(filter(differs, rows), key=by_gain) for title, (_, rows) in tables.items()
-    }
-    for title, rows in different.items():
-        if rows:
-            yield shortened(title, tuple(columns(tables[title][0])), rows, top)
-    if not any(different.values()):
+    alike = proven
+    for title, (key, rows) in tables.items():
+        if shown := sorted(filter(differs, rows) if proven else rows, key=by_gain):
+            title += ", where it differs" if proven else ""
+            yield shortened(title, columns(key), shown, top)
+            alike = False
+    if alike:
         yield "No part, op or line is known to differ."
-    yield BASIS
+    yield BASIS if proven else NO_VERDICT
     if result.gate:
         yield saved.sentence(result.gate, first)
 
@@ -339,9 +403,9 @@ def opening(result: Programs) -> Iterator[str]:
     first, second = result.programs
     runs, other = plural(result.runs[0], "run"), result.runs[1]
     yield f"'{second}' compared with '{first}': {runs} of '{first}' and {other} of '{second}'."
-    for group in dict.fromkeys(result.groups):
+    for group in dict.fromkeys(result.steps):
         names = [
-            name for name, of in zip(result.programs, result.groups, strict=True) if of == group
+            name for name, of in zip(result.programs, result.steps, strict=True) if of == group
         ]
         whose = "" if len(names) == 2 else f" of '{names[0]}'"
         yield f"A step{whose} is {group or NO_STEP}."
@@ -361,6 +425,10 @@ def by_gain(change: Change) -> float:
     return -abs((change.second_ns or 0) - (change.first_ns or 0))
 
 
+NO_VERDICT = (
+    "Times also differ between processes by chance, so single runs have no verdict. To get one, "
+    "compare the programs themselves, in turns: compare OLD.py NEW.py."
+)
 BASIS = (
     "Each time is the geometric mean over the runs of a program, each in a new process; the first "
     "of each is left out. A ratio is that of neighbours in the order A B B A, and its interval "
