@@ -377,7 +377,9 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     yield from execution.load_line(result.load)
     yield from execution.partial(result.interrupted, result.failure)
     yield " ".join(opening(result))
-    yield Table("Both programs", (*columns("what"), *[smallest] * proven), result.whole)
+    yield Table(
+        "Both programs", (*columns("what"), *[smallest] * proven), result.whole, tone=view.tone
+    )
     if not all(result.runs):
         return
     tables = {
@@ -390,7 +392,7 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     for title, (key, rows) in tables.items():
         if shown := sorted(filter(differs, rows) if proven else rows, key=by_gain):
             title += ", where it differs" if proven else ""
-            yield shortened(title, columns(key), shown, top)
+            yield replace(shortened(title, columns(key), shown, top), tone=view.tone)
             alike = False
     if alike:
         yield "No part, op or line is known to differ."
