@@ -11,10 +11,10 @@ from tests import walks
 from tests.examples.models import placed
 from tflab import datasets
 from tflab.errors import UsageError
-from tflab.lifecycle import placement
+from tflab.lifecycle import first_run, placement
 from tflab.records.blocks import Fact
 from tflab.records.graph import node_of
-from tflab.records.options import Model, Options
+from tflab.records.options import SWITCHES, Model, Options
 from tflab.views import placement as view
 
 pytestmark = pytest.mark.tensorflow
@@ -82,6 +82,37 @@ def test_nodes_that_were_written_keep_their_lines(name, walked):
 def test_the_shapes_are_those_of_a_real_batch(walked):
     outputs = {node.name: node.outputs for node in walked("toy")["placement"].nodes}
     assert [output.shape for output in outputs["mul"]] == [(16,)]
+
+
+# The first run
+
+
+@every_model
+def test_the_first_run_has_grapplers_passes_of_the_log_and_every_nanosecond_one_owner(name, walked):
+    stage = walked(name)["placement"]
+    first = stage.first_run
+    assert sum(part.ns for part in first.parts) == first.wall_ns
+    assert all(part.ns > 0 for part in first.parts)
+    timed = {(part.owner, part.iteration) for part in first.parts if part.iteration is not None}
+    logged = {(step.name, step.iteration) for step in stage.passes if step.iteration is not None}
+    assert timed <= logged
+    assert {("model_pruner", 0), ("remapper", 0), ("remapper", 1)} <= timed
+    assert {"placer", "kernels", "first run of the ops"} <= {part.owner for part in first.parts}
+
+
+def test_a_pass_that_is_switched_off_is_not_in_the_log_and_takes_no_time(walked):
+    switches = tuple(name for name in SWITCHES if name != "grappler")
+    stage = placement.place_once(walked("toy")["backward"], Options(without=switches))
+    assert not {step.name for step in stage.passes} & {*switches}
+    # A switch may leave what Grappler does to functions
+    assert not {part.owner for part in stage.first_run.parts} & {*switches}
+
+
+def test_the_first_run_of_a_graph_that_is_too_large_is_not_broken_down(walked, monkeypatch):
+    monkeypatch.setattr(first_run, "MOST_NODES", 9)
+    stage = placement.place(walked("toy")["backward"], Options())
+    assert stage.first_run is None
+    assert "The first run of a graph of 73 nodes is not broken down." in stage.notes
 
 
 # Two devices

@@ -62,6 +62,8 @@ STEPS = {  # what the runtime did just before this group of passes
     "post_rewrite_for_exec": "feeds_and_fetches",
     "post_partitioning": "partitioner",
 }
+# What is in the log of passes although it is none
+BETWEEN = (*STEPS.values(), "grappler", "graph_optimizer", "tasks")
 
 
 @dataclass(frozen=True)

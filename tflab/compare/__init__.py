@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.records.measured import Comparison
-from tflab.records.options import Options
+from tflab.records.options import SWITCHES, Options
 
 DEFAULT = "default"
+PASSES = "passes"  # among --configs: one without each pass that changed the graph
+WITHOUT = "without "  # before the name of a pass: the configuration that switches it off
 RACE_S = 300.0  # after which no further observation of the configurations starts
 
 
@@ -56,6 +58,15 @@ CONFIGURATIONS = {
         {"soft_placement": True},
     ),
 }
+
+
+def setting_of(config: str) -> Configuration:
+    """Return a configuration by its name, which may be `without remapper`."""
+    if not config.startswith(WITHOUT):
+        return CONFIGURATIONS[config]
+    name = config.removeprefix(WITHOUT)
+    setting = f"{SWITCHES[name]} in graph_options.rewrite_options of the session's ConfigProto"
+    return Configuration(f"the pass {name} is off", setting, {"without": (name,)})
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from tflab.cli import (
     saved_files,
     terminal,
 )
-from tflab.compare import CONFIGURATIONS, DEFAULT, SweepOptions, compare_batch_sizes
+from tflab.compare import CONFIGURATIONS, DEFAULT, PASSES, SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
 from tflab.records.measured import Comparison
@@ -78,9 +78,10 @@ def add_measured(group: arguments.Container) -> None:
         "--configs",
         nargs="+",
         default=[DEFAULT],
-        type=command.one_of("configuration", tuple(CONFIGURATIONS)),
+        type=command.one_of("configuration", (*CONFIGURATIONS, PASSES)),
         metavar="C",
-        help=f"also under {', '.join(name for name in CONFIGURATIONS if name != DEFAULT)}",
+        help=f"also under {', '.join(name for name in CONFIGURATIONS if name != DEFAULT)}, or "
+        "without each of the graph passes",
     )
     arguments.cluster(group)
     arguments.data_dir(group)

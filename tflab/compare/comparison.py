@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from tflab.cli import interrupts
-from tflab.compare import SweepOptions, configurations, findings, prepare, sweep, view
+from tflab.compare import SweepOptions, configurations, findings, passes, prepare, sweep, view
 from tflab.compare.prepare import Prepared
 from tflab.errors import RefusedError, TflabError
 from tflab.exporters import notebook
@@ -38,7 +38,7 @@ def compare(
     configurations.check(chosen.configs)
     chosen = replace(chosen, configs=configurations.changing(chosen.configs))
     with interrupts.released():
-        prepared = prepare.prepare(model, batch_sizes, chosen, options)
+        prepared = passes.prepared(prepare.prepare(model, batch_sizes, chosen, options))
     return concluded(prepared, with_configurations(prepared, swept(prepared)))
 
 
@@ -108,6 +108,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         tables=measured.tables,
         steps=steps,
         configs=measured.raced,
+        passes=prepared.passes,
         findings=findings.sentences(compared, steps, chosen.by, dataset.unit),
         cold=prepared.cold,
         cold_step_ns=prepared.cold_step_ns,

@@ -26,7 +26,7 @@ from statistics import geometric_mean, median
 from tflab import datasets
 from tflab.analysis import step_times, verdicts
 from tflab.cli import terminal
-from tflab.compare import CONFIGURATIONS, DEFAULT
+from tflab.compare import DEFAULT, setting_of
 from tflab.compare.prepare import Prepared
 from tflab.errors import TflabError, UsageError
 from tflab.records.measured import ConfigTimes
@@ -97,7 +97,7 @@ def observe(prepared: Prepared) -> Iterator[Observed]:
     rows = [datasets.first_rows(column, ROUNDS * max(batch_sizes)) for column in columns]
     jobs = {}
     for config in configs:
-        options = replace(prepared.options, **CONFIGURATIONS[config].options)
+        options = replace(prepared.options, **setting_of(config).options)
         jobs[config] = measure.job_of(program, prepared.step, options)
     jobs[CONTROL] = jobs[DEFAULT]
     numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
@@ -122,7 +122,7 @@ def processes_of(configs: Sequence[str]) -> list[Process]:
     shared: dict[tuple, list[str]] = {}
     alone: list[Process] = []
     for config in configs:
-        setting = CONFIGURATIONS[config]
+        setting = setting_of(config)
         if setting.environment and not setting.beside_default:
             alone.append(Process(setting.environment, [config]))
         elif config != DEFAULT:

@@ -16,7 +16,7 @@ from math import inf, isfinite
 
 from tflab import units
 from tflab.analysis import batch_fit, verdicts
-from tflab.compare import CONFIGURATIONS
+from tflab.compare import setting_of
 from tflab.records.measured import Compared, ConfigTimes, StepTimes
 from tflab.records.verdicts import Diagnosis
 from tflab.units import percent, plural, time
@@ -369,7 +369,7 @@ def faster(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
             f"{row.config} is {1 / verdict.ratio:.2f} x as fast as default on this machine, at "
             f"batch {row.batch_size} [{1 / verdict.high:.2f}, {1 / verdict.low:.2f}] "
             f"({time(row.step_ns)} against {time(default)}). Try "
-            f"{CONFIGURATIONS[row.config].setting}."
+            f"{setting_of(row.config).setting}."
         )
         diagnosis = Diagnosis(sentence, saved, saved / default, row.batch_size, "configuration")
         yield Reason(diagnosis, f"configuration {row.config}")

@@ -16,7 +16,7 @@ from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
 from tflab.lifecycle import split as over_tasks
 from tflab.records.graph import UPDATE, node_of, nodes_needed
-from tflab.records.measured import OpStats
+from tflab.records.measured import ChangingPass, OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Backward, Placement
 from tflab.records.timed import StepTime
@@ -47,6 +47,7 @@ class Prepared:
     cold: tuple[OpStats, ...]  # the slowest ops of the first step
     cold_step_ns: int | None
     calls_python: str | None  # a node of the step: no other process can run it
+    passes: tuple[ChangingPass, ...] | None = None  # that changed the graph, if asked for
 
     @property
     def first(self) -> Placement:

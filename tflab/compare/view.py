@@ -8,9 +8,10 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tflab.analysis import batch_fit
+from tflab.compare import WITHOUT
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, dearest, shortened
 from tflab.records.comparison import Change
-from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
+from tflab.records.measured import ChangingPass, Compared, Comparison, OpStats, StepTimes
 from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import execution, op_table
 from tflab.views.op_table import costs, legend, work
@@ -48,6 +49,7 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     elif not full:
         yield from (costs(comparison, batch, top) for batch in comparison.tables)
     yield from configs(comparison)
+    yield from passes(comparison)
     if not full:
         yield MORE
         return
@@ -227,20 +229,67 @@ def keys(comparison: Comparison) -> tuple[Column, ...]:
 
 def configs(comparison: Comparison) -> Iterator[Block]:
     """Yield the untraced step under other configurations, each beside the default of its turns."""
-    raced = [(row, row.verdict) for row in comparison.configs if row.verdict]
-    if not raced:
+    rows = [row for row in raced(comparison) if not row.key.startswith(WITHOUT)]
+    if rows:
+        yield Table(
+            "The untraced step under other configurations, in turn with the default",
+            tuple(verdict_columns("default, median", "step, median", "configuration")),
+            tuple(rows),
+            tone=tone,
+        )
+        yield basis(rows)
+
+
+def raced(comparison: Comparison) -> Iterator[Change]:
+    for row in comparison.configs:
+        if row.verdict:
+            yield Change(row.batch_size, row.config, row.default_ns, row.step_ns, row.verdict)
+
+
+def basis(rows: Sequence[Change]) -> str:
+    number = min(row.verdict.observations for row in rows if row.verdict)
+    return BASIS.format(plural(number, "observation"))
+
+
+def passes(comparison: Comparison) -> Iterator[Block]:
+    """Yield the untraced step without each graph pass, the longest first, beside what the pass did
+    and what it took in the first run."""
+    if comparison.passes is None:
         return
-    yield Table(
-        "The untraced step under other configurations, in turn with the default",
-        tuple(verdict_columns("default, median", "step, median", "configuration")),
-        tuple(
-            Change(row.batch_size, row.config, row.default_ns, row.step_ns, verdict)
-            for row, verdict in raced
-        ),
-        tone=tone,
-    )
-    number = min(verdict.observations for _, verdict in raced)
-    yield BASIS.format(plural(number, "observation"))
+    if not comparison.passes:
+        yield "No graph pass changed this graph, so none was switched off."
+    known = {f"{WITHOUT}{each.name}": each for each in comparison.passes}
+    rows = [row for row in raced(comparison) if row.key in known]
+    rows.sort(key=lambda row: -row.verdict.ratio if row.verdict else 0)
+    if rows:
+        of_step = verdict_columns("all passes", "without it", batch=len(comparison.batch_sizes) > 1)
+        yield Table(
+            "The untraced step without each graph pass, in turn with all of them",
+            (
+                Column("pass", lambda row: known[row.key].name, elastic=True, name=True),
+                Column("changed", lambda row: f"{known[row.key].changed_nodes:,}", right=True),
+                Column("first run", lambda row: of_first_run(known[row.key]), right=True),
+                *of_step,
+            ),
+            tuple(rows),
+            tone=tone,
+        )
+        yield f"{PASSES_BASIS} {basis(rows)}"
+    if others := [each for each in comparison.passes if not each.has_switch]:
+        named = ", ".join(
+            f"{each.name} ({plural(each.changed_nodes, 'node')} changed)" for each in others
+        )
+        yield f"Not switched off, because tflab has no switch for it: {named}."
+
+
+def of_first_run(one: ChangingPass) -> str:
+    return "" if one.first_run_ns is None else time(one.first_run_ns)
+
+
+PASSES_BASIS = (
+    "Changed are the nodes that the pass added, changed or removed, in all its runs. Its time in "
+    "the first run of a new session was measured once. Without a pass, others may do its work."
+)
 
 
 def tone(row: Change) -> str:

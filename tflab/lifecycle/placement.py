@@ -20,10 +20,10 @@ from tflab.analysis import fates, passes
 from tflab.cli import temporary
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
-from tflab.lifecycle import split
+from tflab.lifecycle import first_run, split
 from tflab.records.graph import FORWARD, Node, Source, node_of
 from tflab.records.options import Options, Program, Start
-from tflab.records.placed import Fate, Generated, Partition, Snapshot, Transfer
+from tflab.records.placed import Fate, FirstRun, Generated, Partition, Snapshot, Transfer
 from tflab.records.stages import Backward, Placement
 from tflab.runtime import (
     devices,
@@ -106,6 +106,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
         transfers=sent,
         kernels=tuple(devices.chosen_kernels(graphs, program.graph)),
         generated=generated,
+        first_run=observed.first_run,
         varying=varying,
         partition_graphs=tuple(graphs),
         not_run=not_run,
@@ -159,6 +160,7 @@ def code_of_output(program: Program, options: Options) -> tuple[Generated, ...]:
     """Return the code for the model's output alone, compiled for a batch that fills vectors."""
     rows = min(ROWS, program.dataset("train").size)
     options = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
+    options = replace(options, explained=False)
     fetches = (program.model.output.name,)
     needed = session.step_of(program, fetches)
     return run_instrumented(program, needed, options).generated
@@ -238,6 +240,7 @@ class Instrumented:
     metadata: Any  # RunMetadata: the graphs that ran, one per device, and the tensors they made
     snapshots: tuple[Snapshot, ...] = ()  # the graph between the passes
     generated: tuple[Generated, ...] = ()  # what XLA compiled
+    first_run: FirstRun | None = None  # of the step before, in another session
     notes: tuple[str, ...] = ()  # what could not be read, and why
 
 
@@ -264,7 +267,13 @@ def run_here(job: measure.Job, values: Sequence[np.ndarray]) -> Instrumented:
     dumps.empty(folder)
     snapshots: tuple[Snapshot, ...] = ()
     generated: tuple[Generated, ...] = ()
+    first: FirstRun | None = None
     notes = []
+    if options.race and options.explained and not options.cluster:
+        try:
+            first = first_run.measured(job, values)
+        except first_run.UnknownError as error:
+            notes.append(str(error))
     with (
         session.fresh(job.graph, options) as live,
         temporary.folder("graphs") as graphs,
@@ -277,7 +286,7 @@ def run_here(job: measure.Job, values: Sequence[np.ndarray]) -> Instrumented:
                 generated = generated_code.read(folder, step.fetches, options.batch_size)
         except TflabError as error:
             notes.append(str(error))
-    return Instrumented(metadata, snapshots, generated, tuple(notes))
+    return Instrumented(metadata, snapshots, generated, first, tuple(notes))
 
 
 Reader = Callable[[], Iterable[Snapshot]]

@@ -142,6 +142,17 @@ class ConfigTimes:
 
 
 @dataclass(frozen=True)
+class ChangingPass:
+    """A graph pass that changed the graph of a step."""
+
+    name: str
+    changed_nodes: int  # that it added, changed or removed, in all its runs
+    first_run_ns: int | None  # all its runs when the step first ran; None if that is unknown
+    # Whether a configuration without it was raced: `without NAME`
+    has_switch: bool
+
+
+@dataclass(frozen=True)
 class Comparison(Shown):
     model: str
     phase: str
@@ -170,6 +181,9 @@ class Comparison(Shown):
     calls_python: str | None = None
     # By batch size: the rounds of the sweep, which a comparison with another file needs
     rounds: Mapping[int, Rounds] = field(default_factory=dict, repr=False)
+
+    # The passes that changed the graph; None if they were not asked for
+    passes: tuple[ChangingPass, ...] | None = None
 
     @property
     def partial(self) -> bool:

@@ -96,7 +96,8 @@ class Options:
     threads: int = 0  # of a session of its own; 0: the runtime's default
     values: bool = True  # whether to record the values of one untimed step
     explained: bool = True  # whether to derive and check formulas, and show generated code
-    race: bool = True  # whether to compare the time with switched-off passes with that of all
+    # whether to time the first run, and compare steps with switched-off passes with those of all
+    race: bool = True
     one_by_one: bool = False  # whether a single thread starts ops, each with all processors
     saved: Saved = Saved()
     cluster: tuple[str, ...] = ()  # addresses of the tasks to run on; empty: this process alone

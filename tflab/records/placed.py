@@ -51,6 +51,11 @@ class Pass:
     # Each node that was added or changed, as it was after the pass
     definitions: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
 
+    @property
+    def changed(self) -> set[str]:
+        """Return the nodes that it added, changed or removed."""
+        return {*self.removed, *(node.name for node in self.definitions)}
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -165,6 +170,32 @@ class Transfer:
     bytes: int | None  # per step; None if the shape is unknown or does not determine it
     # Its name at both ends, and in the trace of several tasks: `edge_26_flatten/Reshape`
     edge: str = field(default="", metadata={"json": None})
+
+
+ON_FUNCTIONS = " on functions"  # after the name of a pass that rewrites what the graph calls
+
+
+@dataclass(frozen=True)
+class FirstPart:
+    """A part of the first run of a step, by the runtime's log."""
+
+    owner: str  # a pass of the runtime, or what else it did
+    iteration: int | None  # of Grappler
+    ns: int
+
+
+@dataclass(frozen=True)
+class FirstRun:
+    """The first run of a step in a new session, once, without trace and dumps."""
+
+    wall_ns: int
+    parts: tuple[FirstPart, ...]  # add up to it
+
+    def of_pass(self, name: str) -> int | None:
+        """Return the time of all runs of a pass; None if the log has none."""
+        names = (name, f"{name}{ON_FUNCTIONS}")
+        times = [part.ns for part in self.parts if part.owner in names]
+        return sum(times) if times else None
 
 
 @dataclass(frozen=True)

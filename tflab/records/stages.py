@@ -17,6 +17,7 @@ from tflab.records.options import Program
 from tflab.records.placed import (
     Assignment,
     Fate,
+    FirstRun,
     Generated,
     Kernel,
     Origin,
@@ -167,6 +168,7 @@ class Placement(Shown):
     # GraphDefs, for TensorBoard and for FLOPs
     partition_graphs: tuple[Any, ...] = field(default=(), repr=False, metadata={"json": None})
     toggle: Toggle | None = None
+    first_run: FirstRun | None = None
     # Nodes of the graph that runs whose branch the step did not take, so that they did not run
     not_run: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # what was not possible, and why

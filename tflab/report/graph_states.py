@@ -89,7 +89,7 @@ def after_passes(stage: Placement) -> Iterator[State]:
     lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
     types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
     for place, step in enumerate(stage.passes):
-        if not changed(step):
+        if not step.changed:
             continue
         again = f", iteration {step.iteration + 1}" if step.iteration else ""
         yield State(
@@ -102,10 +102,6 @@ def after_passes(stage: Placement) -> Iterator[State]:
             touched=() if step.moved else touched(step),
             place=place,
         )
-
-
-def changed(step: Pass) -> bool:
-    return bool(step.removed or step.definitions)
 
 
 def touched(step: Pass) -> tuple[str, ...]:
@@ -146,7 +142,7 @@ def as_run(before: Placement, stage: Execution) -> State:
 
 def idle(stage: Placement) -> Frame | None:
     """The passes that changed nothing, if there are any."""
-    names = [step.name for step in stage.passes if not changed(step)]
+    names = [step.name for step in stage.passes if not step.changed]
     runs = plural(len(names), "run")
     return Frame(runs, pass_log.IDLE, (pass_log.each_once(names),)) if names else None
 

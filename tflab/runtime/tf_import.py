@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from glob import glob
 from importlib.util import find_spec
 from types import ModuleType
+from typing import IO
 
 from tflab.cli import temporary
 
@@ -40,21 +41,30 @@ def load() -> None:
         os.environ.setdefault("TEST_TMPDIR", os.devnull)
     notes: re.Pattern[str] | None = None
     with temporary.file() as log_file:
-        sys.stderr.flush()
-        terminal = os.dup(2)
-        os.dup2(log_file.fileno(), 2)
         try:
-            with fast_imports():
+            with stderr_into(log_file), fast_imports():
                 import tensorflow as tf
 
-            tf.config.list_physical_devices("GPU")
+                tf.config.list_physical_devices("GPU")
             notes = NOTES
         finally:
-            os.dup2(terminal, 2)
-            os.close(terminal)
             log_file.seek(0)
             said = log_file.read().decode(errors="backslashreplace")
             sys.stderr.write("".join(worth_saying(said, notes, bool(glob("/dev/nvidia[0-9]*")))))
+
+
+@contextmanager
+def stderr_into(file: IO[bytes]) -> Iterator[None]:
+    """While this is open, all that the process writes to its standard error goes into the file."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(terminal, 2)
+        os.close(terminal)
 
 
 @contextmanager

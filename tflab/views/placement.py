@@ -6,17 +6,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from tflab.analysis.fates import fates_in_step
+from tflab.analysis.first_run import RUN
+from tflab.analysis.passes import BETWEEN
 from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.graph import Tensor
-from tflab.records.placed import Toggle
+from tflab.records.placed import FirstPart, FirstRun, Toggle
 from tflab.records.stages import Placement
-from tflab.units import CLUSTER_JOBS, plural, short_device, size, task_of
+from tflab.units import CLUSTER_JOBS, percent, plural, short_device, size, task_of, time
 from tflab.views import generated_code, group_alike, pass_log
 from tflab.views.words import FATES, LONGEST, REMAINS, counted, graph_size, tensor
 
 NAMED = 100  # nodes of a graph that are listed by name
 FETCHES = 12  # that are named
 DEVICES = 3  # that are named
+MOST_PARTS = 12  # of the first run that have a row; JSON has all
 MOST_KERNELS = 10  # rows; JSON has every node
 ORIGINS = {  # singular and plural of nodes that the runtime made
     "constant_folding": ("folded constant", "folded constants"),
@@ -38,6 +41,7 @@ def facts(stage: Placement) -> list[Fact]:
         *taken_together(stage),
         *transferred(stage),
         *toggled(stage.toggle),
+        *first_run(stage),
     ]
 
 
@@ -48,6 +52,8 @@ def tables(stage: Placement) -> list[Block]:
         blocks.append(toggled_fates(stage.toggle))
     if stage.passes:
         blocks += [fate_counts(stage), pass_log.pass_log(stage)]
+    if stage.first_run:
+        blocks.append(first_run_parts(stage, stage.first_run))
     if len(stage.partitions) > 1:
         blocks.append(partitions(stage))
     if len(assigned(stage)) > 1:
@@ -135,6 +141,54 @@ def toggled(toggle: Toggle | None) -> Iterator[Fact]:
         changed = f"{len(toggle.changes):,} of yours have another fate"
         count = f"{toggle.node_count:,} nodes, usually {toggle.usual_node_count:,}"
         yield Fact(f"without {', '.join(toggle.without)}", count, changed)
+
+
+def first_run(stage: Placement) -> Iterator[Fact]:
+    """Yield the time of the first run, and of the passes in it that changed nothing."""
+    first = stage.first_run
+    if first is None:
+        return
+    once = f"{time(first.wall_ns)}, measured once"
+    ran = sum(part.ns for part in first.parts if part.owner == RUN)
+    yield Fact("first run", once, f"{time(ran)} of it in ops, the rest prepared them")
+    idle = [part for part in first.parts if changed(stage, part) == set()]
+    if idle:
+        most = max(idle, key=lambda part: part.ns)
+        spent = time(sum(part.ns for part in idle))
+        by = f"in {plural(len(idle), 'run')} of passes, most in {called(most)}"
+        yield Fact("changed nothing", f"{spent} of the first run", by)
+
+
+def first_run_parts(stage: Placement, first: FirstRun) -> Table:
+    """The first run: every nanosecond with its owner."""
+
+    def nodes(part: FirstPart) -> str:
+        names = changed(stage, part)
+        return "" if names is None else f"{len(names):,}" if names else "nothing"
+
+    return shortened(
+        f"The first run of a new session, {time(first.wall_ns)}, measured once",
+        (
+            Column("part", called, elastic=True, name=True, least=24),
+            Column("time", lambda part: time(part.ns), right=True),
+            Column("share", lambda part: percent(part.ns / first.wall_ns), right=True),
+            Column("nodes changed", nodes, right=True),
+        ),
+        sorted(first.parts, key=lambda part: -part.ns),
+        MOST_PARTS,
+    )
+
+
+def changed(stage: Placement, part: FirstPart) -> set[str] | None:
+    """Return the nodes that a pass changed; None for what is no pass of the graph."""
+    key = part.owner, part.iteration
+    log = [step.changed for step in stage.passes if (step.name, step.iteration) == key]
+    return set[str]().union(*log) if log and part.owner not in BETWEEN else None
+
+
+def called(part: FirstPart) -> str:
+    again = f" (iteration {part.iteration + 1})" if part.iteration else ""
+    return f"{part.owner}{again}"
 
 
 def fate_counts(stage: Placement) -> Table:

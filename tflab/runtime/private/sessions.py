@@ -13,7 +13,8 @@ import ctypes
 import inspect
 import linecache
 from _thread import allocate_lock, get_ident
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
 from typing import Any, Protocol
@@ -342,7 +343,20 @@ class Log:
         """Let the runtime look again at the variables that say which graphs it dumps."""
         read_dump_settings()
 
-    def detail(self, file: str, level: int) -> None:
-        """How much a file of the runtime's source logs: `meta_optimizer`, 4."""
+    def detail(self, file: str, level: int) -> int:
+        """How much a file of the runtime's source logs: `meta_optimizer`, 4; and did before."""
         name = file.encode()
-        self._detail(ctypes.c_size_t(len(name)), ctypes.c_char_p(name), level)
+        before: int = self._detail(ctypes.c_size_t(len(name)), ctypes.c_char_p(name), level)
+        return before
+
+    @contextmanager
+    def detailed(self, levels: Mapping[str, int]) -> Iterator[None]:
+        """While this is open, these files log in detail, whatever the level of the log."""
+        usual, level = {file: self.detail(file, n) for file, n in levels.items()}, self._level()
+        self._set(0)
+        try:
+            yield
+        finally:
+            self._set(level)
+            for file, before in usual.items():
+                self.detail(file, before)
