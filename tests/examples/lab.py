@@ -13,8 +13,6 @@ from tflab.records.placed import Fate
 from tflab.records.stages import Frontend, Placement
 from tflab.records.timed import Spread
 from tflab.records.trained import Epoch, History, TrainingStep
-from tflab.report import __main__ as report
-from tflab.report import selection
 from tflab.report.contents import Lab, Method, Walked
 
 
@@ -184,9 +182,3 @@ SWEPT = Method(
 
 def shown(parts):
     return [grid(part) if isinstance(part, Table) else part for part in parts]
-
-
-def chosen(*words: str) -> tuple[str, ...]:
-    """The chapters of a report with these arguments."""
-    args = report.parser().parse_args(words)
-    return selection.chosen(report.chapters_of(args), args.model)

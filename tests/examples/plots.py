@@ -177,8 +177,24 @@ BAD = FeatureMap(
 )
 
 # Name of an approved file -> the picture, and what `draw` takes
+# Graph: two tracks with a common row; of the edges one goes up, one across, and one too far
+
+TRACKS = (
+    ("Forward", ((), (("a", "a", "Placeholder"), ("b/", "b", "3 nodes")), (("c", "c", "MatMul"),))),
+    ("Backward", ((), (("2:a/", "a gradients", "2 nodes"),), (("d", "d", "Mul"),))),
+    ("Updates", ((), (), ())),
+)
+EDGES = (
+    ("a", "c", "float32 [?, 3]"),
+    ("b/", "c", ""),
+    ("c", "d", "float32 [3]"),
+    ("d", "2:a/", ""),
+    ("a", "d", "float32 [?, 3]"),
+)
+
 EXAMPLES = {
     "curves": ("curves", HISTORY),
+    "graph": ("graph", "lenet", TRACKS, EDGES),
     "curves-in-blocks": ("curves", BLOCKS),
     "curves-before-a-test": ("curves", replace(HISTORY, epochs=())),
     "curves-of-losses": ("curves", LOSS_ONLY),
@@ -203,6 +219,7 @@ EMPTY = {
     "op_bars": ((), "layer"),
     "batch_sizes": (replace(COMPARISON, rows=(), steps={}, batch_sizes=()),),
     "timeline": (RUNS, StepTime(9, START, 340_000), PATH),
+    "graph": ("lenet", (), ()),
     "memory": (LiveBytes(8, (), 0, 0, ()),),
     "feature_maps": (replace(MAPS, maps=(), probabilities=None),),
 }
@@ -219,6 +236,7 @@ def hostile(name: str) -> dict[str, tuple]:
             STEP,
             replace(PATH, nodes=(name,)),
         ),
+        "graph": (name, ((name, (((name, name, name),),)),), ((name, name, name),)),
         "memory": (replace(CURVE, holders=(Holder(name, "X", 1, False),)),),
         "feature_maps": (replace(MAPS, maps=(replace(IMAGES, name=name),)),),
     }

@@ -21,6 +21,7 @@ import { Layout, READING, spaced, visibleBoxes } from "../../tflab/report/page/l
 import { comesInStep, editWords, linesBelow, under } from "../../tflab/report/page/picture.js";
 import { judged } from "../../tflab/report/page/predict.js";
 import { Routes, curve } from "../../tflab/report/page/routes.js";
+import { ticks, timeText, within, zoomed } from "../../tflab/report/page/slices.js";
 import { rowsOf } from "../../tflab/report/page/table.js";
 import { goalOf, nodeCount } from "../../tflab/report/page/timeline.js";
 
@@ -413,6 +414,17 @@ test("an edge without lanes that would pass behind a row goes around it: down on
 });
 
 // Predict
+
+test("a timeline has round ticks, keeps the time under the pointer, and stays within the step", () => {
+  assert.deepEqual(ticks(0, 2_600_000, 5), [[0, "0 ms"], [1e6, "1 ms"], [2e6, "2 ms"]]);
+  assert.deepEqual(ticks(1_130, 1_190, 3), [[1_140, "1.14 us"], [1_160, "1.16 us"], [1_180, "1.18 us"]]);
+  assert.deepEqual(zoomed({ from: 0, to: 1_000 }, 1_000, 250, 2), { from: 125, to: 625 });
+  assert.deepEqual(zoomed({ from: 800, to: 1_000 }, 1_000, 1_000, 0.5), { from: 600, to: 1_000 });
+  assert.deepEqual(zoomed({ from: 0, to: 1_000 }, 1_000, 500, 0.5), { from: 0, to: 1_000 });
+  assert.deepEqual(zoomed({ from: 0, to: 150 }, 1_000, 0, 2), { from: 0, to: 100 });
+  assert.deepEqual(within(-5, 100, 1_000), { from: 0, to: 100 });
+  assert.deepEqual([812, 999.6, 18_340, 2_400_000, 1.25e9].map(timeText), ["812 ns", "1.00 us", "18.3 us", "2.40 ms", "1.25 s"]);
+});
 
 test("a prediction is right, close within a quarter, or so much too high or low", () => {
   const number = { options: [], answer: "100" };

@@ -8,12 +8,15 @@ from html import unescape
 import pytest
 
 from tests.examples.lab import COMPARED
+from tests.examples.walk import EXECUTION
 from tflab import units
 from tflab.analysis import critical_path, passes, step_times
 from tflab.exporters.markdown import rendered
 from tflab.records.blocks import Table
 from tflab.records.options import Options
 from tflab.records.stages import Placement
+from tflab.records.timed import Spread
+from tflab.records.trained import Settings
 from tflab.report import __main__ as report
 from tflab.report import (
     chapters,
@@ -52,7 +55,7 @@ def lab(walked):
 
 @pytest.fixture(scope="module")
 def whole(lab):
-    return chapters.report(lab, "python -m tflab.report")
+    return chapters.report(lab, "python -m tflab.report", selection.chosen((), "lenet"))
 
 
 @pytest.mark.parametrize("model", ["toy", "lenet"])
@@ -77,7 +80,7 @@ def test_page_and_handout_hold_the_same_tables(whole, tmp_path):
     parts = [part for chapter in whole.chapters for part in chapter.parts]
     tables = [part for part in parts if isinstance(part, Table)]
     titles = [table.title for table in tables]
-    assert "lenet, inference: findings at each batch size" in titles
+    assert "Findings at each batch size" in titles
     for table in tables:
         cells = [cell for row in table.cells() for cell in row]
         for text in (table.title, *cells):
@@ -129,7 +132,7 @@ def measured(monkeypatch):
     def place_only(name, options):
         done.append(("place", name, options.devices))
 
-    def train(name, _):
+    def train(name, _options, _walked):
         done.append(("train", name))
         return None, True
 
@@ -154,17 +157,21 @@ def measured(monkeypatch):
 
 @pytest.mark.parametrize(
     ("model", "walks"),
-    [("toy", [("toy", 30)]), ("lenet", [("lenet", 30), ("toy", 0)])],
+    [
+        ("toy", [("walk", "toy", 30, True), ("place", "toy", 2)]),
+        ("lenet", [("walk", "lenet", 30, True)]),
+    ],
 )
-def test_the_small_graph_is_walked_once_and_placed_on_two_devices(measured, model, walks):
+def test_a_report_measures_its_model_and_that_of_the_small_graph_two_devices(
+    measured, model, walks
+):
     lab, done = measured(model)
     assert done == [
-        *(("walk", name, seconds, True) for name, seconds in walks),
-        ("place", "toy", 2),
+        *walks,
         ("train", model),
         ("compare", model, ("default", "one-thread", "no-onednn"), 60),
     ]
-    assert (lab.toy, lab.walked, lab.compared) == ("toy", model, COMPARED)
+    assert (lab.toy, lab.walked, lab.compared) == (None, model, COMPARED)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +186,6 @@ def test_the_small_graph_is_walked_once_and_placed_on_two_devices(measured, mode
         ("lenet", "training", [("train", "lenet")]),
         ("lenet", "ops", [("walk", "lenet", 30, False), ("compare", "lenet", ("default",), 60)]),
         ("toy", "memory", [("walk", "toy", 0, False)]),
-        ("lenet", "methods", []),
     ],
 )
 def test_only_what_a_chapter_needs_is_measured(measured, model, chapter, steps):
@@ -236,9 +242,9 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
     assert report.main(["--chapters", "batchsizes", "environment"]) == 2
     assert capsys.readouterr() == (
         "",
-        "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from toy, "
-        "devices, graph, network, training, slow, ops, batch-sizes, configurations, "
-        "times, memory, environment, methods.\n",
+        "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from lab, "
+        "graph, toy, devices, network, training, ops, batch-sizes, slow, times, configurations, "
+        "memory, environment.\n",
     )
 
 
@@ -247,6 +253,30 @@ def test_the_command_that_repeats_a_report_has_its_chapters():
     args = report.parser().parse_args(options.split())
     assert report.repeated(args) == f"python -m tflab.report {options}"
     assert report.repeated(report.parser().parse_args([])) == ("python -m tflab.report --model toy")
+    options = "--model toy --chapters lab --language zh"
+    args = report.parser().parse_args(options.split())
+    assert report.repeated(args) == f"python -m tflab.report {options}"
+
+
+def test_only_the_report_of_the_lab_is_in_chinese(capsys):
+    assert report.main(["--language", "zh", "--chapters", "lab", "memory"]) == 2
+    assert capsys.readouterr().err == (
+        "tflab: --language zh is for the report of the lab: add --chapters lab.\n"
+    )
+
+
+def test_a_training_has_so_many_rows_that_it_ends_in_its_time():
+    from tflab.report import lab as measuring
+
+    plan = Settings("m", "MNIST", 60_000, 10_000, 64, 2, 1)
+    step = replace(EXECUTION, batch_size=16, untraced_step_ns=Spread(16e6, 1, 1))  # 1 ms a row
+    assert measuring.on_fewer_rows(plan, step) == replace(
+        plan, train_rows=45_000, data="MNIST, the first 45,000 training rows"
+    )  # 2 epochs in half of 180 s
+    quick = replace(step, untraced_step_ns=Spread(12e6, 1, 1))
+    assert measuring.on_fewer_rows(plan, quick) == plan
+    slow = replace(step, untraced_step_ns=Spread(16e12, 1, 1))
+    assert measuring.on_fewer_rows(plan, slow).train_rows == 64
 
 
 def test_a_report_of_one_chapter_is_written(tmp_path, capsys):
@@ -263,7 +293,7 @@ def test_a_training_ends_after_its_time_or_by_a_signal_and_keeps_its_steps(monke
     from tflab.train import summaries
 
     def train():
-        trained, complete = measuring.train("tests.examples.training:build", Options())
+        trained, complete = measuring.train("tests.examples.training:build", Options(), None)
         return len(trained.steps), len(trained.epochs), trained.interrupted, complete
 
     def interrupted(files, step):
@@ -317,6 +347,6 @@ def test_a_whole_report_of_a_model_has_every_chapter(tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "out" / "report.html").read_text()
     titles = re.findall("^## (.*)", (tmp_path / "out" / "report.md").read_text(), re.M)
-    assert len(titles) == len(selection.CHAPTERS)
+    assert len(titles) == len(selection.chosen((), "lenet"))
     shown = map(unescape, re.findall(r"<li><a href=.*?>(.*?)</a>", page))
     assert list(shown) == [title.replace("\\", "") for title in titles]

@@ -40,6 +40,10 @@ def test_the_scripts_pass_their_own_tests(data, tmp_path):
     command = [node, "--test", *map(str, TESTS)]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
+    joined = tmp_path / "page.js"  # no two scripts have a name in common
+    joined.write_text(html.program(), encoding="utf-8")
+    ran = subprocess.run([node, "--check", str(joined)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
 
 
 def fields():

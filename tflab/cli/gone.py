@@ -43,6 +43,7 @@ GONE = {
     "parquet": FORMATS,
     "columns": FORMATS,
     "model-explorer": FORMATS,
+    "methods": "each chapter says how its numbers were obtained",
     "roofline": "the column GFLOP/s of the op table",
     "elsewhere": SAVED,
     "tasks": TASKS,

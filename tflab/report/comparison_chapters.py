@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from tflab.compare import CONFIGURATIONS, DEFAULT, view
 from tflab.exporters import plots
 from tflab.records.blocks import Column, Table
-from tflab.records.measured import Comparison
+from tflab.records.measured import Compared, Comparison
 from tflab.report import contents
 from tflab.report.contents import TOP, Method, Part
 from tflab.units import percent, plural, time
-from tflab.views import execution
+from tflab.views import execution, op_table
 
 
 def configurations(comparison: Comparison, seconds: int) -> Iterator[Part]:
@@ -63,17 +63,16 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
 def table(comparison: Comparison) -> Table:
     """One row for each batch size, with what was found at it."""
     steps = comparison.steps
-
-    def rate(size: int) -> str:
-        return f"{steps[size].mean_images_per_second:,.0f}"
-
     return Table(
-        f"{comparison.model}, {comparison.phase}: findings at each batch size",
+        "Findings at each batch size",
         (
-            Column("batch", lambda size: str(size), right=True),
-            Column("a step, median", lambda size: time(steps[size].untraced_ns.median), right=True),
-            Column("mean", lambda size: view.mean_step(size, steps[size]), right=True),
-            Column(f"{comparison.unit}s a second", rate, right=True),
+            Column("batch", str, right=True),
+            Column("median step", lambda size: time(steps[size].untraced_ns.median), right=True),
+            Column(
+                f"{comparison.unit}s a second",
+                lambda size: f"{steps[size].mean_images_per_second:,.0f}",
+                right=True,
+            ),
             Column("found", lambda size: finding_at(comparison, size), elastic=True),
         ),
         comparison.batch_sizes,
@@ -81,19 +80,53 @@ def table(comparison: Comparison) -> Table:
 
 
 def finding_at(comparison: Comparison, size: int) -> str:
-    """`_FusedConv2D takes 41.0 % of the op time, 158 us a call; a step takes 2.3 x as long ...`"""
-    rows = [row for row in comparison.rows if size in row.cells]
-    largest = max(rows, key=lambda row: row.cells[size].share)
-    cell = largest.cells[size]
-    words = (
-        f"{largest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call on "
-        "average"
+    """`From batch 1 to 16, a call of Conv2D takes 2.3 times as long for 16 times the images ...`,
+    about the dearest op; only its share if it did not run as often in a step of the size before."""
+    largest = max(
+        (row for row in comparison.rows if size in row.cells),
+        key=lambda row: row.cells[size].share,
     )
-    before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=None)
-    if before is None:
-        return words
-    longer = comparison.steps[size].untraced_ns.median / comparison.steps[before].untraced_ns.median
+    cell, name = largest.cells[size], largest.key
+    before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=0)
+    smaller = largest.cells.get(before)
+    calls = cell.calls / comparison.steps[size].steps
+    if not smaller or smaller.calls / comparison.steps[before].steps != calls:
+        return f"{name} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call."
     return (
-        f"{words}; {size / before:g} x the {comparison.unit}s of batch {before} take {longer:.1f} "
-        "x as long (medians)"
+        f"From batch {before} to {size}, a call of {name} takes "
+        f"{cell.mean_ns / smaller.mean_ns:.1f} times as long for {size / before:g} times the "
+        f"{comparison.unit}s; its share of the op time goes from {percent(smaller.share)} to "
+        f"{percent(cell.share)}."
+    )
+
+
+def dearest(comparison: Comparison) -> Table:
+    """The ops that took most of the time at the largest batch size."""
+    size = comparison.batch_sizes[-1]
+    rows = comparison.tables.get(size, ())
+    of = f"{min(len(rows), TOP)} dearest of {len(rows)} op types"
+    return Table(
+        f"The {of} at batch {size}, {comparison.phase}",
+        (op_table.key("op"), *op_table.columns(("calls", "total", "mean", "share"))),
+        rows[:TOP],
+    )
+
+
+def calls_at_each_size(comparison: Comparison) -> Table:
+    """The time of each of the dearest ops at every batch size, as its calls times their mean."""
+
+    def column(size: int) -> Column:
+        def cell(row: Compared) -> str:
+            stats = row.cells.get(size)
+            if stats is None:
+                return ""
+            calls = f"{stats.calls:,} x {time(stats.mean_ns)}"
+            return f"{calls} = {time(stats.total_ns)}, {percent(stats.share)}"
+
+        return Column(f"batch {size}", cell, right=True)
+
+    return Table(
+        "Calls x mean = total, and share of the op time, at each batch size",
+        (op_table.key("op"), *map(column, comparison.batch_sizes)),
+        tuple(view.in_order(comparison, TOP)[:TOP]),
     )

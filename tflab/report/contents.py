@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tflab.records.blocks import Block, Frame
+from tflab.records.blocks import Block, Column, Fact, Frame, Table
 from tflab.records.graph import Node
 from tflab.records.measured import Comparison
 from tflab.records.node_history import NodeHistory
@@ -65,6 +65,8 @@ class Picture:
     caption: str
     svg: str = field(repr=False)
     png: bytes = field(repr=False)
+    title: str = ""  # below it; empty if the picture itself has one in the reader's language
+    slices: Mapping[str, Any] | None = field(default=None, repr=False)  # of a timeline, to zoom
 
 
 def picture(name: str, draw: Callable[..., Figure], *records: Any) -> Picture:
@@ -190,6 +192,7 @@ class Chapter:
     title: str
     parts: tuple[Part, ...]
     folded: bool = False  # in the page, until the reader opens it
+    result: str = ""  # beside the title of a folded chapter
 
 
 @dataclass(frozen=True)
@@ -210,6 +213,13 @@ class Report:
     command: str
     chapters: tuple[Chapter, ...]
     questions: tuple[Question, ...] = ()
+    numbers: tuple[Fact, ...] = ()  # the results that come before the chapters
+    language: str = "en"
+
+
+def pairs(title: str, rows: Sequence[tuple[str, str]]) -> Table:
+    columns = (Column("", lambda row: row[0]), Column("", lambda row: row[1], elastic=True))
+    return Table(title, columns, tuple(rows))
 
 
 def warm(step: Execution) -> str:

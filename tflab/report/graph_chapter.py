@@ -20,9 +20,6 @@ NAMES = 40  # of the nodes that one line made; of more, those that are numbered 
 
 def parts(walked: Walked, name: str) -> Iterator[Part]:
     step, placing = walked.execution, walked.placement
-    yield from lines(walked)
-    yield views.story(walked.stages)
-    yield layout(walked) + values_note(step)
     yield DrawnGraph(
         name=name,
         drawing=drawing.draw(walked.stages, walked.histories),
@@ -30,6 +27,9 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         ns=critical_path.median_per_step(step.runs),
         batch_size=step.batch_size,
     )
+    yield layout(walked) + values_note(step)
+    yield from lines(walked)
+    yield views.story(walked.stages)
     if backward := differentiated(walked):
         yield from chain_rule.tables(backward)
     if step.values_step and step.values_step.path:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from pathlib import Path
 
 from tflab.escaping import visible
 from tflab.exporters.markdown import escape, fenced, paragraph, rendered
+from tflab.records.blocks import Column, Table
 from tflab.report import graph_states
 from tflab.report.contents import (
     Annotated,
@@ -22,6 +24,9 @@ FOLDER = "report_files"
 def page(report: Report) -> str:
     """Return the report as one Markdown page; a drawn graph is a table of its states."""
     parts = [f"# {escape(report.title)}", escape(report.about), code(report.command)]
+    if report.numbers:
+        cells = (attrgetter(name) for name in ("label", "value", "note"))
+        parts.append(rendered(Table("", tuple(Column("", cell) for cell in cells), report.numbers)))
     for chapter in report.chapters:
         parts.append(f"## {escape(chapter.title)}")
         parts += (markdown(part) for part in chapter.parts)

@@ -25,7 +25,7 @@ from markupsafe import Markup, escape
 from tflab.escaping import visible
 from tflab.exporters.json import plain
 from tflab.records.blocks import Block, Strip, Table
-from tflab.report import viewer_data
+from tflab.report import language, viewer_data
 from tflab.report.contents import Annotated, DrawnGraph, Method, Picture, Report
 from tflab.views import words
 
@@ -50,6 +50,7 @@ SCRIPTS = (  # modules, each after those that it imports
     "scroller.js",
     "predict.js",
     "folded.js",
+    "slices.js",
     "start.js",
 )
 IMPORT = re.compile(r"^import \{[^}]*\} from [^;]*;\n", re.MULTILINE)
@@ -77,6 +78,7 @@ def page(report: Report) -> str:
             data=lambda id, graph: element(id, viewer_data.graph_data(graph)),
             nodes_of_lines=lambda id, part: element(id, viewer_data.nodes_of_lines(part)),
             heat=lambda share: None if share is None else viewer_data.heat(share, 1),
+            slices=lambda id, part: element(id, part.slices),
             answers=lambda id: element(id, report.questions),
             counter=partial(next, count(1)),
         )
@@ -119,6 +121,7 @@ def environment(more: Callable[[str], str] | None = None) -> jinja2.Environment:
         "breakable": breakable,
         "commands": commands,
         "hover": hover,
+        "words": lambda text, chosen: language.chinese(text) if chosen == "zh" else text,
     }
     made.tests |= {
         name: lambda part, kind=kind: isinstance(part, kind) for name, kind in PARTS.items()

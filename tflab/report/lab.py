@@ -15,8 +15,8 @@ from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
 from tflab.records.measured import Comparison
 from tflab.records.options import BATCH_SIZES, Options, Saved
-from tflab.records.stages import Frontend
-from tflab.records.trained import Epoch, History, TimedStep, history
+from tflab.records.stages import Execution, Frontend
+from tflab.records.trained import Epoch, History, Settings, TimedStep, history
 from tflab.report import selection
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.report.selection import TOY
@@ -50,7 +50,7 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     A signal ends it: the lab then has the measurements so far, and names what is missing. Raises
     TflabError if a part fails, KeyboardInterrupt if a signal came before any part was complete.
     """
-    needs = selection.needs(wanted.chapters, wanted.model)
+    needs = selection.needs(wanted.chapters)
     options = Options(
         steps=STEPS,
         data_dir=wanted.data_dir,
@@ -71,8 +71,6 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         if not done:
             raise
         interrupted = True
-    if wanted.model == TOY:
-        measured["toy"] = measured["walked"]
     return Lab(
         **measured,
         model=wanted.model,
@@ -98,7 +96,7 @@ def parts(
         complete = True
         if has_loss(model, walked, options):
             announce(f"training {model} for {EPOCHS} epochs, at most {TRAINING_S} s")
-            curves, complete = train(model, options)
+            curves, complete = train(model, options, walked)
         yield {"training"}, "history", curves
         if not complete:
             raise KeyboardInterrupt
@@ -114,13 +112,13 @@ def walks(
     model: str, needs: frozenset[str], options: Options, announce: Announce
 ) -> Iterator[Measured]:
     """The walks through the stages: of the model, and of the toy."""
-    if "walk" in needs or (model == TOY and "toy" in needs):
+    if "walk" in needs:
         announce(f"the stages of {model}")
         seconds = EXPERIMENTS_S if "experiments" in needs else 0
         walking = replace(options, experiments=seconds)
         for walked, names in walk(model, walking, "histories" in needs):
-            yield names | ({"toy"} if model == TOY else set()), "walked", walked
-    if "toy" in needs and model != TOY:
+            yield names, "walked", walked
+    if "toy" in needs:
         announce("the stages of x*y + z")
         for toy, names in walk(TOY, options, "histories" in needs):
             yield (names - {"walk"}) | {"toy"}, "toy", toy
@@ -192,11 +190,24 @@ def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
     return frontend.live.model.loss is not None
 
 
-def train(model: str, options: Options) -> tuple[History, bool]:
+def on_fewer_rows(settings: Settings, step: Execution) -> Settings:
+    """The settings with as many training rows as half of TRAINING_S suffices for: without a whole
+    epoch there would be no test. A row takes as long as in the step that was measured."""
+    row_ns = step.untraced_step_ns.median / step.batch_size
+    rows = max(settings.batch_size, int(1e9 * TRAINING_S / 2 / settings.epochs / row_ns))
+    if rows >= settings.train_rows:
+        return settings
+    data = f"{settings.data}, the first {rows:,} training rows"
+    return replace(settings, train_rows=rows, data=data)
+
+
+def train(model: str, options: Options, walked: Walked | None) -> tuple[History, bool]:
     """Train like `python -m tflab.train`, but at most TRAINING_S, after which there may be fewer
     epochs. Also return False if a signal ended the training after its first step."""
     ready = trainer.prepare(model, models.find(model, options.saved), options=options)
     settings = ready.settings(EPOCHS)
+    if walked:
+        settings = on_fewer_rows(settings, walked.execution)
     records: list[TimedStep | Epoch] = []
     complete, stop = True, time.monotonic() + TRAINING_S
     with temporary.folder("training") as folder:

@@ -36,8 +36,8 @@ def questions(lab: Lab) -> tuple[Question, ...]:
     asked: list[Question] = []
     if lab.walked:
         asked += (*nodes_that_run(lab.walked), *node_that_goes(lab.walked))
-    if lab.toy:
-        asked += about_gradients(lab.toy)
+    if small := lab.toy or lab.walked:
+        asked += about_gradients(small)
     if lab.compared:
         sizes = lab.compared.batch_sizes
         for size in (sizes[0], sizes[-1]):

@@ -13,32 +13,35 @@ FORMULA = "x*y + z"  # its name for readers
 CONFIGS = ("one-thread", "no-onednn")
 CONFIGS_S = 60  # for comparing them: enough to notice most differences of a tenth
 
-# chapter -> its measurements: graphs first, then times, then inspection.
-# "sweep" is inference at several batch sizes.
+# chapter -> its measurements, in the order of a report; "sweep" is inference at several batch sizes
 NEEDS = {
+    "lab": ("walk", "training", "sweep", "configurations"),
+    "graph": ("walk", "histories"),
     "toy": ("toy", "histories"),
     "devices": ("two devices",),
-    "graph": ("walk", "histories"),
     "network": ("walk",),
     "training": ("training",),
-    "slow": ("sweep",),
     "ops": ("walk", "experiments", "sweep"),
     "batch-sizes": ("sweep",),
-    "configurations": ("sweep", "configurations"),
+    "slow": ("sweep",),
     "times": ("walk",),
+    "configurations": ("sweep", "configurations"),
     "memory": ("walk",),
     "environment": (),
-    "methods": (),
 }
 CHAPTERS = tuple(NEEDS)
+ASKED = ("lab", "toy", "devices")  # chapters that a report has only if they are named
 # chapters that are folded
-REFERENCE = ("configurations", "memory", "environment", "methods")
+REFERENCE = ("configurations", "memory", "environment")
 
 
 def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:
-    """The chapters in order, each once; x*y + z, if it is the model, has one graph chapter."""
-    own = {"graph": "toy"} if model == TOY else {}
-    wanted = {own.get(name, name) for name in names or CHAPTERS}
+    """The chapters in order, each once; those of x*y + z are in its own report."""
+    usual = [name for name in CHAPTERS if name not in ASKED]
+    if model == TOY:
+        wanted = {"graph" if name == "toy" else name for name in names or (*usual, "devices")}
+    else:
+        wanted = {*(names or usual)}
     return tuple(name for name in CHAPTERS if name in wanted)
 
 
@@ -47,9 +50,6 @@ def title_of(model: str) -> str:
     return FORMULA if model == TOY else model
 
 
-def needs(names: Sequence[str], model: str) -> frozenset[str]:
-    """The measurements for these chapters of a report on this model."""
-    parts = {part for name in names for part in NEEDS[name]}
-    if model == TOY and "walk" in parts:
-        parts.add("toy")
-    return frozenset(parts)
+def needs(names: Sequence[str]) -> frozenset[str]:
+    """The measurements for these chapters of a report."""
+    return frozenset(part for name in names for part in NEEDS[name])

@@ -4,6 +4,7 @@ and the training, with its curves and its epochs."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from tflab.report import contents, graph_chapter
 from tflab.report.contents import EPOCHS, TOP, Lab, Method, Part, Walked
 from tflab.runtime import trace
 from tflab.train import view as training_view
-from tflab.units import plural
 from tflab.views import execution
 
 
@@ -37,7 +37,6 @@ def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
         )
     for size in compared.batch_sizes:
         yield view.costs(compared, size, TOP)
-    yield from fewer_rows(compared)
     yield contents.swept(compared)
 
 
@@ -46,27 +45,13 @@ def trains(walked: Walked) -> bool:
 
 
 def phases(walked: Walked) -> str:
-    """Why some numbers are from training and others from inference."""
+    """Which numbers are from training and which from inference."""
     if not trains(walked):
         return f"{walked.model} is not trained here: all numbers are from inference."
     return (
-        "The graphs, their nodes, times and memory are from a training step, because only a "
-        "training step goes through all stages: it has gradients, and updates of the variables. "
-        "The comparisons of batch sizes and configurations measure inference: all use the same "
-        "rows and weights, so nothing else differs. A training step would change the weights from "
-        "step to step."
+        "The graphs, their nodes, times and memory are from a training step. The comparisons of "
+        "batch sizes and configurations are from inference, with the same weights for all."
     )
-
-
-def fewer_rows(compared: Comparison) -> Iterator[str]:
-    """Why a table of the ten most expensive types has fewer rows."""
-    counts = [
-        f"{plural(len(rows), 'type')} at batch {size}"
-        for size, rows in compared.tables.items()
-        if len(rows) < TOP
-    ]
-    if counts:
-        yield (f"A table has fewer than {TOP} rows if fewer types of op ran: {', '.join(counts)}.")
 
 
 def times(walked: Walked) -> Iterator[Part]:
@@ -76,7 +61,8 @@ def times(walked: Walked) -> Iterator[Part]:
     yield fact_table([*execution.step_times(step), *owners])
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
-    yield contents.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
+    drawn = contents.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
+    yield replace(drawn, slices=plots.timeline.slices(runs, middle, step.critical_path))
     yield fact_table(execution.parallel(step.critical_path, step.step_times))
     yield Method(contents.warm(step), contents.walking(walked))
 

@@ -52,6 +52,7 @@ def test_where_there_is_nothing_to_draw_a_sentence_says_so():
         "op_bars": ("No op ran", "There are no op runs to add up."),
         "batch_sizes": ("Nothing was measured", "No batch size has a complete step."),
         "timeline": ("No op ran", "Step 9 took 340 us."),
+        "graph": ("An empty graph", "lenet has no nodes."),
         "memory": ("No op requested memory", "Step 8 has no allocations."),
         "feature_maps": ("No feature maps", "The step computed no images."),
     }

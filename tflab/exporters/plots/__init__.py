@@ -25,6 +25,7 @@ from tflab.exporters.plots import (
     batch_sizes,
     curves,
     feature_maps,
+    graph,
     memory,
     op_bars,
     style,
@@ -38,6 +39,7 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "timeline": timeline.draw,
     "memory": memory.draw,
     "feature_maps": feature_maps.draw,
+    "graph": graph.draw,
 }
 PICTURE = "picture"  # its name in errors
 DPI = 160  # of PNG: sharp on a page of 900 pixels on a screen of double density

@@ -11,7 +11,7 @@ from matplotlib.ticker import NullLocator
 from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.measured import Compared, Comparison
-from tflab.units import plural
+from tflab.units import plural, three_digits
 
 # Colour, marker and dashes of each line
 LOOKS = (
@@ -57,7 +57,11 @@ def draw(comparison: Comparison) -> Figure:
         axes.set_xticks(list(comparison.steps), [f"{size:,}" for size in comparison.steps])
         axes.grid(axis="y")
     panels[1].set_xlabel("batch size")
-    panels[1].legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3)
+    # Without these names it would leave out those that begin with an underscore.
+    names = [name for name, *_ in lines(comparison, "step")]
+    panels[1].legend(
+        panels[1].lines, names, loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3
+    )
     return style.settled(figure)
 
 
@@ -96,8 +100,8 @@ def headline(comparison: Comparison) -> str:
         name = fitting.short_name(comparison.model, 30)
         return f"{name} at batch {sizes[0]:,}, the only one measured"
     return (
-        f"From batch {sizes[0]:,} to {sizes[-1]:,}, a step takes {last / first:.2g} x as long, "
-        f"one {comparison.unit} {last / sizes[-1] / (first / sizes[0]):.2g} x"
+        f"From batch {sizes[0]:,} to {sizes[-1]:,}, a step takes {three_digits(last / first)} x as "
+        f"long, one {comparison.unit} {three_digits(last / sizes[-1] / (first / sizes[0]))} x"
     )
 
 

@@ -17,7 +17,7 @@ PITCH = 0.3  # inches from one bar to the next
 LETTERS = 36  # of a name
 OTHERS = "all others"
 # The numbers right of the panel, and where their right edges are, in points
-COLUMNS = {"mean": 50, "median": 102, "± deviation": 170, "share": 214}
+COLUMNS = {"mean": 50, "median": 102, "share": 146}
 
 
 @style.applied()
@@ -51,11 +51,10 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
                 linewidth=1,
                 capsize=2.5,
             )
-            write(axes, place, "± deviation", f"± {time(deviation)}")
     if len(bars) < len(rows):
         others = 1 - sum(row.share for row in bars)
         draw_bar(axes, len(bars), others_ns, others, is_one_row=False)
-    for header in COLUMNS:
+    for header in COLUMNS if any(row.step_median_ns for row in bars) else ("mean", "share"):
         write(axes, -1, header, header, style.FAINT)
     axes.axvline(THRESHOLD * total_ns, color=style.INK, linewidth=1, linestyle="--", zorder=1)
     longest = max([others_ns, *(row.step_ns for row in bars)]) or 1
@@ -76,7 +75,7 @@ def draw_bar(axes: Axes, place: int, ns: float, share: float, *, is_one_row: boo
         place,
         ns,
         0.7,
-        color=style.VERMILION if marked else style.PALE,
+        color=style.RED if marked else style.PALE,
         hatch="////" if marked else None,
         edgecolor="white",
         linewidth=0,
@@ -120,5 +119,5 @@ def caption(bars: Sequence[OpStats], by: str) -> str:
     if any(row.step_median_ns is not None for row in bars):
         sentences.append("Mark: the median over the steps.")
     if any(row.step_std_ns is not None for row in bars):
-        sentences.append("Thin line and ±: standard deviation over the steps.")
+        sentences.append("Thin line: the standard deviation over the steps.")
     return " ".join(sentences)

@@ -42,6 +42,7 @@ BLACK, BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
     "#E69F00",
     "#56B4E9",
 )
+RED = "#C62828"  # of what is above a threshold, and of nothing else
 INK, FAINT, RULE = "#222222", "#595959", "#DDDDDD"  # text, text beside it, grid
 PALE = "#BFDDF0"  # what is not highlighted, beside BLUE or VERMILION
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -62,6 +63,25 @@ def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
             write_name(axes, lane, run, step, "white" if run.name in critical else style.INK)
     draw_critical_path(axes, packed, step, critical)
     return style.settled(figure)
+
+
+def slices(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> dict[str, Any]:
+    """The same runs for a page: (lane, start and duration in ns, name, type, whether it is on the
+    critical path) of each."""
+    packed, critical = (
+        lanes_by_device([run for run in runs if run.step == step.step]),
+        {*path.nodes},
+    )
+    return {
+        "wall": step.wall_ns,
+        "lanes": [name for name, _ in packed],
+        "slices": [
+            (lane, start, end - start, run.name, run.op, run.name in critical)
+            for lane, (_, lane_runs) in enumerate(packed)
+            for run in lane_runs
+            for start, end in (span_in_step(run, step),)
+        ],
+    }
 
 
 def lanes_by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:

@@ -1,4 +1,5 @@
-/* Folded: a chapter opens where a link leads to it, and all of them on paper. */
+/* Folded: a chapter opens where a link leads to it, and all of them on paper; the contents are open
+ * where they have a column. */
 
 /** @param {string} hash of an address */
 function openChapter(hash) {
@@ -10,6 +11,11 @@ function openChapter(hash) {
 }
 
 export function folded() {
+  const contents = document.querySelector(".contents");
+  const wide = window.matchMedia("(min-width: 75rem)");
+  const fit = () => contents && contents.toggleAttribute("open", wide.matches);
+  wide.addEventListener("change", fit);
+  fit();
   openChapter(location.hash);
   window.addEventListener("hashchange", () => openChapter(location.hash));
   window.addEventListener("beforeprint", () => {

@@ -7,6 +7,7 @@ import { scroller } from "./scroller.js";
 import { script } from "./script.js";
 import { Predictor } from "./predict.js";
 import { folded } from "./folded.js";
+import { Slices } from "./slices.js";
 
 /** The data in a script element, which are compressed if they are large.
  * @param {string} id */
@@ -40,6 +41,7 @@ async function start() {
     });
     predictor.put(await embedded(root.dataset.source));
   }
+  for (const figure of all(".picture[data-source]")) new Slices(figure, await embedded(figure.dataset.source));
   for (const element of all("main .scroll")) scroller(element);
   folded();
 }

@@ -1,0 +1,123 @@
+"""The report of the lab, in both languages, from measurements that were worked out by hand."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.approval import approve
+from tests.examples.lab import COMPARED, HISTORY, LAB, LINEAR, RACED
+from tests.records_by_hand import LOAD, config_times, verdict
+from tests.shown import grid
+from tflab.compare import CONFIGURATIONS
+from tflab.records.verdicts import Load
+from tflab.report import chapters, comparison_chapters, hand_in, handout, html, language
+from tflab.report.contents import Picture
+from tflab.units import plural
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+NAMES = tuple(name for name in CONFIGURATIONS if name != "default")
+EVERY = tuple(
+    config_times(name, 64, 8e6, 8e6, verdict(ratio, different))
+    for name, ratio, different in zip(NAMES, (1.5, 0.7, 1, 2, 0.5), (1, 1, 0, 1, 1), strict=True)
+)
+ENVIRONMENT = (
+    ("Date", "2026-01-01T12:00:00Z"),
+    ("(v)CPUs", "2"),
+    ("Memory", "8.00 GiB"),
+    ("GPUs", "none"),
+    ("Operating system", "Debian 12"),
+    ("Framework", "2.21.0"),
+    ("oneDNN", "on"),
+    ("Python", "3.11.2"),
+    ("CUDA", "built for 12.5; not in use, there is no GPU"),
+    ("Other packages", "2.2.0"),
+)
+# A step has one call of _FusedConv2D, and half of one of MaxPool
+STEPS = {
+    size: replace(COMPARED.steps[size], steps=steps) for size, steps in ((4, 12), (16, 18), (64, 3))
+}
+WHOLE = replace(
+    LAB,
+    environment=ENVIRONMENT,
+    compared=replace(COMPARED, data="MNIST", load=LOAD, configs=EVERY, steps=STEPS),
+    history=replace(HISTORY, data="digits, not MNIST"),
+)
+# What else a report of the lab may have
+OTHERS = (
+    replace(WHOLE, history=None, compared=replace(COMPARED, unit="row", data="points of 3x + 2")),
+    replace(WHOLE, history=replace(HISTORY, interrupted=True, epochs=HISTORY.epochs[:1])),
+    replace(WHOLE, interrupted=True, missing=frozenset({"training"}), history=None),
+    replace(WHOLE, compared=replace(RACED, load=Load(1, 0.5, None)), environment=()),
+    replace(
+        WHOLE,
+        environment=(("CUDA", "none: this TensorFlow is built without it"), ("oneDNN", "off")),
+    ),
+)
+LATIN = re.compile(r"\b[A-Za-z]{2,},? [a-z]{2,}\b")  # two words of a sentence
+
+
+def of(lab, chinese=False):
+    report = chapters.report(lab, "python -m tflab.report --chapters lab", ("lab",))
+    return language.in_chinese(report) if chinese else report
+
+
+@pytest.mark.parametrize(("name", "chinese"), [("en", False), ("zh", True)])
+def test_the_hand_in_has_the_parts_that_the_lab_asks_for(name, chinese):
+    approve(f"hand-in-{name}.md", handout.page(of(WHOLE, chinese)))
+
+
+@pytest.mark.parametrize("lab", [WHOLE, *OTHERS])
+def test_no_english_sentence_is_left_in_chinese(lab):
+    report = of(lab, chinese=True)
+    texts = re.sub(r"```text\n.*?```", "", handout.page(report), flags=re.DOTALL)
+    page = html.page(report)
+    main = re.sub(r"<(style|script|svg|pre|code)\b.*?</\1>", "", page, flags=re.DOTALL)
+    read = "\n".join([texts, re.sub(r"<[^>]*>", "\n", main)])
+    assert LATIN.findall(read) == []
+    assert page.startswith('<!DOCTYPE html>\n<html lang="zh">')
+
+
+def test_each_entry_of_the_dictionary_has_the_same_blanks_and_is_chinese():
+    for english, chinese in language.dictionary().items():
+        blanks = re.findall(r"\{\d?\}", chinese)
+        assert len(blanks) == english.count("{}"), english
+        assert re.search("[\u4e00-\u9fff]", chinese), english
+
+
+def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
+    assert language.chinese("No such sentence.") == "No such sentence."
+    table = comparison_chapters.dearest(replace(COMPARED, tables={64: COMPARED.tables[64][:1]}))
+    named = replace(table, rows=(replace(table.rows[0], key="loss"),))
+    assert grid(language.part(named))[1:] == [
+        ("算子", "调用次数", "总耗时", "平均耗时", "占比"),
+        ("loss", "1,001", "49.0 ms", "20.1 us", "19.0 %"),
+        0,
+    ]
+
+
+def test_a_call_is_compared_with_the_batch_size_before_if_a_step_has_as_many():
+    """400 us is 4 times 100 us, and 64 is 16 times 4."""
+    conv = COMPARED.rows[0]
+    compared = replace(COMPARED, batch_sizes=(4, 64), rows=(conv,), steps=STEPS)
+    assert comparison_chapters.finding_at(compared, 64) == (
+        "From batch 4 to 64, a call of _FusedConv2D takes 4.0 times as long for 16 times the "
+        "images; its share of the op time goes from 62.5 % to 12.5 %."
+    )
+    alone = "_FusedConv2D takes 12.5 % of the op time, 400 us a call."
+    more_calls = {**STEPS, 4: replace(STEPS[4], steps=6)}
+    assert comparison_chapters.finding_at(replace(compared, steps=more_calls), 64) == alone
+    assert comparison_chapters.finding_at(replace(compared, batch_sizes=(64,)), 64) == alone
+
+
+def test_the_picture_of_the_graph_has_the_nodes_as_differentiated_and_the_shapes_between():
+    tracks, edges = hand_in.layers(LINEAR, LINEAR.stages[1].nodes)
+    approve("hand-in-graph.txt", "\n".join(map(str, (*tracks, *edges))))
+
+
+def test_a_picture_has_a_chinese_title_and_counts_have_their_measure_words():
+    drawn = language.part(Picture("curves", "An English caption.", "<svg/>", b""))
+    assert (drawn.title, drawn.caption) == ("损失和正确率趋势图", "损失和正确率趋势图")
+    counted = [language.chinese(plural(n, "image")) for n in (1, 2_000)]
+    assert counted == ["1 张图像", "2,000 张图像"]

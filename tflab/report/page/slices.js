@@ -1,0 +1,147 @@
+/* Slices: the timeline of a step, which one can zoom; its plot is for paper. */
+
+import { make, shortened, textWidth, round } from "./elements.js";
+
+const [SLICE, AXIS, BETWEEN] = [24, 24, 3]; // pixels: a lane, the ticks above, and between two lanes
+const SLICE_FONT = "12px system-ui, sans-serif";
+/** @type {[string, number][]} */
+const TIME_UNITS = [["ns", 1], ["us", 1e3], ["ms", 1e6], ["s", 1e9]];
+const TICK_PIXELS = 90; // pixels from one tick to the next, at least
+const LEAST_NS = 100; // ns that are shown at least
+const NOTCH = 1.25; // of one notch of the wheel
+
+/** A time as Python writes it: 812 ns, 18.3 us.
+ * @param {number} ns */
+export function timeText(ns) {
+  const [unit, factor] = TIME_UNITS.findLast(([, one]) => ns >= one * 0.9995) || TIME_UNITS[0];
+  const value = ns / factor;
+  return `${unit === "ns" ? value.toFixed(0) : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${unit}`;
+}
+
+/** Round times from `from` to `to`, at most `most` of them, each with its text.
+ * @param {number} from
+ * @param {number} to
+ * @param {number} most
+ * @returns {[number, string][]} */
+export function ticks(from, to, most) {
+  const least = (to - from) / Math.max(1, most);
+  const power = 10 ** Math.max(0, Math.floor(Math.log10(least)));
+  const step = [1, 2, 5, 10].map((part) => part * power).find((one) => one >= least) || power;
+  const [unit, factor] = TIME_UNITS.findLast(([, one]) => to >= one) || TIME_UNITS[0];
+  /** @type {[number, string][]} */
+  const places = [];
+  for (let at = Math.ceil(from / step) * step; at <= to; at += step) {
+    places.push([at, `${Number((at / factor).toPrecision(12))} ${unit}`]);
+  }
+  return places;
+}
+
+/** The part of the step after a zoom by a factor around a time, within the step.
+ * @param {{from: number, to: number}} view
+ * @param {number} wall
+ * @param {number} at
+ * @param {number} factor */
+export function zoomed({ from, to }, wall, at, factor) {
+  const span = Math.min(wall, Math.max(LEAST_NS, (to - from) / factor));
+  return within(at - ((at - from) / (to - from)) * span, span, wall);
+}
+
+/** A part of the step that is so long, and begins there or as near to it as the step allows.
+ * @param {number} from
+ * @param {number} span
+ * @param {number} wall */
+export function within(from, span, wall) {
+  const start = Math.min(Math.max(0, from), wall - span);
+  return { from: start, to: start + span };
+}
+
+export class Slices {
+  /** @param {HTMLElement} figure
+   * @param {{wall: number, lanes: string[], slices: [number, number, number, string, string, boolean][]}} data */
+  constructor(figure, data) {
+    this.data = data;
+    this.view = { from: 0, to: data.wall };
+    this.svg = make("svg", { class: "slices", tabindex: "0", role: "img", "aria-label": "The step, op by op: + and - zoom, arrows move, 0 fits" });
+    this.said = make("p", { class: "said", "aria-live": "polite" }, "Wheel or + and - zoom, drag or arrows move, 0 fits. Point at an op for its name and time.");
+    figure.classList.add("zoomable");
+    figure.append(this.svg, this.said);
+    this.svg.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.zoom(event.deltaY < 0 ? NOTCH : 1 / NOTCH, event.offsetX);
+    }, { passive: false });
+    this.svg.addEventListener("pointerdown", (event) => this.svg.setPointerCapture(event.pointerId));
+    this.svg.addEventListener("pointermove", (event) => {
+      if (event.buttons === 1) this.shift(-event.movementX / this.width);
+      else this.say(event.target.closest("[data-slice]"));
+    });
+    this.svg.addEventListener("dblclick", () => this.fit());
+    this.svg.addEventListener("keydown", (event) => this.key(event));
+    new ResizeObserver(() => this.draw()).observe(figure);
+  }
+
+  get width() {
+    return this.svg.clientWidth || 600;
+  }
+
+  key(event) {
+    const does = {
+      "+": () => this.zoom(NOTCH, this.width / 2),
+      "-": () => this.zoom(1 / NOTCH, this.width / 2),
+      ArrowLeft: () => this.shift(-0.1),
+      ArrowRight: () => this.shift(0.1),
+      0: () => this.fit(),
+    }[event.key];
+    if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    does();
+  }
+
+  zoom(factor, x) {
+    const { from, to } = this.view;
+    this.show(zoomed(this.view, this.data.wall, from + (x / this.width) * (to - from), factor));
+  }
+
+  shift(part) {
+    const span = this.view.to - this.view.from;
+    this.show(within(this.view.from + part * span, span, this.data.wall));
+  }
+
+  fit() {
+    this.show({ from: 0, to: this.data.wall });
+  }
+
+  show(view) {
+    this.view = view;
+    this.draw();
+  }
+
+  say(slice) {
+    if (!slice) return;
+    const [, start, length, name, op, critical] = this.data.slices[Number(slice.dataset.slice)];
+    this.said.textContent = `${name} (${op}): ${timeText(length)}, from ${timeText(start)} on${critical ? "; on the critical path" : ""}`;
+  }
+
+  draw() {
+    const { view: { from, to }, width } = this;
+    const x = (ns) => ((ns - from) / (to - from)) * width;
+    const height = AXIS + SLICE * this.data.lanes.length;
+    const marks = ticks(from, to, Math.floor(width / TICK_PIXELS)).flatMap(([at, text]) => [
+      make("line", { class: "tick", x1: round(x(at)), x2: round(x(at)), y1: AXIS - 6, y2: height }),
+      make("text", { class: "tick", x: round(x(at)) + 3, y: 12 }, text),
+    ]);
+    const drawn = this.data.slices.flatMap(([lane, start, length, name, , critical], number) => {
+      if (start + length < from || start > to) return [];
+      const left = Math.max(0, x(start));
+      const wide = Math.max(1, Math.min(width, x(start + length)) - left);
+      const label = [name, shortened(name), name.slice(name.lastIndexOf("/") + 1)].find((text) => textWidth(text, SLICE_FONT) < wide - 8);
+      const y = AXIS + lane * SLICE;
+      return [make("g", { "data-slice": number, class: critical ? "critical" : null },
+        make("title", {}, `${name}, ${timeText(length)}`),
+        make("rect", { x: round(left), y: y + BETWEEN / 2, width: round(wide), height: SLICE - BETWEEN }),
+        label === undefined ? null : make("text", { x: round(left + 4), y: y + SLICE / 2 + 4 }, label))];
+    });
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.svg.setAttribute("height", String(height));
+    this.svg.replaceChildren(...marks, ...drawn);
+  }
+}
