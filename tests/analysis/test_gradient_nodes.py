@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests import graph_notation
+from tests.approval import approve
 from tests.gradients_by_hand import (
     ATTRIBUTES,
     END,
@@ -21,42 +22,23 @@ from tflab.analysis.evaluation import NOWHERE
 from tflab.analysis.expressions import text
 from tflab.analysis.gradient_graph import GradientGraph, gradient_name
 from tflab.analysis.gradient_nodes import FILLS, GATES, SAME, SHAPES, STARTS, WHY, ZEROS
-from tflab.records.gradients import GradientCall, GradientNode, Link
+from tflab.records.gradients import GradientCall, Link
 from tflab.records.graph import Node, Source, Tensor
 from tflab.records.stages import Gradient
 
 LINE = Source("math_grad.py", 185, "_SumGrad", "return tile(grad)")
 
 
-def known(name, formula, towards, complete, used, bookkeeping):
-    line = LINE if name.endswith("Tile") else None
-    return GradientNode(f"gradients/{name}", formula, towards, complete, used, bookkeeping, line)
-
-
-MUL = "mul_grad"
-DESCRIBED = (
-    known("Shape", "", None, False, True, STARTS),
-    known("Const", "1", None, False, True, STARTS),
-    known("start", "1", "dL/d(loss)", True, True, STARTS),
-    known("loss_grad/shape", "", None, False, True, SHAPES),
-    known("loss_grad/Tile", "repeat(dL/d(loss))", "dL/d(mul)", False, True, None),
-    known("loss_grad/Const", "4", "dL/d(mul)", False, True, None),
-    known("loss_grad/truediv", "dL/d(loss) / 4", "dL/d(mul)", True, True, None),
-    known(f"{MUL}/Mul", "dL/d(mul) * y", "dL/dx", True, False, None),
-    known(f"{MUL}/Mul_1", "x * dL/d(mul)", "dL/dy", False, True, None),
-    known(f"{MUL}/axes", "", None, False, True, SHAPES),
-    known(f"{MUL}/Sum", "sum(x * dL/d(mul))", "dL/dy", True, True, None),
-    known(f"{MUL}/shape", "", None, False, True, SHAPES),
-    known(f"{MUL}/Reshape", "sum(x * dL/d(mul))", "dL/dy", True, True, SAME),
-    known(f"{MUL}/tuple/group_deps", "", None, False, False, GATES),
-    known(f"{MUL}/tuple/control_dependency", "", "dL/dx", True, False, GATES),
-    known(f"{MUL}/tuple/control_dependency_1", "", "dL/dy", True, True, GATES),
-)
-
-
 def test_every_gradient_node_of_a_product_and_a_mean():
     lines = {"gradients/loss_grad/Tile": LINE}
-    assert gradient_nodes.described(GRAPH, [END], lines) == DESCRIBED
+    rows = []
+    for node in gradient_nodes.described(GRAPH, [END], lines):
+        sign = "= " if node.complete else "> " if node.towards else ""
+        towards = f"{sign}{node.towards or ''}".ljust(13)
+        about = " not used" * (not node.used) + " at a line" * (node.line == LINE)
+        kind = node.bookkeeping or "-"
+        rows.append(f"{node.name:<45}{node.formula:<21}{towards}{kind}{about}")
+    approve("gradient-nodes.txt", "\n".join(rows))
 
 
 def test_the_steps_of_the_chain_rule():
@@ -271,39 +253,59 @@ def reader_of(text, called, gradient_nodes=""):
     return GradientGraph(nodes, gradients, (), tuple(calls), {}).reader
 
 
-@pytest.mark.parametrize(
-    ("text", "called", "gradient_nodes", "names"),
-    [
-        ("x; a=Neg(x); loss=Exp(a)", {"loss": "a", "a": "x"}, "", "dL/da dL/dx"),
-        # No gradient function was asked for what the other use of x contributes
-        ("x; a=Neg(x); b=Floor(x); loss=Add(a,b)", {"loss": "a", "a": "x"}, "", "dL/da dL/dx by a"),
-        # What a gradient function received, and what a variable is, has no other part
-        (
-            "x; y=Exp(x); a=Neg(y); b=Floor(y); loss=Add(a,b)",
-            {"loss": "a", "a": "y", "y": "x"},
-            "",
-            "dL/da dL/dy dL/dx",
-        ),
-        (
-            "v=VarHandleOp; r=ReadVariableOp(v); a=Neg(r); b=Floor(r); loss=Add(a,b)",
-            {"loss": "a", "a": "r"},
-            "",
-            "dL/da dL/dv",
-        ),
-        # A gradient node that leads to the loss is no forward use
-        (
-            "x; a=Neg(x); old=Mul(x); loss=Add(a,old)",
-            {"loss": "a", "a": "x"},
-            "old",
-            "dL/da dL/dx",
-        ),
-    ],
-)
-def test_a_gradient_is_whole_if_all_uses_of_the_value_contribute(
-    text, called, gradient_nodes, names
-):
-    reader = reader_of(text, called, gradient_nodes)
-    assert " ".join(reader.names.values()) == names
+WHOLE = {  # graph | called ops with the inputs that they have a gradient of | gradient nodes
+    "a chain": "x; a=Neg(x); loss=Exp(a) | loss a, a x",
+    "no gradient function was asked for what the other use of x contributes": """
+        x; a=Neg(x); b=Floor(x); loss=Add(a,b) | loss a, a x""",
+    "what a gradient function received has no other part": """
+        x; y=Exp(x); a=Neg(y); b=Floor(y); loss=Add(a,b) | loss a, a y, y x""",
+    "nor has what a variable is": """
+        v=VarHandleOp; r=ReadVariableOp(v); a=Neg(r); b=Floor(r); loss=Add(a,b) | loss a, a r""",
+    "a gradient node that leads to the loss is no forward use": """
+        x; a=Neg(x); old=Mul(x); loss=Add(a,old) | loss a, a x | old""",
+}
+TABLES = {  # uses of a table e | nodes that its gradients make
+    "of two lookups the rows are put one after the other": """
+        g=Gather(e); h=Gather(e) | both=ConcatV2(dg,dh,axis); i=ConcatV2(ig,ih,axis)""",
+    "with another use the rows become a tensor of all rows": """
+        g=Gather(e); m=Exp(e) | all_g=UnsortedSegmentSum(dg,ig); sum=AddN(all_g,dm)""",
+    "clipping makes it one too": """
+        g=Gather(e) | all_g=UnsortedSegmentSum(dg,ig); clip=Mul(all_g,c)""",
+    "what is no gradient of rows is not put together": """
+        m=Exp(e); n=Log(e) | both=ConcatV2(dm,dn,axis); one=UnsortedSegmentSum(dm,i)""",
+}
+
+
+def of_chain(case):
+    nodes, called, *others = case.split("|")
+    pairs = dict(pair.split() for pair in called.split(","))
+    return reader_of(nodes, pairs, "".join(others))
+
+
+def of_table(case):
+    """The reader of a lookup table, whose gradients are called d and the name of their op."""
+    uses, added = case.split("|")
+    users = graph_notation.graph(uses)
+    made = graph_notation.graph(
+        f"seed=Fill; {'; '.join(f'd{user.name}' for user in users)}; {added}"
+    )
+    nodes = (Node("e", "VarHandleOp"), *users, *made)
+    calls = [GradientCall(user.name, ("seed",), (f"d{user.name}",)) for user in users]
+    shared = tuple(node.name for node in made if node.op != "Op")
+    rows = frozenset(f"d{user.name}" for user in users if user.op == "Gather")
+    reader = GradientGraph(nodes, (), shared, tuple(calls), {}, rows=rows).reader
+    assert reader.starts == {"seed"}
+    return reader
+
+
+def test_the_names_of_gradients():
+    rows = []
+    for cases, reader_of_case in ((WHOLE, of_chain), (TABLES, of_table)):
+        for case, given in cases.items():
+            reader = reader_of_case(given)
+            rows += [f"# {case}", *(f"{node}: {name}" for node, name in reader.names.items())]
+            rows += [*(f"whole {name}: {node}" for name, node in reader.whole.items()), ""]
+    approve("gradient-names.txt", "\n".join(rows))
 
 
 def test_the_derivative_that_a_cross_entropy_computes_is_written_with_names_of_variables():
@@ -326,54 +328,6 @@ def test_the_name_of_another_gradient_node_is_no_formula():
     assert reader.points.hold(formula, END)
     assert reader.text(formula, END) == ""
     assert reader.text(reader.composer.name("dL/dy", f"{GRAD}/Reshape"), END) == "dL/dy"
-
-
-ROWS = "rows of dL/de by "
-
-
-@pytest.mark.parametrize(
-    ("uses", "added", "names"),
-    [
-        # Two lookups: their rows are put one after the other
-        (
-            "g=Gather(e); h=Gather(e)",
-            "both=ConcatV2(dg,dh,axis); i=ConcatV2(ig,ih,axis)",
-            {"dg": f"{ROWS}g", "dh": f"{ROWS}h", "both": "rows of dL/de"},
-        ),
-        # A lookup and another use: the rows become a tensor of all rows
-        (
-            "g=Gather(e); m=Exp(e)",
-            "all_g=UnsortedSegmentSum(dg,ig); sum=AddN(all_g,dm)",
-            {"dg": f"{ROWS}g", "dm": "dL/de by m", "all_g": "dL/de by g", "sum": "dL/de"},
-        ),
-        # Clipping makes it one, too
-        (
-            "g=Gather(e)",
-            "all_g=UnsortedSegmentSum(dg,ig); clip=Mul(all_g,c)",
-            {"dg": "rows of dL/de", "all_g": "dL/de"},
-        ),
-        # What is no gradient of rows is not put together
-        (
-            "m=Exp(e); n=Log(e)",
-            "both=ConcatV2(dm,dn,axis); one=UnsortedSegmentSum(dm,i)",
-            {"dm": "dL/de by m", "dn": "dL/de by n"},
-        ),
-    ],
-)
-def test_the_gradient_of_a_table(uses, added, names):
-    users = graph_notation.graph(uses)
-    made = graph_notation.graph(
-        f"seed=Fill; {'; '.join(f'd{user.name}' for user in users)}; {added}"
-    )
-    nodes = (Node("e", "VarHandleOp"), *users, *made)
-    calls = [GradientCall(user.name, ("seed",), (f"d{user.name}",)) for user in users]
-    shared = tuple(node.name for node in made if node.op != "Op")
-    rows = frozenset(f"d{user.name}" for user in users if user.op == "Gather")
-    reader = GradientGraph(nodes, (), shared, tuple(calls), {}, rows=rows).reader
-    assert reader.names == names
-    whole = [name for name, text in names.items() if " by " not in text]
-    assert reader.whole == ({"e": whole[-1]} if whole else {})
-    assert reader.starts == {"seed"}
 
 
 def test_a_cast_to_fewer_digits_does_not_pass_on_the_same_numbers():

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tflab
+from tests.approval import approve
 from tests.examples.corners import lost
 from tflab.runtime import private
 
@@ -103,67 +104,44 @@ NOTHING = SimpleNamespace()
 PYTHON, MESSAGES = "tensorflow.python", "tensorflow.core"
 
 
-@pytest.mark.tensorflow
-@pytest.mark.parametrize(
-    ("gone", "call", "what"),
-    [
-        (
-            f"{PYTHON}.framework.op_def_registry.get",
-            lambda graph: private.op_def("Mul"),
-            "The definitions of op types",
-        ),
-        (
-            f"{PYTHON}.framework.kernels.get_registered_kernels_for_op",
-            lambda graph: private.registered_kernels("Mul"),
-            "The registry of kernels",
-        ),
-        (
-            f"{PYTHON}.framework.ops.get_gradient_function",
-            lambda graph: private.gradient_function(op(graph, "square")),
-            "The registry of gradient functions",
-        ),
-        (
-            f"{PYTHON}.ops.gradients_util._LogOpGradients",
-            lambda graph: next(private.gradient_calls().gen),
-            "The calls of gradient functions",
-        ),
-        (
-            f"{MESSAGES}.protobuf.saved_model_pb2",
-            lambda graph: private.saved_model(),
-            "The message of a SavedModel",
-        ),
-        (
-            f"{MESSAGES}.framework.graph_debug_info_pb2",
-            lambda graph: private.debug_info(),
-            "The message of a graph's lines",
-        ),
-        ("", lambda graph: private.original_op(NOTHING), "The forward op of a gradient op"),
-        (
-            "",
-            lambda graph: private.making(
-                SimpleNamespace(graph=None, traceback=[NOTHING]), lambda file: False
-            ),
-            "The Python lines of ops",
-        ),
-        ("", lambda graph: private.device_requests(NOTHING), "The lines of `tf.device`"),
-        ("", lambda graph: private.set_device(NOTHING, "/cpu:1"), "The setter of an op's device"),
-        ("", lambda graph: private.traced_graphs(NOTHING), "The functions of a graph"),
-        (
-            "",
-            lambda graph: private.traced_graphs(SimpleNamespace(_functions={"double": NOTHING})),
-            "The functions of a graph",
-        ),
-        ("", lambda graph: private.compiled_step(NOTHING, (), (), (), None), "Compiled steps"),
-        ("", lambda graph: private.shared_step(NOTHING, (), (), ()), "Steps that share a graph"),
-    ],
+IMPORTED = {  # what of TensorFlow is imported -> what uses it
+    f"{PYTHON}.framework.op_def_registry.get": lambda graph: private.op_def("Mul"),
+    f"{PYTHON}.framework.kernels.get_registered_kernels_for_op": (
+        lambda graph: private.registered_kernels("Mul")
+    ),
+    f"{PYTHON}.framework.ops.get_gradient_function": (
+        lambda graph: private.gradient_function(op(graph, "square"))
+    ),
+    f"{PYTHON}.ops.gradients_util._LogOpGradients": (
+        lambda graph: next(private.gradient_calls().gen)
+    ),
+    f"{MESSAGES}.protobuf.saved_model_pb2": lambda graph: private.saved_model(),
+    f"{MESSAGES}.framework.graph_debug_info_pb2": lambda graph: private.debug_info(),
+}
+OF_OBJECTS = (
+    lambda: private.original_op(NOTHING),
+    lambda: private.making(SimpleNamespace(graph=None, traceback=[NOTHING]), lambda file: False),
+    lambda: private.device_requests(NOTHING),
+    lambda: private.set_device(NOTHING, "/cpu:1"),
+    lambda: private.traced_graphs(NOTHING),
+    lambda: private.traced_graphs(SimpleNamespace(_functions={"double": NOTHING})),
+    lambda: private.compiled_step(NOTHING, (), (), (), None),
+    lambda: private.shared_step(NOTHING, (), (), ()),
 )
-def test_a_corner_that_is_gone_is_a_sentence(gone, call, what, graph, monkeypatch):
-    if gone.endswith("_pb2"):
-        monkeypatch.setitem(sys.modules, gone, None)
-    elif gone:
+
+
+@pytest.mark.tensorflow
+def test_a_corner_that_is_gone_is_a_sentence(graph, monkeypatch):
+    said = []
+    for gone, call in IMPORTED.items():
         module, _, name = gone.rpartition(".")
-        monkeypatch.delattr(importlib.import_module(module), name)
-    lost(lambda: call(graph), what)
+        with monkeypatch.context() as patch:
+            if gone.endswith("_pb2"):
+                patch.setitem(sys.modules, gone, None)
+            else:
+                patch.delattr(importlib.import_module(module), name)
+            said.append(lost(lambda call=call: call(graph)))
+    approve("corners.txt", "\n".join([*said, *map(lost, OF_OBJECTS)]))
 
 
 @pytest.mark.tensorflow
@@ -310,33 +288,11 @@ def test_the_parts_of_an_argument_are_told_one_by_one_and_no_text_is_cut_unmarke
         *([0] * 101, "n" * 81),
     )
     types = step.get_concrete_function(*given).function_type
-    parts = watched_functions.parts_of_arguments(types)
-    many = f"[{'0, ' * 25}0..."
-    alone = {"config": "an object of Config", "many": many, "name": f"{'n' * 77}...", "rate": "3"}
-    assert {name: part.text for name, part in parts.items()} == {
-        "data": "a list",
-        "data[0]": "float32 (2, 3)",
-        "data[1]": "int64 (2,)",
-        "batches": "a tuple",
-        "batches[0]": "float32 (50, 28)",
-        "batches[1]": "int32 (50,)",
-        "options": "a dict",
-        "options['by']": "a tuple",
-        "options['by'][0]": "float32 ()",
-        "options['by'][1]": "5",
-        "pair": "a Pair",
-        "pair.one": "Variable float32 ()",
-        "pair.other": "RaggedTensor int32 (2, None)",
-        **alone,
-    }
-    assert len(many) == watched_functions.LONGEST
-    whole = watched_functions.arguments(types)
-    assert {name: whole[name] for name in whole if name != "pair"} == {
-        "data": "[float32 (2, 3), int64 (2,)]",
-        "batches": "[float32 (50, 28), int32 (50,)]",
-        "options": "{by: [float32 (), 5]}",
-        **alone,
-    }
-    assert watched_functions.described(tf.data.IteratorSpec(tf.TensorSpec([2]))) == "float32 (2,)"
     nan = step.get_concrete_function(*[0] * 6, float("nan")).function_type
-    assert watched_functions.arguments(nan)["name"] == "nan"
+    spec = tf.data.IteratorSpec(tf.TensorSpec([2]))
+    parts = watched_functions.parts_of_arguments(types)
+    whole = watched_functions.arguments(types)
+    rows = [f"{name}: {part.text}" for name, part in parts.items()]
+    rows += ["", *(f"{name}: {text}" for name, text in whole.items() if name != "pair")]
+    rows += ["", watched_functions.described(spec), watched_functions.arguments(nan)["name"]]
+    approve("arguments-of-functions.txt", "\n".join(rows))
