@@ -4,7 +4,7 @@ to rows, fits and findings."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 
 from tflab.cli import interrupts
@@ -12,23 +12,12 @@ from tflab.compare import SweepOptions, configurations, findings, passes, prepar
 from tflab.compare.prepare import Prepared
 from tflab.errors import RefusedError, TflabError
 from tflab.exporters import notebook
-from tflab.records.measured import Comparison, ConfigTimes, OpStats, Rounds, StepTimes
+from tflab.records.measured import Comparison, ConfigTimes, OpStats, Rounds
 from tflab.records.options import Options
 from tflab.records.verdicts import Diagnosis
 from tflab.runtime import costs, machine_load, measure
 
 notebook.show_as(Comparison, view.blocks)
-
-
-@dataclass(frozen=True)
-class MeasuredStep:
-    """The measurements of a step, complete or not."""
-
-    batches: Mapping[int, sweep.MeasuredBatch]  # by batch size
-    tables: sweep.Tables
-    steps: Mapping[int, StepTimes]
-    ending: measure.Outcome
-    raced: tuple[ConfigTimes, ...] = ()
 
 
 def compare(
@@ -39,36 +28,28 @@ def compare(
     chosen = replace(chosen, configs=configurations.changing(chosen.configs))
     with interrupts.released():
         prepared = passes.prepared(prepare.prepare(model, batch_sizes, chosen, options))
-    return concluded(prepared, with_configurations(prepared, swept(prepared)))
-
-
-def swept(prepared: Prepared) -> MeasuredStep:
-    """Measure the step at each batch size, and make its tables."""
-    placed, images = prepared.placed, prepared.images
-    done = sweep.run(
+    measured = sweep.run(
         prepared.program,
         prepared.step,
         prepared.batch_sizes,
-        images,
+        prepared.images,
         prepared.options,
         prepared.split,
         sweep.types_of(prepared.first),
     )
-    tables = {
-        size: sweep.table(batch, placed[size], prepared.chosen.by, placed.get(images % size))
-        for size, batch in done.batches.items()
-    }
-    steps = {size: sweep.times(batch, tables[size]) for size, batch in done.batches.items()}
-    return MeasuredStep(done.batches, tables, steps, done.ending)
+    raced, ending = raced_in(prepared, measured.ending)
+    return concluded(prepared, measured.batches, raced, ending)
 
 
-def with_configurations(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
-    """Add configurations, if other processes can run the step. Ctrl-C, or a process that fails,
-    keeps the sweep and the observations so far."""
+def raced_in(
+    prepared: Prepared, ending: measure.Outcome
+) -> tuple[tuple[ConfigTimes, ...], measure.Outcome]:
+    """Return the configurations, if the sweep is complete and other processes can run the step, and
+    how the measurement ended. Ctrl-C, or a process that fails, keeps the observations so far."""
     alone = len(prepared.chosen.configs) < 2 or prepared.calls_python
-    if alone or measured.ending != measure.Outcome():
-        return measured
-    observed, ending = [], measured.ending
+    if alone or ending != measure.Outcome():
+        return (), ending
+    observed = []
     try:
         with interrupts.released():
             for observation in configurations.observe(prepared):
@@ -77,21 +58,29 @@ def with_configurations(prepared: Prepared, measured: MeasuredStep) -> MeasuredS
         ending = measure.Outcome(interrupted=True)
     except TflabError as error:
         ending = measure.Outcome(failure=RefusedError(str(error)))
-    raced = configurations.race(prepared, observed) if observed else ()
-    return replace(measured, raced=raced, ending=ending)
+    return configurations.race(prepared, observed) if observed else (), ending
 
 
-def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
+def concluded(
+    prepared: Prepared,
+    batches: Mapping[int, sweep.MeasuredBatch],
+    raced: tuple[ConfigTimes, ...],
+    ending: measure.Outcome,
+) -> Comparison:
     """Return the measurements with their conclusions."""
-    chosen, options = prepared.chosen, prepared.options
-    steps, ending = measured.steps, measured.ending
+    chosen, options, placed = prepared.chosen, prepared.options, prepared.placed
+    tables = {
+        size: sweep.table(batch, placed[size], chosen.by, placed.get(prepared.images % size))
+        for size, batch in batches.items()
+    }
+    steps = {size: sweep.times(batch, tables[size]) for size, batch in batches.items()}
     # The rules are about the ops and the pauses of one process, and tasks are not other programs.
-    reasons = () if options.cluster else diagnosed(prepared, measured)
+    reasons = () if options.cluster else diagnosed(prepared, batches, raced)
     during = machine_load.since(prepared.beginning)
     if options.cluster:
         during = replace(during, during=None)
-    compared = sweep.side_by_side(measured.tables, steps, chosen.by)
-    smallest = measured.batches[prepared.batch_sizes[0]]
+    compared = sweep.side_by_side(tables, steps, chosen.by)
+    smallest = batches[prepared.batch_sizes[0]]
     stats = smallest.accumulator.stats(sweep.types_of(prepared.first), {}, {})
     warm = {node.name: node.mean_ns for node in stats}
     dataset = prepared.program.dataset(prepared.split)
@@ -105,9 +94,9 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         warmup=options.warmup,
         batch_sizes=tuple(steps),
         rows=compared,
-        tables=measured.tables,
+        tables=tables,
         steps=steps,
-        configs=measured.raced,
+        configs=raced,
         passes=prepared.passes,
         findings=findings.sentences(compared, steps, chosen.by, dataset.unit),
         cold=prepared.cold,
@@ -121,10 +110,7 @@ def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
         warm_ns={row.key: warm[row.key] for row in prepared.cold if row.key in warm},
         load=during,
         diagnosis=reasons,
-        rounds={
-            size: rounds_of(batch, measured.tables[size])
-            for size, batch in measured.batches.items()
-        },
+        rounds={size: rounds_of(batch, tables[size]) for size, batch in batches.items()},
     )
 
 
@@ -138,7 +124,11 @@ def rounds_of(batch: sweep.MeasuredBatch, table: Sequence[OpStats]) -> Rounds:
     )
 
 
-def diagnosed(prepared: Prepared, measured: MeasuredStep) -> tuple[Diagnosis, ...]:
+def diagnosed(
+    prepared: Prepared,
+    batches: Mapping[int, sweep.MeasuredBatch],
+    raced: tuple[ConfigTimes, ...],
+) -> tuple[Diagnosis, ...]:
     """Return why a step is slow, from the measurements of every node at every batch size."""
     placed = prepared.placed
     evidence = [
@@ -148,6 +138,6 @@ def diagnosed(prepared: Prepared, measured: MeasuredStep) -> tuple[Diagnosis, ..
             sweep.table(batch, placed[size], "node"),
             sweep.costs_of(placed[size]),
         )
-        for size, batch in measured.batches.items()
+        for size, batch in batches.items()
     ]
-    return findings.diagnose(evidence, measured.raced)
+    return findings.diagnose(evidence, raced)
