@@ -80,8 +80,7 @@ def add_measured(group: arguments.Container) -> None:
         default=[DEFAULT],
         type=command.one_of("configuration", (*CONFIGURATIONS, PASSES)),
         metavar="C",
-        help=f"also under {', '.join(name for name in CONFIGURATIONS if name != DEFAULT)}, or "
-        "without each of the graph passes",
+        help=f"{', '.join(list(CONFIGURATIONS)[1:])}; passes: without each pass",
     )
     arguments.cluster(group)
     arguments.data_dir(group)
