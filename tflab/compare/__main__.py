@@ -80,7 +80,7 @@ def add_measured(group: arguments.Container) -> None:
         default=[DEFAULT],
         type=command.one_of("configuration", (*CONFIGURATIONS, PASSES)),
         metavar="C",
-        help=f"{', '.join(list(CONFIGURATIONS)[1:])}; passes: without each pass",
+        help=f"{', '.join(list(CONFIGURATIONS)[1:])}; passes: each pass off",
     )
     arguments.cluster(group)
     arguments.data_dir(group)
