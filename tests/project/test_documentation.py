@@ -18,7 +18,7 @@ COMMAND = re.compile(r"python -m tflab(?:\.| )([\w-]+)((?: [^\n`|]*)?)")
 def test_every_command_that_is_written_down_is_understood(page):
     for name, rest in COMMAND.findall(page.read_text()):
         assert name in COMMANDS, f"{name} in {page.name}"
-        words = shlex.split(rest.partition("-->")[0].partition("#")[0], comments=True)
+        words = shlex.split(re.split(" -- |-->|#", rest)[0], comments=True)
         if not any(word.startswith("[") for word in words) and words[:1] != ["COMMAND"]:
             module_of(name).parser().parse_args(words)
 
