@@ -63,10 +63,6 @@ def endless_queue() -> None:
         tf.identity(taken * 2, name="y")
 
 
-def file_reader() -> None:
-    tf.identity(tf.io.read_file("/etc/hostname"), name="out")
-
-
 def on_a_gpu() -> None:
     with tf1.device("/device:GPU:0"):
         tf.tanh(tf1.placeholder(tf.float32, [None, 4], name="x"), name="out")

@@ -47,12 +47,6 @@ def build() -> Model:
     )
 
 
-def heavy() -> Model:
-    """The same, with checkpoints that take a while to write."""
-    tf1.get_variable("ballast", [2**21], trainable=False, use_resource=True)
-    return build()
-
-
 def with_rate(function):
     """The same by plain gradient descent at another rate."""
 

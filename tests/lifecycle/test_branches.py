@@ -17,7 +17,6 @@ from tflab.views import placement as view
 pytestmark = pytest.mark.tensorflow
 
 ONES = Dataset("ones", "train", {"x": np.ones((64, 3), np.float32)})
-UNSEEN = ("_Send", "_Recv")  # not in traces
 
 
 def program(v2: bool):

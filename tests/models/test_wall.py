@@ -127,28 +127,6 @@ def run(folder, *arguments, import_s=120, **variables):
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
-def read_by(paths):
-    """A graph whose output is how many of these files it can read."""
-    files = tf.data.Dataset.from_tensor_slices([str(path) for path in paths]).map(tf.io.read_file)
-    return files.ignore_errors().reduce(0, lambda count, _: count + 1)
-
-
-def test_neither_a_neighbour_of_the_model_nor_an_environment_is_read(tmp_path):
-    neighbours = ("s2.pb", "secret.txt", "checkpoint", "other.index", "s.data-1")
-    for name in neighbours:
-        (tmp_path / name).write_text(SECRET)
-    environments = [f"/proc/{place}/environ" for place in ("self", "thread-self", os.getpid())]
-    paths = [*(tmp_path / name for name in neighbours), *environments]
-    build = lambda: tf.identity(read_by(paths), name="out")  # noqa: E731
-    model = graphs.write(tmp_path / "s.pb", graphs.graph_def(build))
-    chosen = ("--model", model, "--format", "json")
-    read = [run(tmp_path, *chosen, *trust) for trust in ((), ("--trust",))]
-    for (status, said), count in zip(read, (0, len(paths)), strict=True):
-        assert status == 0, said
-        values = json.loads(said[said.index("{") : said.rindex("}") + 1])["stages"][-1]["values"]
-        assert {value["tensor"]: value["values"] for value in values}["out:0"] == [count]
-
-
 def test_a_read_that_the_kernel_refuses_says_what_would_be_right(tmp_path):
     (tmp_path / "secret.txt").write_text(SECRET)
     text = lambda: tf.io.read_file(str(tmp_path / "secret.txt"), name="out")  # noqa: E731
