@@ -9,8 +9,9 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
+from tests.approval import approve, refused
 from tests.examples import training
-from tflab.errors import TflabError, UsageError
+from tflab.errors import TflabError
 from tflab.train import checkpoints, trainer
 
 pytestmark = pytest.mark.tensorflow
@@ -102,49 +103,42 @@ def test_a_damaged_checkpoint_is_one_sentence(folder, ready, damage, suffix):
     assert said.endswith(". To start again, omit --resume.")
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\0", b"{{", b'model_checkpoint_path: "none"\n'])
-def test_a_state_that_names_no_checkpoint_is_one_sentence(folder, content):
-    (folder / "checkpoints/checkpoint").write_bytes(content)
-    with pytest.raises(TflabError) as error:
-        checkpoints.newest(folder, SETTINGS)
-    assert str(error.value) == (
-        f"The checkpoint '{folder}/checkpoints' cannot be restored: the file 'checkpoint' in it "
-        "names no complete checkpoint. To start again, omit --resume."
-    )
-
-
-@pytest.mark.parametrize("number", ["7", "20", "15-x", "x"])
-def test_another_programs_checkpoint_is_one_sentence(folder, ready, number):
-    for path in (folder / "checkpoints").glob("step-15.*"):
-        path.rename(path.with_name(path.name.replace("-15", f"-{number}")))
-    state = folder / "checkpoints/checkpoint"
-    state.write_text(f'model_checkpoint_path: "step-{number}"\n')
-    with pytest.raises(TflabError) as error:
-        checkpoints.newest(folder, SETTINGS)
-    assert str(error.value) == (
-        f"The checkpoint '{folder}/checkpoints/step-{number}' cannot be restored: its number is "
-        "not that of the last step of an epoch. To start again, omit --resume."
-    )
-
-
-@pytest.mark.parametrize(
-    "shape, said",
-    [
-        ([64, 5], "it has nothing for 'more', and the network has [64, 5]"),
-        ([3], "it has [64, 5] for 'weights', and the network has [3]"),
-    ],
-)
-def test_a_checkpoint_of_another_network_is_refused_with_what_differs(folder, shape, said):
-    name = "weights" if shape == [3] else "more"
+def other_network(name, shape):
     with tf.Graph().as_default() as graph:
         tf1.get_variable(name, shape, use_resource=True)
-        saver = checkpoints.saver(graph)
-    with tf1.Session(graph=graph) as live, pytest.raises(TflabError) as error:
-        checkpoints.restore(saver, live, checkpoints.newest(folder, SETTINGS))
-    assert str(error.value) == (
-        f"The checkpoint '{folder}/checkpoints/step-15' cannot be restored: {said}. To start "
-        "again, omit --resume."
-    )
+        return checkpoints.saver(graph), tf1.Session(graph=graph)
+
+
+def test_what_cannot_be_continued_is_a_sentence(folder, tmp_path):
+    newest, said = checkpoints.newest(folder, SETTINGS), ["# of another network"]
+    for network in (("more", [64, 5]), ("weights", [3])):
+        said.append(refused(checkpoints.restore, *other_network(*network), newest))
+    said += ["", "# without a checkpoint, or with that of another program"]
+    state, before = folder / "checkpoints/checkpoint", "15"
+    for content in (b"", b"\xff\0", b"{{", b'model_checkpoint_path: "none"\n'):
+        state.write_bytes(content)
+        said.append(refused(checkpoints.newest, folder, SETTINGS))
+    for number in ("7", "20", "15-x", "x"):
+        for path in (folder / "checkpoints").glob(f"step-{before}.*"):
+            path.rename(path.with_name(path.name.replace(f"-{before}", f"-{number}")))
+        state.write_text(f'model_checkpoint_path: "step-{number}"\n')
+        said.append(refused(checkpoints.newest, folder, SETTINGS))
+        before = number
+    said += ["", "# without settings, with others, or of a model that is not built in"]
+    begun(tmp_path / "a", 100, model="lenet")
+    said.append(refused(checkpoints.find_training, tmp_path, "toy"))
+    for content in ("", "[]", "1", '{"model": 1}', "[" * 10_000, '{"model": "m"}', "\xff"):
+        (tmp_path / "settings.json").write_text(content, "latin-1")
+        said.append(refused(checkpoints.find_training, tmp_path, "toy"))
+    (tmp_path / "b/settings.json").mkdir(parents=True)
+    said.append(refused(checkpoints.read_settings, tmp_path / "b"))
+    checkpoints.check_own_model(Path("mine"), replace(SETTINGS, model="toy"))
+    another = replace(SETTINGS, model="os:abort")
+    said.append(refused(checkpoints.check_own_model, Path("mine"), another))
+    checkpoints.check_same_settings(Path("mine"), SETTINGS, replace(SETTINGS))
+    now = replace(SETTINGS, data="other points", train_rows=1000, seed=2)
+    said.append(refused(checkpoints.check_same_settings, Path("mine"), SETTINGS, now))
+    approve("checkpoints-refused.txt", "\n".join(said).replace(str(tmp_path), "FOLDER"))
 
 
 # Settings
@@ -168,53 +162,3 @@ def test_the_newest_training_of_a_model_is_found_and_others_are_passed_over(tmp_
     found, settings = checkpoints.find_training(tmp_path, "toy")
     assert (found, settings.model) == (newest, "toy")
     assert checkpoints.find_training(other, "toy")[0] == other  # it is given itself
-
-
-def test_without_a_training_of_the_model_there_is_nothing_to_resume(tmp_path):
-    begun(tmp_path / "a", 100, model="lenet")
-    with pytest.raises(UsageError) as error:
-        checkpoints.find_training(tmp_path, "toy")
-    assert str(error.value) == (
-        f"There is no training of 'toy' in '{tmp_path}' to continue. Omit --resume to start one."
-    )
-
-
-@pytest.mark.parametrize(
-    "content", ["", "[]", "1", '{"model": 1}', "[" * 10_000, '{"model": "m"}', "\xff"]
-)
-def test_a_file_without_settings_is_one_sentence(tmp_path, content):
-    (tmp_path / "settings.json").write_text(content, "latin-1")
-    with pytest.raises(TflabError) as error:
-        checkpoints.find_training(tmp_path, "toy")
-    assert str(error.value) == (
-        f"'{tmp_path}/settings.json' does not hold the settings of a training: it should be an "
-        "object with model, data, train_rows, test_rows, batch_size, epochs, seed."
-    )
-
-
-def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path):
-    (tmp_path / "settings.json").mkdir()
-    with pytest.raises(TflabError, match=r"settings\.json' cannot be read: Is a directory\.$"):
-        checkpoints.read_settings(tmp_path)
-
-
-def test_a_file_does_not_decide_what_is_imported():
-    checkpoints.check_own_model(Path("mine"), replace(SETTINGS, model="toy"))
-    with pytest.raises(UsageError) as error:
-        checkpoints.check_own_model(Path("mine"), replace(SETTINGS, model="os:abort"))
-    assert str(error.value) == (
-        "The training in 'mine' is of 'os:abort', which is not a built-in model. Give --model "
-        "'os:abort' as well."
-    )
-
-
-def test_every_setting_that_differs_is_listed():
-    checkpoints.check_same_settings(Path("mine"), SETTINGS, replace(SETTINGS))
-    now = replace(SETTINGS, data="other points", train_rows=1000, seed=2)
-    with pytest.raises(UsageError) as error:
-        checkpoints.check_same_settings(Path("mine"), SETTINGS, now)
-    assert str(error.value) == (
-        "The training in 'mine' can continue only with the same settings: data: noise before, "
-        "other points now; train rows: 70 before, 1000 now; seed: 1 before, 2 now. To start "
-        "again, omit --resume."
-    )
