@@ -9,8 +9,9 @@ import pytest
 
 from tests.approval import approve
 from tests.records_by_hand import config_times, verdict
+from tflab.analysis import slow_steps
+from tflab.analysis.slow_steps import Evidence, WholeTable, Work
 from tflab.compare import CONFIGURATIONS, DEFAULT, findings
-from tflab.compare.findings import Evidence, Work
 from tflab.records.verdicts import Diagnosis
 
 
@@ -29,6 +30,8 @@ def step(*nodes: Work, **changes) -> Evidence:
         ops_span_ns=800_000,
         traced_outside_ns=9_000_000,
         fed_bytes=4_096,
+        copied_bytes=0,
+        tables=(),
         nodes=nodes,
     )
     return replace(whole, **changes)
@@ -103,6 +106,16 @@ SAID = {
     ],
     "large feeds": [replace(SLOW, fed_bytes=2**20 + 1)],
     "feeds that are not large": [replace(SLOW, fed_bytes=2**20)],
+    "feeds that are copied": [
+        replace(SLOW, fed_bytes=2**22, copied_bytes=2**21, ops_span_ns=2_100_000)
+    ],
+    "all rows of a table": [
+        step(
+            work("read", 50),
+            work("scaled", 450),
+            tables=(WholeTable("emb", "m.py:5", 60_000, 128, frozenset(("scaled",))),),
+        )
+    ],
     "a step without ops": [step(ops_span_ns=0)],
     "the batch size where it costs most": [
         step(*AB, *moved(us), batch_size=size) for size, us in ((1, 50), (16, 150), (64, 100))
@@ -204,8 +217,8 @@ def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():
 def test_beyond_three_lines_the_others_are_counted():
     lines = ("m.py:10", "", "m.py:9", "m.py:11", "a.py:99", "m.py:9")
     nodes = [work("n", 1, line=line) for line in lines]
-    assert findings.places(nodes) == "a.py:99, m.py:9, m.py:10 and 2 other lines"
-    assert findings.places(nodes[:2]) == "m.py:10, (no line)"
+    assert slow_steps.places(nodes) == "a.py:99, m.py:9, m.py:10 and 2 other lines"
+    assert slow_steps.places(nodes[:2]) == "m.py:10, (no line)"
 
 
 def test_nodes_cost_their_share_of_all_ops_of_the_time_in_which_ops_ran():

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.records_by_hand import op_stats, source
+from tflab.analysis.slow_steps import Evidence, Work
 from tflab.compare import prepare, sweep
-from tflab.compare.findings import Evidence, Work
 from tflab.records.graph import Node, Tensor
 from tflab.records.measured import Compared, Costs, OpStats, StepTimes
 from tflab.records.placed import Fate
@@ -261,6 +261,8 @@ def test_every_field_of_the_evidence():
         ops_span_ns=600,
         traced_outside_ns=350,
         fed_bytes=4 * 3 * 8 * 16 * 4,
+        copied_bytes=0,
+        tables=(),
         nodes=(
             Work("c", "Conv2D", "model.py:20", 1, 400.0, None, False, False, False),
             Work("t", "_MklTranspose", "model.py:19", 2, 100.5, 12_288, True, True, False),

@@ -14,6 +14,7 @@ from tflab.records.watched import (
     TracedFunction,
     Watched,
     WatchedLine,
+    WatchedOp,
 )
 
 MATMUL = ("/code/train.py", 3, "y = tf.matmul(x, w)")
@@ -29,11 +30,11 @@ RUNS = {
     "scale": 0,
     "waited_ns": (0, 0),
     "times": [],
-    "longest": [0, 0, 0],
     "ops": {},
+    "types": {},
+    "stages": {},
     "first_runs": 1,
     "not_finite": None,
-    "size": 0,
 }
 INIT_RUNS = {**RUNS, "fetches": ("init",), "calls": 1, "cold_ns": 500, "main_ns": (500, 0)}
 TRAIN_RUNS = {
@@ -54,6 +55,7 @@ TRAIN_RUNS = {
         "_SOURCE": (2, 7, 2, 4),
         "loss": (2, 20, 2, 10),
     },
+    "types": {"y": "_FusedMatMul"},
 }
 SEGMENT = {
     "until_ns": 9_900,
@@ -69,6 +71,8 @@ SEGMENT = {
         ("/code/train.py", 4, "<module>"): (6, 9),
     },
     "elsewhere": {("/code/data.py", 2, "load"): (90, 25)},
+    "in_data": {},
+    "for_children": {},
     "runs": 5,
     "stopped": False,
     "overhead": 5.0,
@@ -100,8 +104,6 @@ def group(graph, fetches=(), feeds=None, calls=1, median_ns=None, cold_ns=0, tot
         "not_finite": None,
         "first_runs": 1,
         "on_lines_ns": 0,
-        "long_runs": 0,
-        "long_ns": 0,
         "waited_ns": (0, 0),
         "overhead_for_ten": None,
     }
@@ -176,7 +178,16 @@ WATCHED = Watched(
     costliest=SampledLine("train.py:9 in next_batch", 230, 916),
     elsewhere=SampledLine("data.py:2 in load", 90, 25),
     open_run=None,
-    made_between={},
+    for_children=None,
+    ops=(
+        WatchedOp("MatMul", 8, 600, 2 / 3, "train.py:3"),
+        WatchedOp("_FusedMatMul", 4, 200, 2 / 9, "train.py:3"),
+        WatchedOp("ApplyAdam", 4, 100, 1 / 9, "train.py:5"),
+    ),
+    findings=(),
+    input_pipeline=None,
+    grown_graphs=(),
+    grown_memory=None,
     notes=(),
     made_anew=(),
     functions=(),
@@ -291,6 +302,7 @@ MADE_NAN = NotFinite(
 )
 VALUES = RecordedValues(
     group=2,
+    function="",
     run=3,
     ns=900,
     values=(Y, SIX),

@@ -21,7 +21,6 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
     group.ops = {"y": [2, 70, 2, 40]}
     assert group.segment(["other", GRAPH]) == {
         "graph": 2,
-        "size": 17,
         "function": "",
         "later": False,
         "fetches": ("loss:0",),
@@ -37,8 +36,9 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
         "scale": 0,
         "waited_ns": (0, 0),
         "times": [10, 30, 20],
-        "longest": [30, 20, 10] + [0] * (groups.LONGEST - 3),
         "ops": {"y": (2, 70, 2, 40)},
+        "types": {},
+        "stages": {},
         "not_finite": None,
     }
     elsewhere = group_of(900, 10, main=False, timed=False)
@@ -94,12 +94,6 @@ def test_a_trace_is_affordable_if_its_cost_fits_into_the_share_since_the_last_on
         group.add_cost(cost_ns)
     assert group.affords(0.06)
     assert not group.affords(0.059)
-
-
-def test_the_longest_runs_are_kept(monkeypatch):
-    monkeypatch.setattr(groups, "LONGEST", 3)
-    group = group_of(900, 5, 70, 3, 60, 4, 80)
-    assert sorted(group.longest) == [60, 70, 80]
 
 
 def test_the_first_trace_of_a_long_step_does_not_wait_for_its_sixtieth_run():

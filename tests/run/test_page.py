@@ -170,7 +170,7 @@ def test_what_a_run_is_for_other_programs(seen, tmp_path):
     ("change", "sentence"),
     [
         ({"kind": "other"}, "is not a watched run; give a file that"),
-        ({"format": 99}, "is of format 99; this tflab reads format 2."),
+        ({"format": 99}, "is of format 99; this tflab reads format 3."),
         ({"groups": 3}, "is not in the format that tflab writes: groups is not a list."),
     ],
 )

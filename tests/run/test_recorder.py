@@ -65,6 +65,7 @@ def lab(monkeypatch):
     for module in (recorder, sampler):
         monkeypatch.setattr(module, "perf_counter_ns", lambda: clock.ns)
     monkeypatch.setattr(recorder.private, "tensor_name", str)
+    monkeypatch.setattr(recorder.private, "copied_bytes", lambda fed: 8)
     monkeypatch.setattr(trace, "columns", lambda content, start: (["y"], [0], [10]))
     faults = []
     built = []
@@ -77,7 +78,7 @@ def lab(monkeypatch):
 
     def run(ns, rows=1, fetch="loss", longer=0, options=None, outer=True):
         call = seen.enter() if outer else None
-        feeds = {"x:0": SimpleNamespace(shape=(rows,))}
+        feeds = {"x:0": SimpleNamespace(shape=(rows,), nbytes=8 * rows)}
         step = seen.begin(session, options, feeds, [fetch], [], None)
         clock.ns += ns + (longer if step and step.trace and step.trace[0] == "traced" else 0)
         seen.end(step, session)
@@ -251,7 +252,7 @@ def test_without_overhead_nothing_is_asked_of_the_runtime(lab):
 
 
 def test_dumps_of_two_first_runs_at_once_belong_to_neither(lab):
-    feeds = {"x:0": SimpleNamespace(shape=(1,))}
+    feeds = {"x:0": SimpleNamespace(shape=(1,), nbytes=8)}
     call = lab.seen.enter()
     step = lab.seen.begin(lab.session, None, feeds, ["one"], [], None)
     thread = threading.Thread(target=lab.run, args=(500,), kwargs={"fetch": "other"})

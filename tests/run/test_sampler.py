@@ -42,6 +42,8 @@ def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
         "lines": {LOOP: [20, 1], BATCH: [10, 1]},
         "called": {BATCH: [5, 1]},
         "elsewhere": {},
+        "in_data": {},
+        "for_children": {},
         "runs": 0,
         "in_run_ns": 0,
         "in_run_at": None,

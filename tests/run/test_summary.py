@@ -14,11 +14,15 @@ from tests.examples.watched import (
 )
 from tflab.records.timed import Owner
 from tflab.records.watched import (
+    GrownGraph,
+    GrownMemory,
+    InputPipeline,
     MadeAnew,
     OpenRun,
     Process,
     SampledLine,
     TracedFunction,
+    WatchedOp,
 )
 from tflab.run import exchange, lines, sampler, summary, view
 
@@ -234,21 +238,6 @@ def test_a_run_that_did_not_end_is_an_owner_of_time():
 
 
 @pytest.mark.parametrize(
-    "times, longest, total_ns, long",
-    [
-        ([10, 10, 10], [500, 101, 100, 10], 1_201, (2, 601)),
-        ([10, 10, 10], [500, 101, 100, 10], 1_203, (0, 0)),  # not most of the time
-        ([10, 10, 10], [500, 500, 500, 500], 2_000, (0, 0)),  # there may be more of them
-        ([], [500], 500, (0, 0)),
-    ],
-)
-def test_runs_that_take_far_longer_than_most_are_counted(times, longest, total_ns, long):
-    group = {**TRAIN_RUNS, "times": times, "longest": longest, "total_ns": total_ns}
-    seen = summary.group_of(group, {}, 5.0)
-    assert (seen.long_runs, seen.long_ns) == long
-
-
-@pytest.mark.parametrize(
     "fields, percent",
     [
         ({"calls": 11, "trace_ns": 2}, 100 * 10 * 2 * 6 / 4_000),
@@ -262,13 +251,74 @@ def test_the_overhead_that_would_trace_ten_runs_is_known(fields, percent):
     assert summary.group_of({**TRAIN_RUNS, **fields}, {}, 2.9).overhead_for_ten == percent
 
 
-def test_lines_that_make_nodes_between_runs_are_found():
-    """The first group initialises; the graph had 1 node at the second, and 4 at the last."""
-    nodes = [("n", "forward", line, "Op") for line in (MATMUL, MINIMIZE, MATMUL, None, MATMUL)]
-    groups = [{**TRAIN_RUNS, "size": size} for size in (0, 1, 3, 4)]
-    made = summary.made_between(groups, [nodes])
-    assert made == {"train.py:5": 1, "train.py:3": 1}
-    assert summary.made_between(groups[:2], [nodes]) == {}
+def test_ops_by_type_are_those_of_all_groups():
+    """A type has a line if that took more than half of its time; ops that wait are left out."""
+    ops = {"y": (2, 100, 2, 60), "w/update": (2, 100, 2, 60), "next": (2, 900, 2, 500)}
+    graph = [
+        ("y", "forward", MATMUL, "MatMul"),
+        ("w/update", "update", MINIMIZE, "MatMul"),
+        ("next", "forward", MATMUL, "QueueDequeueV2"),
+    ]
+    group = {**TRAIN_RUNS, "types": {}, "ops": ops}
+    assert summary.ops_of([group], [graph]) == (WatchedOp("MatMul", 8, 400, 1, ""),)
+    late = {**group, "calls": 3, "ops": {"y": (2, 50, 2, 30)}, "scale": 1.0}
+    (matmul,) = summary.ops_of([group, late, {**INIT_RUNS, "graph": 0}], [graph])
+    assert matmul == WatchedOp("MatMul", 10, 450, 1, "train.py:3")
+
+
+def test_findings_are_of_runs_that_take_a_tenth_of_the_time():
+    fates = {"findings": ["Half of it is lost."]}
+    said = [summary.findings_of([TRAIN_RUNS], fates, wall_ns) for wall_ns in (40_000, 40_001)]
+    assert said == [("Half of it is lost.",), ()]
+
+
+@pytest.mark.parametrize(
+    "waited_ns, between_ns, at, runs",
+    [(100, 99, 1, 4), (99, 100, 0, 4), (0, 0, None, None)],
+)
+def test_a_pipeline_is_that_of_the_longest_wait(waited_ns, between_ns, at, runs):
+    group = {**TRAIN_RUNS, "waited_ns": (waited_ns, waited_ns)}
+    seen = watched(
+        groups=[group],
+        owners={sampler.DATA: between_ns},
+        in_data={("/code/data.py", 2, "load"): (90, 25)},
+        fates={},
+    ).input_pipeline
+    line = SampledLine("data.py:2 in load", 90, 25)
+    assert seen == ((at is not None and InputPipeline(at, runs, 100, "", line)) or None)
+
+
+@pytest.mark.parametrize(
+    "spent, stage",
+    [
+        # Prefetch waits for the rest; MapAndBatch has 30 ns without its Map, which has 60
+        (
+            {"Root": 99, "Root::Prefetch": 98, "Root::Prefetch::MapAndBatch": 90}
+            | {"Root::Prefetch::MapAndBatch::Map": 60},
+            "Map",
+        ),
+        ({"Root": 99, "Root::Map": 50, "Root::Map::TensorSlice": 25}, ""),  # half
+        ({"Root": 99, "Root::Prefetch": 98}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_costliest_stage_takes_most_of_the_time_without_its_sources(spent, stage):
+    stages = {f"Iterator::{path}": ns for path, ns in spent.items()}
+    assert summary.costliest_stage([stages, {}]) == stage
+
+
+def test_what_grew_and_what_waited_for_children_is_in_the_record():
+    grown = {"graph": 1, "sizes": [3, 9], "size": 21, "runs": 8, "rises": 6, "rose_at": 8}
+    seen = watched(
+        grown=[{**grown, "made": {("/code/a.py", 3): 2, ("/code/a.py", 4): 4}}],
+        memory={"from": 10, "to": 90, "ns": 5, "line": ("/code/a.py", 7, "f")},
+        for_children={("a.py", 1, "f"): (5, 1), ("a.py", 2, "f"): (50, 4)},
+    )
+    assert seen.grown_graphs == (GrownGraph(1, 3, 21, 8, 6, {"a.py:4": 4, "a.py:3": 2}),)
+    assert seen.grown_memory == GrownMemory(10, 90, 5, "a.py:7 in f")
+    assert seen.for_children == SampledLine("a.py:2 in f", 55, 5)
+    without_line = watched(memory={"from": 10, "to": 90, "ns": 5, "line": None})
+    assert without_line.grown_memory == GrownMemory(10, 90, 5, "")
 
 
 def test_a_line_of_several_groups_is_known_as_well_as_the_one_with_fewest_traces():

@@ -18,11 +18,15 @@ from tests.examples.watched import (
 from tests.shown import unlike, whole
 from tflab.records.timed import Owner
 from tflab.records.watched import (
+    GrownGraph,
+    GrownMemory,
+    InputPipeline,
     MadeAnew,
     OpenRun,
     Process,
     SampledLine,
     TracedFunction,
+    WatchedOp,
 )
 from tflab.run import sampler, view
 
@@ -73,7 +77,40 @@ CASES = {
     "1,002 executed nodes did not run": replace(WATCHED, not_run=1_002),
     "unknown which executed nodes ran": replace(WATCHED, not_run=None),
     "groups of other fetches": groups(LATER),
-    "a growing graph": replace(groups(LATER), made_between={"a.py:3": 150, "a.py:4": 2}),
+    "a growing graph": replace(
+        WATCHED, grown_graphs=(GrownGraph(1, 30, 182, 11, 10, {"a.py:3": 150, "a.py:4": 2}),)
+    ),
+    "a growing graph of four lines": replace(
+        WATCHED,
+        grown_graphs=(GrownGraph(2, 1, 41, 11, 10, {f"a.py:{at}": 9 for at in range(4, 8)}),),
+    ),
+    "growing memory": replace(WATCHED, grown_memory=GrownMemory(2**29, 2**30, 10**10, "")),
+    "growing memory, at a line": replace(
+        WATCHED, grown_memory=GrownMemory(2**29, 2**30, 10**10, "a.py:3 in main")
+    ),
+    "findings": replace(WATCHED, findings=("Half of it is lost.", "Try less.")),
+    "runs that wait for data": replace(
+        WATCHED,
+        input_pipeline=InputPipeline(
+            2, 4, 2_000, "Map", SampledLine("data.py:2 in load", 1_900, 900)
+        ),
+    ),
+    "a program that waits for data": replace(
+        WATCHED, input_pipeline=InputPipeline(0, 4, 2_000, "", None)
+    ),
+    "an eager program that waits for data": replace(
+        WATCHED, input_pipeline=InputPipeline(0, 0, 2_000, "", None)
+    ),
+    "a pipeline that keeps up": replace(
+        WATCHED, input_pipeline=InputPipeline(2, 4, 98, "Map", None)
+    ),
+    "waits for children": replace(WATCHED, for_children=SampledLine("a.py:9 in main", 4_925, 40)),
+    "waits for children for less than half": replace(
+        WATCHED, for_children=SampledLine("a.py:9 in main", 4_924, 40)
+    ),
+    "nine types of ops": replace(
+        WATCHED, ops=tuple(WatchedOp(f"Op{at}", 1, 9 - at, 0.1, "") for at in range(9))
+    ),
     "many shapes": replace(WATCHED, groups=(TRAIN, replace(TRAIN, feeds={"x:0": "(9, 4)"}), LATER)),
     "many functions": replace(WATCHED, groups=(replace(INIT, graph="function step"), FUNCTIONS)),
     "a function": replace(WATCHED, groups=(OF_STEP,)),
@@ -107,7 +144,6 @@ CASES = {
         process=process(("steps of group 2", 300), ("a run that did not end, of group 2", 700)),
         open_run=OpenRun(2, 700, "train.py:9"),
     ),
-    "calls that mix": replace(WATCHED, groups=(INIT, replace(TRAIN, long_runs=2, long_ns=3_900))),
     "an overhead that would trace ten": replace(
         WATCHED, groups=(INIT, replace(TRAIN, calls=200, overhead_for_ten=11.2))
     ),
@@ -150,7 +186,7 @@ CASES = {
 
 def nan(at=TRAIN, number=2, **fields):
     """The program with recorded values, and with what its largest group fetched."""
-    return replace(WATCHED, groups=(INIT, at), values=replace(VALUES, group=number, **fields))
+    return replace(WATCHED, groups=(INIT, at), values=replace(VALUES, **{"group": number} | fields))
 
 
 W = replace(MADE_NAN, tensor="w", node="w", kind="variable")
@@ -171,6 +207,14 @@ CASES |= {
     "NaN fetched in the recorded run": nan(FOUND, run=4),
     "NaN fetched by another group": nan(FOUND, 1),
     "no NaN fetched": nan(LOOKED),
+    "NaN fetched, without recorded values": replace(WATCHED, groups=(INIT, FOUND)),
+    "NaN returned by a function": replace(
+        WATCHED, groups=(replace(OF_STEP, not_finite={"result 0": 12}),)
+    ),
+    "NaN of a function that ran op by op": nan(group=0, function="step", run=12, values=()),
+    "no NaN in a function that ran op by op": nan(
+        group=0, function="step", run=12, values=(), origins=()
+    ),
     "nothing fetched": nan(replace(LOOKED, fetches=("train",))),
     # A variable that had NaN before the recorded run got it earlier. That a run fetched none does
     # not mean that it made none: its update may have.
@@ -200,7 +244,7 @@ def test_everything_that_is_said():
 
 def test_lines_and_functions_are_told_on_request():
     seen = CASES["functions traced again"]
-    said, table, fates, again = view.blocks(seen, False)
+    said, table, ops, fates, again = view.blocks(seen, False)
     (usual, *_) = view.blocks(WATCHED, True)
     assert (said, table.title, fates) == (usual, "Where the time went", view.fates(seen))
-    assert [again] == [*view.traced_again(seen.functions)]
+    assert ops.cells() != () and [again] == [*view.traced_again(seen.functions)]

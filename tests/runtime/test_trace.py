@@ -261,7 +261,7 @@ EVENTS = {  # name -> (offset, duration) in ps
     "ThreadpoolListener::Record": (0, 1_000),
     "Mean:Mean": (30_000_000, 2_000_000),
     "IteratorGetNextOp::DoCompute": (40_000_000, 9_000_000),
-    "Iterator::Root::Prefetch": (40_000_000, 9_000_000),
+    "Iterator::Root::Prefetch": (40_000_000, 9_000_999),
 }
 
 
@@ -281,4 +281,10 @@ def test_only_events_of_ops_are_read():
         ["StatefulPartitionedCall/MatMul", "Mean", "IteratorGetNext"],
         [6_000, 31_000, 41_000],
         [17_000, 2_000, 9_000],
+        {
+            "StatefulPartitionedCall/MatMul": "_MklMatMul",
+            "Mean": "Mean",
+            "IteratorGetNext": "IteratorGetNext",
+        },
+        {"Iterator::Root::Prefetch": 9_000},
     )

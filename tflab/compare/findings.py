@@ -1,25 +1,17 @@
-"""Findings: sentences about a comparison, each computed from its tables, and why a step is slow.
-
-Each rule of the diagnosis says which part of a step it is about, which measurement shows it, and
-what to try. The cost of an op is its median call times its calls, as a share of that of all ops,
-applied to the time in which ops ran: tracing makes small ops slower, so times of traced ops are
-never compared with an untraced step. Time before the first op and after the last belongs to Python
-and the session.
-"""
+"""Findings: sentences about a comparison, each computed from its tables, and why a step is slow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf, isfinite
 
-from tflab import units
-from tflab.analysis import batch_fit, verdicts
+from tflab.analysis import batch_fit, slow_steps, verdicts
+from tflab.analysis.slow_steps import Evidence, Reason
 from tflab.compare import setting_of
 from tflab.records.measured import Compared, ConfigTimes, StepTimes
 from tflab.records.verdicts import Diagnosis
-from tflab.units import percent, plural, time
+from tflab.units import percent, time
 from tflab.views.words import ends_text
 
 TOP = 3  # rows that have sentences of their own
@@ -148,214 +140,7 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
 # Why a step is slow
 
 MOST = 3  # sentences
-LEAST_STEPS = 5  # traced; with fewer there is no diagnosis
 SEEN = 0.005  # of a step: a smaller lower bound of the time outside of ops says nothing
-MOVEMENT = 0.1  # of a step: from this share on, ops that compute nothing have a sentence
-NAMED = 3  # lines of a program in a sentence
-SMALL = 0.2  # of a step, spent on small ops
-MANY = 50  # calls of small ops per step; every graph has a few
-OVERHEAD = 3  # times as long as the quickest op that only passes a value on: still a small op
-SESSION = 0.3  # of a step outside all ops
-LARGE_FEED = 2**20  # bytes a step: reading them takes about as long as an empty session.run
-ONE = 0.5  # of a step, spent on one op; the critical path almost certainly contains such an op
-
-TRY = {
-    "format": "to keep the whole network in the data format of the input",
-    "movement": "to avoid them, or to use fewer and larger ones",
-    "small ops": "fewer, larger ops (one op on a whole tensor); --configs xla measures whether XLA "
-    "helps",
-    "one op": "to reduce its work, or another shape, data format or dtype for it; optimising other "
-    "ops gains less",
-    "feeds": "to feed less: feed only what the step uses, in a smaller dtype, and keep constant "
-    "data in a variable",
-    "session": "a larger batch, or several steps per call",
-}
-
-
-@dataclass(frozen=True)
-class Work:
-    """The runs of a node in the traced steps."""
-
-    name: str
-    op: str  # the type that ran
-    line: str  # of the program; empty if unknown
-    calls: float  # per step
-    call_ns: float  # median
-    bytes: int | None  # of inputs and outputs of a call
-    moves: bool  # copies, fills or converts data, and computes nothing
-    # moves the channels of images to another axis, next to an op that depends on the axis
-    moves_channels: bool
-    hands_on: bool  # passes a buffer on: its time is the overhead of an op
-
-    @property
-    def ns(self) -> float:
-        return self.calls * self.call_ns
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Measurements of a step at one batch size."""
-
-    batch_size: int
-    steps: int  # traced
-    step_ns: float  # untraced, median
-    ops_span_ns: float  # in a traced step, from the first op to the end of the last, median
-    traced_outside_ns: float  # in a traced step, before the first op and after the last, median
-    fed_bytes: int
-    nodes: tuple[Work, ...]
-
-    @property
-    def ops_ns(self) -> float:
-        return sum(node.ns for node in self.nodes)
-
-    @property
-    def outside_ns(self) -> float:
-        """Return the least time of an untraced step before the first op and after the last.
-
-        Tracing makes both the ops and the time outside of them longer, so the true time is at least
-        the remainder of an untraced step and at most that of a traced one, unless the machine was
-        disturbed.
-        """
-        return max(0.0, min(self.step_ns - self.ops_span_ns, self.traced_outside_ns))
-
-    def cost_ns(self, nodes: Iterable[Work]) -> float:
-        """Return what these nodes cost an untraced step; an upper bound if ops run in parallel."""
-        if not self.ops_ns:
-            return 0.0
-        return sum(node.ns for node in nodes) / self.ops_ns * (self.step_ns - self.outside_ns)
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A diagnosis, and its nodes: each node is blamed only once."""
-
-    diagnosis: Diagnosis
-    subject: str  # the same at every batch size
-    nodes: frozenset[str] = frozenset()
-
-
-def reason(
-    batch: Evidence, kind: str, about: str, nodes: Sequence[Work] = (), subject: str = ""
-) -> Reason:
-    """Return the reason `34.0 % of a median step at batch 16 (123 us of 362 us) is ...`, whose
-    cost is that of its nodes or, without nodes, the time outside of ops."""
-    cost_ns = batch.cost_ns(nodes) if nodes else batch.outside_ns
-    share = cost_ns / batch.step_ns
-    sentence = (
-        f"{percent(share)} of a median step at batch {batch.batch_size} "
-        f"({time(cost_ns)} of {time(batch.step_ns)}) is {about}. Try {TRY[kind]}."
-    )
-    diagnosis = Diagnosis(sentence, cost_ns, share, batch.batch_size, kind)
-    return Reason(diagnosis, f"{kind} {subject}", frozenset(node.name for node in nodes))
-
-
-def format_changes(batch: Evidence) -> Iterator[Reason]:
-    """Images are converted between channels last and channels first."""
-    nodes = [node for node in batch.nodes if node.moves_channels]
-    if len(nodes) > 1 and batch.cost_ns(nodes) > MOVEMENT * batch.step_ns:
-        about = (
-            f"{counted(nodes)} at {places(nodes)} that only move the channels of images to another "
-            f"axis, where neighbouring ops use them: {a_call(nodes)}"
-        )
-        yield reason(batch, "format", about, nodes)
-
-
-def movement(batch: Evidence) -> Iterator[Reason]:
-    """A line of the program, or a type of op if lines are unknown, that only moves data."""
-    groups: dict[str, list[Work]] = {}
-    for node in batch.nodes:
-        if node.moves:
-            groups.setdefault(node.line or node.op, []).append(node)
-    for subject, nodes in groups.items():
-        if batch.cost_ns(nodes) > MOVEMENT * batch.step_ns:
-            where = f"{subject}, " if nodes[0].line else ""
-            about = f"{where}{counted(nodes)} that only move or convert data: {a_call(nodes)}"
-            yield reason(batch, "movement", about, nodes, subject)
-
-
-def counted(nodes: Sequence[Work]) -> str:
-    """Return `10 ops of type Transpose`, and how often they run, if not once each."""
-    types = ", ".join(sorted({node.op for node in nodes}))
-    calls = sum(node.calls for node in nodes)
-    often = "" if round(calls) == len(nodes) else f", {calls:,.0f} calls"
-    return f"{plural(len(nodes), 'op')} of type {types}{often}"
-
-
-def places(nodes: Sequence[Work]) -> str:
-    """Return the lines of some nodes, in the order of the program."""
-    lines = sorted({node.line for node in nodes}, key=line_key)
-    first = ", ".join(line or "(no line)" for line in lines[:NAMED])
-    return (
-        first if len(lines) <= NAMED else f"{first} and {plural(len(lines) - NAMED, 'other line')}"
-    )
-
-
-def line_key(line: str) -> tuple[bool, str, int]:
-    """Return a sorting key: `mine.py:9` before `mine.py:10`, and ops without a line last."""
-    file, _, number = line.rpartition(":")
-    return not line, file, int(number or 0)
-
-
-def a_call(nodes: Sequence[Work]) -> str:
-    """Return `12.0 us a call for 4.00 KB read and written, 0.34 GB/s`; with bytes only if all are
-    known."""
-    calls = sum(node.calls for node in nodes)
-    ns = sum(node.ns for node in nodes)
-    sizes = [node.calls * node.bytes for node in nodes if node.bytes is not None]
-    text = f"{time(ns / calls)} a call"
-    if len(sizes) == len(nodes) and ns:
-        moved = sum(sizes)
-        text += f" for {units.size(moved / calls)} read and written, {moved / ns:.2f} GB/s"
-    return text
-
-
-def small_ops(batch: Evidence) -> Iterator[Reason]:
-    """Many calls that take little longer than the overhead of an op."""
-    least = min((node.call_ns for node in batch.nodes if node.hands_on), default=0)
-    nodes = [node for node in batch.nodes if node.call_ns <= OVERHEAD * least]
-    calls = sum(node.calls for node in nodes)
-    if calls < MANY or batch.cost_ns(nodes) <= SMALL * batch.step_ns:
-        return
-    line, turns = main_line(nodes), max(round(node.calls) for node in nodes)
-    often = f"; a node runs up to {turns:,} times a step" if turns > 1 else ""
-    about = (
-        f"{calls:,.0f} calls of small ops{f', mostly {line}' if line else ''}: "
-        f"{time(sum(node.ns for node in nodes) / calls)} a call, while an op that only passes a "
-        f"value on takes {time(least)}{often}"
-    )
-    yield reason(batch, "small ops", about, nodes)
-
-
-def main_line(nodes: Sequence[Work]) -> str:
-    """Return the line whose nodes take more than half of the time; empty if there is none."""
-    totals: dict[str, float] = {}
-    for node in nodes:
-        totals[node.line] = totals.get(node.line, 0) + node.ns
-    line = max(totals, key=totals.__getitem__)
-    return line if 2 * totals[line] > sum(totals.values()) else ""
-
-
-def one_op(batch: Evidence) -> Iterator[Reason]:
-    """An op that takes more than all others together."""
-    node = max(batch.nodes, key=lambda node: node.ns, default=None)
-    if node is None or batch.cost_ns([node]) <= ONE * batch.step_ns:
-        return
-    line = f" at {node.line}" if node.line else ""
-    calls = "" if round(node.calls) == 1 else f" in {node.calls:,.0f} calls"
-    about = (
-        f"one op, {node.name} ({node.op}){line}{calls}: it takes longer than all other ops together"
-    )
-    yield reason(batch, "one op", about, [node], node.name)
-
-
-def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
-    """The time before the first op and after the last: feeds, if they are large, or the call
-    itself."""
-    if batch.outside_ns > SESSION * batch.step_ns:
-        kind = "feeds" if batch.fed_bytes > LARGE_FEED else "session"
-        fed = units.size(batch.fed_bytes)
-        about = f"spent before the first op or after the last, with {fed} fed to each step"
-        yield reason(batch, kind, about)
 
 
 def faster(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
@@ -375,10 +160,6 @@ def faster(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
         yield Reason(diagnosis, f"configuration {row.config}")
 
 
-# Each rule is applied to the evidence of every batch size.
-RULES = (format_changes, movement, small_ops, one_op, time_outside_ops)
-
-
 def diagnose(
     evidence: Sequence[Evidence], configs: Sequence[ConfigTimes] = ()
 ) -> tuple[Diagnosis, ...]:
@@ -386,19 +167,11 @@ def diagnose(
 
     A reason that holds at several batch sizes is given for the one at which it costs most.
     """
-    evidence = [batch for batch in evidence if batch.steps >= LEAST_STEPS]
-    ranked = [reason for batch in evidence for rule in RULES for reason in rule(batch)]
-    ranked += faster(configs)
-    ranked.sort(key=lambda reason: -reason.diagnosis.share)
-    distinct: list[Reason] = []
-    for reason in ranked:
-        if not any(
-            reason.subject == other.subject or reason.nodes & other.nodes for other in distinct
-        ):
-            distinct.append(reason)
-    if distinct:
-        return tuple(reason.diagnosis for reason in distinct[:MOST])
-    return tuple(nothing(max(evidence, key=lambda batch: batch.batch_size)) for _ in evidence[:1])
+    found = slow_steps.costliest([*slow_steps.reasons(evidence), *faster(configs)], MOST)
+    enough = [batch for batch in evidence if batch.steps >= slow_steps.LEAST_STEPS]
+    if found or not enough:
+        return found
+    return (nothing(max(enough, key=lambda batch: batch.batch_size)),)
 
 
 def nothing(batch: Evidence) -> Diagnosis:
@@ -411,7 +184,7 @@ def nothing(batch: Evidence) -> Diagnosis:
     if batch.outside_ns >= SEEN * batch.step_ns:
         share = percent(batch.outside_ns / batch.step_ns)
         parts.append(f"at least {share} is spent outside of ops")
-    step = f"of a median step at batch {batch.batch_size} ({time(batch.step_ns)})"
+    step = f"of a {batch.step} ({time(batch.step_ns)})"
     known = f": {step}, {', and '.join(parts)}" if parts else ""
     sentence = f"No single cause stands out{known}."
     return Diagnosis(sentence, 0, 0, batch.batch_size, "none")

@@ -17,12 +17,13 @@ from tflab.analysis import (
     memory,
     op_table,
     row_labels,
+    slow_steps,
     statistics,
     step_times,
     wires,
 )
+from tflab.analysis.slow_steps import Evidence, Work
 from tflab.analysis.statistics import Accumulator
-from tflab.compare.findings import Evidence, Work
 from tflab.records.cluster import Received
 from tflab.records.graph import Node, Shape, node_of
 from tflab.records.measured import Compared, Costs, OpStats, StepTimes
@@ -291,6 +292,8 @@ def evidence(
             wall - span for wall, span in zip(batch.traced_ns, batch.ops_span_ns, strict=False)
         ),
         fed_bytes=costs.fed_bytes(placed.nodes),
+        copied_bytes=0,  # its feeds are not looked at
+        tables=slow_steps.whole_tables_of(placed.nodes, lines),
         nodes=tuple(
             Work(
                 name=row.key,

@@ -27,13 +27,11 @@ class Group:
     total_ns: int  # all other runs
     traced: int
     in_other_threads: int  # runs, also the first, that were not in the main thread
-    # Fetched tensor -> the first run in which it had NaN or Inf; None: no value was checked
+    # Fetched tensor -> the first run in which it had NaN or Inf, of a function the first call of
+    # functions of this name; None: no value was checked
     not_finite: Mapping[str, int] | None
     first_runs: int  # more in a later group: one of each graph, fetches and shapes
     on_lines_ns: int  # the part of total_ns that lines have
-    # Runs that took far longer than most, if they took most of total_ns; else 0 and 0
-    long_runs: int
-    long_ns: int
     waited_ns: tuple[int, int]  # for data: the estimate, and the most that it can be
     # Percent of the program's time with which ten runs are traced; None if there is no need, or no
     # such percentage
@@ -74,6 +72,50 @@ class SampledLine:
     place: str  # `train.py:88 in next_batch`
     ns: int
     samples: int
+
+
+@dataclass(frozen=True)
+class WatchedOp:
+    """The ops of a type in all runs but the first ones, estimated from the traced runs."""
+
+    op: str  # the type that ran
+    calls: int
+    ns: int
+    share: float  # of the time of all ops
+    line: str  # `train.py:12`, whose ops took more than half of it; "" if there is none
+
+
+@dataclass(frozen=True)
+class InputPipeline:
+    """How runs waited for the data of tf.data or of a queue."""
+
+    group: int  # whose runs waited, from 1; 0: the program waited between the steps
+    runs: int  # that waited; 0 if the program has no steps
+    waited_ns: int
+    stage: str  # of tf.data, that took most of its time in the profiled calls; "" if unknown
+    line: SampledLine | None  # of Python that tf.data calls, if no other line took as long
+
+
+@dataclass(frozen=True)
+class GrownGraph:
+    """A graph that got more nodes again and again between its runs."""
+
+    graph: int  # from 1
+    first: int  # nodes at the first run
+    last: int
+    runs: int
+    rises: int  # runs before which it grew
+    made: Mapping[str, int]  # line -> the nodes that it made at the first of these, the most first
+
+
+@dataclass(frozen=True)
+class GrownMemory:
+    """Resident memory that grew steadily in the later time of a program."""
+
+    first_bytes: int
+    last_bytes: int
+    ns: int  # in which it did
+    place: str  # where it rose; "" if it is not known
 
 
 @dataclass(frozen=True)
@@ -144,8 +186,9 @@ class Recorded:
 class RecordedValues:
     """The values of one run of the largest group, fetched beside the program's own fetches."""
 
-    group: int  # its place among the groups, from 1
-    run: int  # its number in the group, from 1
+    group: int  # its place among the groups, from 1; 0 for a function that ran op by op
+    function: str  # its name; "" for a session
+    run: int  # its number in the group, or of the call, from 1
     ns: int  # time of the run with these fetches
     values: tuple[Value, ...]
     origins: tuple[NotFinite, ...]  # the nodes that made NaN or Inf of finite values
@@ -175,8 +218,12 @@ class Watched:
     costliest: SampledLine | None  # if the samples show that no other line took as long
     elsewhere: SampledLine | None  # likewise in other threads
     open_run: OpenRun | None
-    # Lines that made nodes of a graph between its runs, and how many, the most first
-    made_between: Mapping[str, int]
+    for_children: SampledLine | None  # the time in which it waited for its child processes
+    ops: tuple[WatchedOp, ...]  # the most time first
+    findings: tuple[str, ...]  # why the runs of the largest group are slow
+    input_pipeline: InputPipeline | None
+    grown_graphs: tuple[GrownGraph, ...]
+    grown_memory: GrownMemory | None
     notes: tuple[str, ...]  # what was not watched, and why; data and names that are missing
     functions: tuple[TracedFunction, ...]  # the first ones, and the costliest to trace again
     made_anew: tuple[MadeAnew, ...]

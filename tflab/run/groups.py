@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from heapq import heapreplace
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from tflab.runtime.private import TraceBuffers
 
 KEPT_TIMES = 1001  # times of a group, for its median
-LONGEST = 100  # times of the longest runs that are kept
 MOST_BEGUN = 100_000  # different runs of a later group whose first run is recognised
 KEPT_COSTS = 5  # costs of the last traces, whose median is what the next one will cost
 FOR_A_PATH, FOR_A_PROFILE = 3, 16  # traced runs of a group that are kept
@@ -42,15 +41,17 @@ class RunGroup:
         feeds: Mapping[str, str],
         function: str = "",
         later: bool = False,
+        fed_bytes: int = 0,
     ):
         self.number = number
         self.later = later  # all runs unlike those of the groups before, and so several first runs
         self.function = function  # the name of a tf.function; "" for a graph of a session
         self.begun: set[int] = set()  # of which the first run has begun, as hashes
         self.graph = graph  # None if it is not kept
-        self.size = graph.version if graph is not None else 0  # its nodes at the first run
         self.fetches = fetches
         self.feeds = feeds  # tensor -> shape
+        self.fed_bytes = fed_bytes
+        self.results: list[str] = []  # names for the results of a function
         self.calls = 0
         self.first_runs = 0
         self.cold_ns = 0  # the first runs
@@ -62,11 +63,16 @@ class RunGroup:
         self.costs: list[int] = []  # of the last traces: the longer step, and reading the trace
         self.traced_at_ns = 0  # of total_ns, when the last trace began
         self.times: list[int] = []  # a random sample of the untraced runs after the first
-        self.longest = [0] * LONGEST  # of all runs after the first, as a heap
         # Node -> its runs in traced runs and their ns; the traced runs that had any, and the most
         # ns in one of these
         self.ops: dict[str, list[int]] = {}
         self.covered = [0, 0]  # ns of the traced runs in which an op ran, and the most in one
+        # Of traced runs: ns from the first op to the last and outside of these, and the bytes of
+        # feeds that were copied
+        self.spans: deque[tuple[int, int]] = deque(maxlen=KEPT_TIMES)
+        self.copied: deque[int] = deque(maxlen=KEPT_TIMES)
+        self.types: dict[str, str] = {}  # of the nodes that ran
+        self.stages: Counter[str] = Counter()  # ns of stages of tf.data in profiled calls
         self.asked = False  # whether a run was asked for its graphs
         self.dumped = False  # whether its step was built again for its dumps, or cannot be
         self.executed = b""  # a RunMetadata with the graphs that ran, after that run
@@ -79,6 +85,7 @@ class RunGroup:
         self.incomplete = False  # whether a run has more op runs than the runtime records
         # Fetched tensor -> the first run in which it was not finite; None if no value was checked
         self.not_finite: dict[str, int] | None = None
+        self.finite: set[str] = set()  # fetched numbers that were finite
 
     def begin(self, key: Hashable) -> bool:
         """Return whether this run, of what the key names, is a first run."""
@@ -96,8 +103,6 @@ class RunGroup:
             self.cold_ns += took_ns
         else:
             self.total_ns += took_ns
-            if took_ns > self.longest[0]:
-                heapreplace(self.longest, took_ns)
             if step.timed:
                 self.keep(took_ns)
         self.main_ns[not step.first] += took_ns * main
@@ -126,7 +131,10 @@ class RunGroup:
         from tflab.runtime import trace  # many programs end before the first trace
 
         if self.function:
-            return trace.profiled_durations(content)
+            profile = trace.profiled_durations(content)
+            self.types.update(profile.types)
+            self.stages.update(profile.stages)
+            return profile[:3]
         return trace.op_times(content, 0, lambda: tracer.parsed(content))
 
     def add_trace(
@@ -142,6 +150,9 @@ class RunGroup:
             before = self.ops.get(name, (0, 0, 0, 0))
             most_ns = max(before[3], spent_ns)
             self.ops[name] = [before[0] + runs, before[1] + spent_ns, before[2] + 1, most_ns]
+        ends = [start + ns for start, ns in zip(starts, ns, strict=True)]
+        span_ns = max(ends, default=0) - min(starts, default=0)
+        self.spans.append((span_ns, took_ns - span_ns))
         covered_ns = union_ns(zip(starts, ns, strict=True))
         self.covered = [self.covered[0] + covered_ns, max(self.covered[1], covered_ns)]
         self.traced += 1
@@ -204,7 +215,6 @@ class RunGroup:
     def segment(self, graphs: list[Any]) -> dict[str, object]:
         return {
             "graph": graphs.index(self.graph) + 1 if self.graph is not None else 0,
-            "size": self.size,
             "function": self.function,
             "later": self.later,
             "fetches": self.fetches,
@@ -220,7 +230,8 @@ class RunGroup:
             "scale": self.scale(),
             "waited_ns": self.all_waited_ns(),
             "times": list(self.times),
-            "longest": sorted(self.longest, reverse=True),
+            "types": dict(self.types),
+            "stages": dict(self.stages),
             "ops": {name: tuple(times) for name, times in list(self.ops.items())},
             "not_finite": self.not_finite and dict(self.not_finite),
         }
@@ -260,13 +271,14 @@ class WatchedRun:
 
     __slots__ = (
         *("began_ns", "begun", "builds", "call", "fetches", "first", "group", "owned", "own_ns"),
-        *("timed", "trace", "values"),
+        *("number", "timed", "trace", "values"),
     )
 
     def __init__(self, group: RunGroup, call: PythonCall, first: bool, owned: bool) -> None:
         self.group, self.call, self.first, self.owned = group, call, first, owned
         self.builds = False  # whether the runtime builds a step of a session in it
         self.timed = True  # whether its time counts as that of an untraced run
+        self.number = 0  # of a call of a function, among those of this name
         self.own_ns = 0  # the part of its time that is tflab's
         self.trace: tuple[Any, Any] | None = None  # tflab's own options and metadata
         self.begun, self.began_ns = 0, 0  # calls when its profile began, and when that was

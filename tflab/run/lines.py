@@ -149,39 +149,15 @@ def more_traces(group: Group) -> str:
 
 
 def without_line(seen: Watched) -> Iterator[str]:
-    """Yield `No line has 1.90 s of the 3.00 s of all runs: first runs (1.20 s) and 1 group that was
-    not traced (700 ms).`"""
-    missing = reasons(seen.groups)
-    missing_ns = sum(missing.values())
-    all_ns = sum(group.cold_ns + group.total_ns for group in seen.groups)
+    """Yield `No line has 1.90 s of the 3.00 s of all runs (first runs: 1.20 s).`"""
+    first_ns = sum(group.cold_ns for group in seen.groups)
+    all_ns = first_ns + sum(group.total_ns for group in seen.groups)
+    missing_ns = all_ns - sum(group.on_lines_ns for group in seen.groups)
     if 100 * missing_ns >= all_ns > 0:
-        parts = [f"{why} ({units.time(ns)})" for why, ns in missing.items() if 100 * ns >= all_ns]
-        listed = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
-        because = f": {listed}" if listed else ""
         yield (
-            f"No line has {units.time(missing_ns)} of the {units.time(all_ns)} of all runs"
-            f"{because}."
+            f"No line has {units.time(missing_ns)} of the {units.time(all_ns)} of all runs (first "
+            f"runs: {units.time(first_ns)})."
         )
-
-
-def reasons(groups: Sequence[Group]) -> dict[str, int]:
-    """Return why time of runs is on no line, and its ns."""
-    late = [group for group in groups if group.total_ns]
-    untraced = [group for group in late if not group.traced]
-    unnamed = [group for group in late if group.traced and not group.on_lines_ns]
-    was = "was" if len(untraced) == 1 else "were"
-    return {
-        "first runs": sum(group.cold_ns for group in groups),
-        f"{units.plural(len(untraced), 'group')} that {was} not traced": whole(untraced),
-        f"{units.plural(len(unnamed), 'group')} whose traces have no op of a line": whole(unnamed),
-        "time in which no op of a line ran": sum(
-            group.total_ns - group.on_lines_ns for group in late if group.on_lines_ns
-        ),
-    }
-
-
-def whole(groups: Sequence[Group]) -> int:
-    return sum(group.total_ns for group in groups)
 
 
 # The fates of the nodes of a line, in a few words

@@ -12,14 +12,14 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from tflab.errors import TflabError
-from tflab.records.graph import Node
-from tflab.run.groups import RunGroup
+from tflab.records.graph import Node, Tensor
+from tflab.run.groups import FEW, RunGroup, without_longest
 from tflab.runtime import dumps, private
 
 # Not before the end: to import what shows the graph takes a while
@@ -32,11 +32,27 @@ MOST_GRAPHS = 16  # graphs that are kept until the end
 MOST_NODES = 50_000  # limit for a graph whose ops are recorded
 MOST_SAVED_NODES = 10_000  # limit for a graph that is saved
 LARGE_GRAPH = 1_000  # graphs with more nodes are read only once, at the end
+MOST_SIZES = 200  # sizes of a growing graph that are kept
+LEAST_RISES = 5  # of a graph that is said to grow
 MOST_CODES = 10_000  # pieces of code that are kept
 MOST_CODE = 200  # characters of a source line
 NAME, VALUES = "graph", "values"  # files of the largest group
 Note = Callable[[str], None]  # receives a sentence about what cannot be known
 GraphLine = tuple[str, str, tuple[str, int, str] | None, str]  # name, phase, line, op
+
+
+@dataclass
+class Growth:
+    """The nodes of a graph when its runs began."""
+
+    sizes: list[int]  # at the first run, and after each of the first rises
+    size: int = field(init=False)  # at the last run
+    runs: int = 0
+    rises: int = 0  # runs before which it grew
+    rose_at: int = 0  # the last of these
+
+    def __post_init__(self) -> None:
+        self.size = self.sizes[0]
 
 
 class ProgramGraphs:
@@ -49,6 +65,7 @@ class ProgramGraphs:
         # With the numbers of nodes and names that they were found for
         self.inlined: dict[int, tuple[tuple[int, int] | None, tuple[Node, ...]]] = {}
         self.codes: dict[int, object] = {}  # code that makes ops, by its id
+        self.grown: dict[int, Growth] = {}  # by the graph's id
 
     def add(self, graph: Any) -> bool:
         """Keep a graph, and return whether it is kept."""
@@ -58,6 +75,29 @@ class ProgramGraphs:
             return False
         self.graphs.append(graph)
         return True
+
+    def look(self, graph: Any) -> None:
+        """A run of a graph begins: note if it has grown since the last one."""
+        size, known = graph.version, self.grown.get(id(graph))
+        if known is None or size < known.sizes[0]:  # a graph that is gone may have had this id
+            known = self.grown[id(graph)] = Growth([size])
+        known.runs += 1
+        if size > known.size:
+            known.rises, known.rose_at, known.size = known.rises + 1, known.runs, size
+            if len(known.sizes) < MOST_SIZES:
+                known.sizes.append(size)
+
+    def grown_segment(self) -> list[dict[str, object]]:
+        """Return the graphs that grew again and again, and did so until the end, with the lines
+        that made the first of their new nodes."""
+        grown = []
+        for at, graph in enumerate(self.graphs, 1):
+            growth = self.grown.get(id(graph))
+            if growth and growth.rises >= LEAST_RISES and 2 * growth.rose_at > growth.runs:
+                new = self.nodes.get(id(graph), ())[growth.sizes[0] : growth.sizes[-1]]
+                made = Counter((node.source.file, node.source.line) for node in new if node.source)
+                grown.append({"graph": at, **vars(growth), "made": dict(made)})
+        return grown
 
     def keep_stack(self) -> None:
         """An op is made. TensorFlow stores the code on its stack but lets Python free it, and the
@@ -298,6 +338,73 @@ def without_order(group: RunGroup, user_nodes: tuple[Node, ...]) -> Iterator[str
     bodies = functions.of_graph(group.graph)
     rows = access_order.unordered(user_nodes, bodies, group.fetches, group.feeds)
     yield from (f"{fact.label.capitalize()}: {fact.text}." for fact in view.facts(rows))
+
+
+# Why its runs are slow
+
+MOST_FINDINGS = 3
+
+
+def findings(
+    group: RunGroup,
+    user_nodes: Sequence[Node],
+    executed: Sequence[Node] = (),
+    stats: Sequence[Any] = (),
+    ledger: Sequence[Fate] = (),
+) -> list[str]:
+    """Return why the runs of a group are slow, as sentences.
+
+    `stats` are the StepStats of one of its runs, with the shapes of tensors; a function has none,
+    and its nodes are those that ran.
+    """
+    import numpy as np
+
+    from tflab.analysis import row_labels, slow_steps
+    from tflab.runtime import costs, trace
+
+    if not (group.times and group.traced and group.spans):
+        return []
+    shapes = trace.output_shapes(stats[0])[0] if stats else {}
+    ran = [
+        replace(node, outputs=(Tensor("", shapes[node.name]),)) if node.name in shapes else node
+        for node in executed
+    ]
+    lines = row_labels.line_labels({node.name: node.line for node in user_nodes})
+    types = {node.name: node.op for node in (*user_nodes, *executed)} | group.types
+    if group.function:
+        moving = costs.NO_ARITHMETIC - costs.HAND_ON
+        movers = {name for name, op in types.items() if costs.plain_type(op) in moving}
+    else:
+        movers = costs.data_movers(executed, user_nodes, ledger) if ledger else set()
+    size = int(np.median(group.copied)) if group.copied else 0
+    evidence = slow_steps.Evidence(
+        runs=f"call of {group.function}" if group.function else f"run of group {group.number}",
+        batch_size=0,
+        steps=group.traced,
+        step_ns=float(np.median(group.times)),
+        ops_span_ns=float(np.median([span for span, _ in group.spans])),
+        traced_outside_ns=float(np.median([outside for _, outside in group.spans])),
+        fed_bytes=group.fed_bytes,
+        copied_bytes=size,
+        tables=slow_steps.whole_tables_of(ran or user_nodes, lines),
+        nodes=tuple(
+            slow_steps.Work(
+                name=name,
+                op=types.get(name, ""),
+                line=lines.get(name, ""),
+                calls=runs / group.traced,
+                call_ns=without_longest(traced_runs, ns, most_ns) / runs,
+                bytes=None,
+                moves=name in movers,
+                moves_channels=False,
+                hands_on=types.get(name) in costs.HAND_ON,
+            )
+            for name, (runs, ns, traced_runs, most_ns) in group.ops.items()
+            if name != trace.EXECUTOR
+        ),
+    )
+    reasons = slow_steps.costliest(slow_steps.reasons([evidence], FEW), MOST_FINDINGS)
+    return [reason.sentence for reason in reasons]
 
 
 def path_shares(

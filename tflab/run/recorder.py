@@ -10,16 +10,20 @@ calls. The memory needed does not grow with the number of runs.
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 import sys
 from _thread import get_ident, interrupt_main
-from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from glob import glob
 from signal import SIG_DFL, SIG_IGN, SIGINT, getsignal
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tflab.errors import TflabError
 from tflab.run import program_graph
@@ -44,6 +48,7 @@ FREE_DUMPS = 4  # steps that are built again whatever that costs
 LONG = "The ops of some runs have no times: TensorFlow records at most 1,048,576 op runs of a run."
 WARNING, ERROR = 1, 2  # log levels: dumps log below the first, traces below the second
 SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
+MOST_LOOKED_AT = 4_096  # elements of a fetched tensor in which NaN is looked for
 OTHERS, OTHER_FUNCTIONS = "others", "other functions"  # the keys of the later groups
 NUMBER = re.compile(r"\d[\d,.]*")
 
@@ -80,11 +85,13 @@ class Recorder:
         self.dumps: program_graph.Dumps | None = None
         self.profiling: private.Profiling | None = None
         self.own_ns = 0  # the main thread's time in runs that is tflab's
+        self.last_call: WatchedRun | None = None  # of a function
+        self.numbers: Counter[str] = Counter()  # calls of functions, by name
         self.values: Values | None = None
         if settings.values:
             from tflab.run import values  # few programs need it
 
-            self.values = values.Values(settings.values, self.note)
+            self.values = values.Values(settings.values, self.note, sampler.line_of)
 
     def watch_sessions(self) -> None:
         try:
@@ -106,7 +113,10 @@ class Recorder:
             self.profiling = private.Profiling(self.settings.folder)
         except TflabError as error:
             self.note(str(error))
-        self.watching.callback(private.watch_functions(self, self.functions))
+        outer = self.values is not None
+        if self.values:
+            self.watching.callback(private.watch_ops(self.look_at_op))
+        self.watching.callback(private.watch_functions(self, self.functions, outer))
 
     def stop(self) -> None:
         self.watching.close()
@@ -179,6 +189,7 @@ class Recorder:
     ) -> WatchedRun | None:
         """A step begins, in a call or as one of its own."""
         try:
+            self.graphs.look(session.graph)
             shapes = [(tensor, value.shape) for tensor, value in feeds.items()]
             key = (tuple(fetches), tuple(targets), tuple(shapes))
             group = self.groups.get(key) or self.new_group(
@@ -192,6 +203,8 @@ class Recorder:
                 # MonitoredSession gives each run empty options
                 if options is None or self.tracer.content(options) == b"":
                     self.trace(step)
+                    if not step.timed:
+                        group.copied.append(private.copied_bytes(feeds.values()))
                 else:
                     step.timed = False
             if self.values and group.graph is not None:
@@ -229,6 +242,9 @@ class Recorder:
             key = ("function", called[0])
             group = self.groups.get(key) or self.new_function(key, function, *called)
             step = self.new_step(group, key)
+            self.numbers[group.function] += 1
+            step.number = self.numbers[group.function]
+            self.last_call = step
             if not step.first and step.owned and group.graph is not None:
                 self.profile(step)
             return step
@@ -238,19 +254,82 @@ class Recorder:
 
     def results(self, step: WatchedRun | None, session: Any, fetched: Any) -> Any:
         """Look at the fetched values of a step, and return those that the program asked for."""
-        if not (self.values and step):
+        if step is None:
             return fetched
-        began_ns = perf_counter_ns()
         own = fetched[: step.values.own] if step.values else fetched
         try:
-            self.values.look(step, own)
-            if step.values:
+            self.look(step, zip(step.group.fetches, own, strict=False))
+            if step.values and self.values:
+                began_ns = perf_counter_ns()
                 nodes = self.graphs.nodes_of(step.group.graph)
                 self.values.take(step, session, fetched, nodes)
+                step.own_ns += perf_counter_ns() - began_ns
         except Exception as error:
             self.broke(error)
-        step.own_ns += perf_counter_ns() - began_ns
         return own
+
+    def look_at_op(self, *ran: Any) -> None:
+        """Eager code has run an op: its type, inputs and outputs."""
+        try:
+            if self.values:
+                self.values.ops.look(*ran)
+        except Exception as error:
+            self.broke(error)
+
+    def got(self, value: Any) -> Any:
+        """Look at what a function returned as an Optional, as the step of Keras does."""
+        try:
+            step = self.last_call
+            if step and isinstance(value, dict):
+                self.look(step, private.numbers_of(value))
+        except Exception as error:
+            self.broke(error)
+        return value
+
+    def returned(self, step: WatchedRun | None, results: Any) -> Any:
+        """Look at the results of a function."""
+        try:
+            if step and step.group.results:
+                of_names = dict(zip(step.group.results, results, strict=False))
+                self.look(step, private.numbers_of(of_names))
+        except Exception as error:
+            self.broke(error)
+        return results
+
+    def look(self, step: WatchedRun, values: Iterable[tuple[str, Any]]) -> None:
+        """Note the first run in which a fetched tensor has NaN, or Inf.
+
+        Infinite elements of an array are often intended, such as those of a mask; so is a number
+        that has always been infinite. Only with `--values` are these noted, too.
+        """
+        group, thoroughly = step.group, self.values is not None
+        for name, value in values:
+            if getattr(getattr(value, "dtype", None), "kind", "") != "f":
+                continue
+            single = value.ndim == 0
+            if group.not_finite is None:
+                group.not_finite = {}
+            if single and math.isfinite(value):
+                group.finite.add(name)
+            elif name not in group.not_finite and (thoroughly or value.size <= MOST_LOOKED_AT):
+                bad = math.isnan(value) or name in group.finite if single else np.isnan(value).any()
+                if bad or (thoroughly and not np.isfinite(value).all()):
+                    group.not_finite[name] = step.number or group.calls + 1
+
+    def enter_function(self, name: str) -> Any:
+        """The program calls a tf.function; with `--values` some calls run op by op."""
+        try:
+            return self.values.enter(name, self.numbers) if self.values else None
+        except Exception as error:
+            self.broke(error)
+            return None
+
+    def leave_function(self, entered: Any) -> None:
+        if entered and self.values:
+            try:
+                self.values.leave(entered)
+            except Exception as error:
+                self.broke(error)
 
     def end(self, step: WatchedRun | None, session: Any = None) -> None:
         """A step has ended or failed."""
@@ -284,12 +363,17 @@ class Recorder:
         self, key: Hashable, session: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any]
     ) -> RunGroup:
         shapes = {private.tensor_name(tensor): str(fed.shape) for tensor, fed in feeds.items()}
-        return self.add_group(key, session.graph, tuple(map(private.tensor_name, fetches)), shapes)
+        names = tuple(map(private.tensor_name, fetches))
+        size = sum(fed.nbytes for fed in feeds.values())
+        return self.add_group(key, session.graph, names, shapes, fed_bytes=size)
 
     def new_function(self, key: Hashable, function: Any, name: bytes, graph: Any) -> RunGroup:
         shown = getattr(graph, "name", "") or name.decode()
         types = private.arguments(function.function_type)
-        return self.add_group(key, graph, (shown,), types, function=shown)
+        group = self.add_group(key, graph, (shown,), types, function=shown)
+        if not group.later:
+            group.results = [f"result {at}" for at in range(private.results(function))]
+        return group
 
     def add_group(
         self,
@@ -298,13 +382,15 @@ class Recorder:
         fetches: tuple[str, ...],
         feeds: Mapping[str, str],
         function: str = "",
+        fed_bytes: int = 0,
     ) -> RunGroup:
         number = len(self.groups) + 1
         if number > MOST_GROUPS:
             others = RunGroup(number, None, (), {}, function, later=True)
             return self.groups.setdefault(OTHER_FUNCTIONS if function else OTHERS, others)
         kept = graph if self.graphs.add(graph) else None
-        group = self.groups[key] = RunGroup(number, kept, fetches, feeds, function)
+        group = RunGroup(number, kept, fetches, feeds, function, fed_bytes=fed_bytes)
+        self.groups[key] = group
         return group
 
     # Traces, and the graphs of the passes
@@ -418,24 +504,33 @@ class Recorder:
         """Return the groups of runs, the nodes of their graphs, and their fates in the largest."""
         self.read_traces()
         groups = [*self.groups.values()]
+        if final and self.values:
+            self.values.write_ops(self.settings.folder)
         call = self.calls.get(self.main)
         return {
             "stopped": self.stopped_by_steps,
             "overhead": self.settings.overhead,
             "in_run_of": call.step.group.number if call and call.step else 0,
-            "groups": [group.segment(self.graphs.graphs) for group in groups],
+            "groups": [self.group_segment(group) for group in groups],
             "graphs": self.graphs.segment(groups, final),
+            "grown": self.graphs.grown_segment(),
             "fates": self.write_largest(groups) if final and groups else {},
             **self.functions.segment(),
         }
+
+    def group_segment(self, group: RunGroup) -> dict[str, object]:
+        if self.tracer and group.executed and group.traced and not group.types:
+            parts = self.tracer.parsed(group.executed).partition_graphs
+            group.types = {node.name: node.op for part in parts for node in part.node}
+        return group.segment(self.graphs.graphs)
 
     def write_largest(self, groups: Sequence[RunGroup]) -> dict[str, object]:
         """Write what is known of the group that took longest, and return the fates of its nodes."""
         group = max(groups, key=lambda group: (group.total_ns, group.cold_ns))
         try:
             if group.function:
-                self.write_function(group, groups)
-            elif group.executed:
+                return self.write_function(group, groups)
+            if group.executed:
                 return self.write_graph(group)
         except TflabError as error:
             self.note(str(error))
@@ -444,12 +539,15 @@ class Recorder:
             self.note(f"The largest group is not shown because of an error of tflab: {what}")
         return {}
 
-    def write_function(self, group: RunGroup, groups: Sequence[RunGroup]) -> None:
-        if self.values:
-            self.note("Values are only shown for runs of sessions, not inside of functions.")
-        if self.settings.keeps and group.graph is not None:
-            nodes = self.graphs.nodes_of_groups(group.graph, groups, final=True)
+    def write_function(self, group: RunGroup, groups: Sequence[RunGroup]) -> dict[str, object]:
+        if self.values and not self.values.call[0]:
+            self.note(f"No call {self.values.run:,} of a tf.function was made, so none has values.")
+        if group.graph is None:
+            return {}
+        nodes = self.graphs.nodes_of_groups(group.graph, groups, final=True)
+        if self.settings.keeps:
             program_graph.save(self.settings.folder, group, nodes)
+        return {"findings": program_graph.findings(group, nodes)}
 
     def write_graph(self, group: RunGroup) -> dict[str, object]:
         from tflab.runtime import nodes  # not earlier: this may resume an interrupted import
@@ -467,11 +565,14 @@ class Recorder:
         known: dict[str, object] = {"group": group.number, "path": path}
         for sentence in program_graph.without_order(group, user_nodes):
             self.note(sentence)
+        stats = [self.tracer.parsed(content).step_stats for *_, content in group.samples[-1:]]
+        told = partial(program_graph.findings, group, user_nodes, executed, stats)
         try:
             account = program_graph.account_of(group, self.dumps, user_nodes, executed)
         except TflabError as error:
             self.note(str(error))
-            return known
+            return known | {"findings": told(())}
+        known["findings"] = told(account.ledger)
         if self.settings.keeps:
             program_graph.save(folder, group, user_nodes, executed, account, parts)
         return known | program_graph.fates_of(group, account, executed)

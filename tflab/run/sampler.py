@@ -63,6 +63,10 @@ OWNERS = (
 )
 # Where Python begins a function, it looks for signals. Before Python 3.11 no instruction does that.
 RESUME = (lambda: None).__code__.co_code[0] if sys.version_info >= (3, 11) else -1
+# Folders of the library's files in which a process waits for the children that it made with them
+CHILDREN = ("multiprocessing", "process.py")
+# In which TensorFlow calls Python from the threads of tf.data
+CALLED = "ops/script_ops.py"
 # Files of the library in which a thread waits for another one, or for data
 WAITING = ("threading.py", "queue.py", "selectors.py", "socket.py", "subprocess.py", "thread.py")
 Line = tuple[str, int, str]  # file, line, function
@@ -83,6 +87,8 @@ class Sampler:
         self.lines: Lines = {}  # their Python, and what it calls but TensorFlow and Keras
         self.called: Lines = {}  # what they called of these
         self.elsewhere: Lines = {}  # both, in other threads
+        self.in_data: Lines = {}  # the part of these in functions that TensorFlow calls
+        self.for_children: Lines = {}  # the part of `lines` in which it waits for child processes
         # The last sample: number of finished runs (-1: in a run), and its time
         self.looked = (0, perf_counter_ns())
         self.mixed_ns = 0  # time outside of runs without an owner yet
@@ -146,6 +152,8 @@ class Sampler:
         samples = samples_of(passed_ns)
         if owner and self.looked[0] == runs:
             self.assign(owner, line, spent_ns, samples, runs)
+            if owner == BETWEEN and self.waits_for_children(frame):
+                add_line(self.for_children, line, spent_ns, samples)
         else:
             self.mixed_ns += spent_ns
             if owner:
@@ -169,7 +177,26 @@ class Sampler:
         """Attribute the time since the last sample to the lines of the other threads, too."""
         for thread, frame in frames.items():
             if thread != self.main and thread not in self.in_calls and not is_waiting(frame):
-                add_line(self.elsewhere, self.line_of(frame), passed_ns, 1)
+                add_line(self.elsewhere, line := self.line_of(frame), passed_ns, 1)
+                if line is not None and is_called(frame):
+                    add_line(self.in_data, line, passed_ns, 1)
+
+    def waits_for_children(self, frame: FrameType | None) -> bool:
+        """Return whether the library waits for processes that the program made: for a command, or
+        in `multiprocessing`, which may also have threads instead."""
+        while frame is not None and not self.is_program(frame.f_code.co_filename):
+            *_, folder, file = f"/{frame.f_code.co_filename}".split(os.sep)
+            if file == "subprocess.py":
+                return True
+            if folder == CHILDREN[0] or (folder, file) == ("futures", CHILDREN[1]):
+                module = sys.modules.get("multiprocessing.process")
+                return bool(getattr(module, "_children", ()))
+            frame = frame.f_back
+        return False
+
+    def main_line(self) -> Line | None:
+        """The innermost line of the program in the main thread, at this moment."""
+        return self.line_of(sys._current_frames().get(self.main))
 
     def owner_of(self, frame: FrameType | None) -> tuple[str, Line | None]:
         """The owner of the time at this frame, and the innermost line of the program."""
@@ -252,9 +279,11 @@ class Sampler:
             "lines": lines,
             "called": called,
             "elsewhere": copied(self.elsewhere),
+            "in_data": copied(self.in_data),
+            "for_children": copied(self.for_children),
             "runs": runs,
             "in_run_ns": perf_counter_ns() - began_ns if began_ns else 0,
-            "in_run_at": self.line_of(sys._current_frames().get(self.main)) if began_ns else None,
+            "in_run_at": self.main_line() if began_ns else None,
         }
 
 
@@ -290,6 +319,13 @@ def copied(sums: Mapping[Key, list[int]]) -> dict[Key, list[int]]:
 def is_waiting(frame: FrameType) -> bool:
     """Return whether a thread waits, and does nothing by itself."""
     return frame.f_code.co_filename.endswith(WAITING)
+
+
+def is_called(frame: FrameType | None) -> bool:
+    """Return whether TensorFlow called the Python of this frame, as tf.data does."""
+    while frame is not None and not frame.f_code.co_filename.endswith(CALLED):
+        frame = frame.f_back
+    return frame is not None
 
 
 def installed_package(file: str) -> list[str] | None:

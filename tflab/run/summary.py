@@ -16,6 +16,9 @@ from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.records.timed import Owner
 from tflab.records.watched import (
     Group,
+    GrownGraph,
+    GrownMemory,
+    InputPipeline,
     MadeAnew,
     OpenRun,
     Process,
@@ -23,6 +26,7 @@ from tflab.records.watched import (
     TracedFunction,
     Watched,
     WatchedLine,
+    WatchedOp,
 )
 from tflab.run import exchange, lines, sampler
 from tflab.run.groups import DATA_OPS, ENOUGH, FOR_TRACES, without_longest
@@ -40,7 +44,9 @@ NONE: Counter[str] = Counter()
 Graph = Sequence[tuple[str, str, Any, str]]  # node, phase, line, op
 MOST_CODE = 200  # characters of a source line
 MODULE = "<module>"  # the code of a file
-FAR_LONGER = 10  # times as long as the median
+LEAST_SHARE = 0.1  # of the program's time: the least of a group whose runs have findings
+# Stages of tf.data that only wait for others
+PASSING = ("Root", "Prefetch", "Model", "MaxIntraOpParallelism", "PrivateThreadPool")
 Spent = Mapping[sampler.Line, Sequence[int]]  # ns and number of samples
 OWN = "tflab"
 STOPPED = "tflab stopped watching"
@@ -50,6 +56,8 @@ NOTHING: Mapping[str, Any] = {
     "lines": {},
     "called": {},
     "elsewhere": {},
+    "in_data": {},
+    "for_children": {},
     "own_ns": 0,
     "final": False,
     "faults": [],
@@ -103,7 +111,12 @@ def watched(
         costliest=costliest_line(segment["lines"], segment["called"]),
         elsewhere=costliest_line(segment["elsewhere"]),
         open_run=open_run(segment),
-        made_between=made_between(groups, graphs),
+        for_children=time_for_children(segment["for_children"]),
+        ops=ops_of(groups, graphs),
+        findings=findings_of(groups, fates, wall_ns),
+        input_pipeline=input_pipeline(segment, groups),
+        grown_graphs=tuple(map(grown_graph, segment.get("grown", ()))),
+        grown_memory=grown_memory(segment.get("memory")),
         notes=tuple(notes_of(segment, wall_ns)),
         made_anew=tuple(
             MadeAnew(place(*anew["made"]), place(*anew["line"]), anew["functions"], anew["ns"])
@@ -139,17 +152,98 @@ def open_run(segment: Mapping[str, Any]) -> OpenRun | None:
     return OpenRun(segment["in_run_of"], segment["in_run_ns"], place(*line) if line else "")
 
 
-def made_between(groups: Sequence[Mapping[str, Any]], graphs: Sequence[Graph]) -> dict[str, int]:
-    """Return the lines that made nodes after the second group of a graph had begun, and how many.
+def time_for_children(spent: Spent) -> SampledLine | None:
+    """Return the line that waited most for child processes, with the time of all lines that did."""
+    if not spent:
+        return None
+    line = max(spent, key=lambda line: spent[line][0])
+    ns, samples = (sum(of_line[at] for of_line in spent.values()) for at in (0, 1))
+    return SampledLine(place(*line), ns, samples)
 
-    The first one usually initialises the variables.
-    """
-    made: Counter[str] = Counter()
-    for number, graph in enumerate(graphs, 1):
-        sizes = [group["size"] for group in groups if group["graph"] == number]
-        made_late = graph[sizes[1] : sizes[-1]] if len(sizes) > 2 else ()
-        made.update(place(line[0], line[1], MODULE) for _, _, line, _ in made_late if line)
-    return dict(made.most_common())
+
+def ops_of(groups: Sequence[Mapping[str, Any]], graphs: Sequence[Graph]) -> tuple[WatchedOp, ...]:
+    """Return the types of ops, the most expensive first. Ops that wait for data are left out."""
+    calls, spent = Counter[str](), Counter[str]()
+    by_line: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for group in groups:
+        graph = graphs[group["graph"] - 1] if group["graph"] else ()
+        lines_of_nodes = {name: line for name, _, line, _ in graph if line}
+        types = {name: op for name, _, _, op in graph} | group["types"]
+        for name, (runs, ns, traced_runs, most_ns) in group["ops"].items():
+            op = types.get(name, "")
+            if op and not op.startswith(DATA_OPS):
+                all_ns = round(without_longest(traced_runs, ns, most_ns) * group["scale"])
+                calls[op] += round(runs * (group["calls"] - 1) / group["traced"])
+                spent[op] += all_ns
+                if name in lines_of_nodes:
+                    file, number, _ = lines_of_nodes[name]
+                    by_line[op][place(file, number, MODULE)] += all_ns
+    whole = spent.total() or 1
+
+    def line_of(op: str) -> str:
+        line, ns = max(by_line[op].items(), key=lambda item: item[1], default=("", 0))
+        return line if 2 * ns > spent[op] else ""
+
+    ranked = sorted(spent, key=lambda op: (-spent[op], op))
+    return tuple(
+        WatchedOp(op, calls[op], spent[op], spent[op] / whole, line_of(op)) for op in ranked
+    )
+
+
+def findings_of(
+    groups: Sequence[Mapping[str, Any]], fates: Mapping[str, Any], wall_ns: int
+) -> tuple[str, ...]:
+    """Return why the runs of the largest group are slow, if they take a part of the time at all."""
+    largest_ns = max((group["total_ns"] for group in groups), default=0)
+    return tuple(fates.get("findings", ())) if largest_ns >= LEAST_SHARE * wall_ns else ()
+
+
+def input_pipeline(
+    segment: Mapping[str, Any], groups: Sequence[Mapping[str, Any]]
+) -> InputPipeline | None:
+    """Return how the runs of a group, or the program between its steps, waited for data, whichever
+    is more."""
+    waits = [(group["waited_ns"][0], at) for at, group in enumerate(groups, 1)]
+    between_ns = segment["owners"].get(sampler.DATA, 0)
+    waited_ns, at = max([*waits, (between_ns, 0)])
+    if not waited_ns:
+        return None
+    steps = groups[at - 1] if at else max(groups, key=lambda group: group["total_ns"], default=None)
+    runs = steps["calls"] - steps["first_runs"] if steps else 0
+    stage = costliest_stage([group["stages"] for group in groups])
+    return InputPipeline(at, runs, waited_ns, stage, costliest_line(segment["in_data"]))
+
+
+def costliest_stage(of_groups: Iterable[Mapping[str, int]]) -> str:
+    """Return the stage of tf.data that took most of the time of all stages, without those from
+    which it takes its data; "" if none did."""
+    spent: Counter[str] = Counter()
+    for stages in of_groups:
+        spent.update(stages)
+    own: Counter[str] = Counter()
+    for path, ns in spent.items():
+        outer, _, name = path.rpartition("::")
+        if not name.startswith(PASSING):
+            own[path] += ns
+        if not outer.rpartition("::")[2].startswith(PASSING):
+            own[outer] -= ns
+    known = {path: ns for path, ns in own.items() if path in spent and ns > 0}
+    most = max(known, key=known.__getitem__, default="")
+    return most.rpartition("::")[2] if most and 2 * known[most] > sum(known.values()) else ""
+
+
+def grown_graph(grown: Mapping[str, Any]) -> GrownGraph:
+    made = Counter({place(file, line, MODULE): n for (file, line), n in grown["made"].items()})
+    first = grown["sizes"][0]
+    size, runs, rises = (grown[name] for name in ("size", "runs", "rises"))
+    return GrownGraph(grown["graph"], first, size, runs, rises, dict(made.most_common()))
+
+
+def grown_memory(grown: Mapping[str, Any] | None) -> GrownMemory | None:
+    if not grown:
+        return None
+    at = place(*grown["line"]) if grown["line"] else ""
+    return GrownMemory(grown["from"], grown["to"], grown["ns"], at)
 
 
 def ledger(
@@ -210,7 +304,6 @@ def graph_of(group: Mapping[str, Any]) -> str:
 def group_of(group: Mapping[str, Any], spent: Mapping[Any, Counter[str]], overhead: float) -> Group:
     on_lines_ns = sum(of_line.total() - of_line[OP_RUNS] for of_line in spent.values())
     middle_ns = float(median(group["times"])) if group["times"] else None
-    long_runs, long_ns = long_runs_of(group, middle_ns)
     return Group(
         graph=graph_of(group),
         fetches=tuple(group["fetches"]),
@@ -224,20 +317,9 @@ def group_of(group: Mapping[str, Any], spent: Mapping[Any, Counter[str]], overhe
         not_finite=group["not_finite"],
         first_runs=group["first_runs"],
         on_lines_ns=min(on_lines_ns, group["total_ns"]),
-        long_runs=long_runs,
-        long_ns=long_ns,
         waited_ns=tuple(group["waited_ns"]),
         overhead_for_ten=overhead_for_ten(group, overhead),
     )
-
-
-def long_runs_of(group: Mapping[str, Any], middle_ns: float | None) -> tuple[int, int]:
-    """Return the number and the time of the runs that took far longer than the median, if they took
-    most of the time and all of them are known."""
-    known = group["longest"]
-    longer = [ns for ns in known if middle_ns is not None and ns > FAR_LONGER * middle_ns]
-    most = 2 * sum(longer) > group["total_ns"] and len(longer) < len(known)
-    return (len(longer), sum(longer)) if most else (0, 0)
 
 
 def overhead_for_ten(group: Mapping[str, Any], overhead: float) -> float | None:

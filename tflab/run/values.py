@@ -1,13 +1,19 @@
 """Values: all tensors of one run of the program, which are fetched beside its own fetches.
 
-The program gets what it asked for, and the additional time is tflab's. The fetched values of all
-other runs are looked at, so that the first run with NaN or Inf is known.
+The program gets what it asked for, and the additional time is tflab's. A loss is usually computed
+before the update that spoils the variables, so the run before the wanted one is kept as well. A
+call of a tf.function has nothing to fetch: it runs op by op, and the first ops with NaN or Inf are
+noted.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import linecache
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -16,13 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from tflab.analysis import not_finite
 from tflab.errors import TflabError
-from tflab.records.codec import encoded
-from tflab.records.graph import Node, graph_def_name
-from tflab.records.values import Value
+from tflab.records.codec import MOST, encoded
+from tflab.records.graph import Node, Source, graph_def_name
+from tflab.records.values import COMPUTED, FED, VARIABLE, NotFinite, Value
 from tflab.records.watched import RecordedValues
 from tflab.run import program_graph
-from tflab.run.groups import RunGroup, WatchedRun
+from tflab.run.groups import DATA_OPS, RunGroup, WatchedRun
+from tflab.run.sampler import Line
 from tflab.runtime import private
 
 MOST_GROUPS = 8  # groups with recorded values
@@ -40,20 +48,25 @@ class Plan:
 
 
 class Values:
-    """The values of one run of each group, `run`."""
+    """The values of one run of each group, `run`, and the ops of one call of each function."""
 
-    def __init__(self, run: int, note: program_graph.Note) -> None:
+    def __init__(
+        self, run: int, note: program_graph.Note, line_of: Callable[[Any], Line | None]
+    ) -> None:
         self.run, self.note = run, note
         self.reasons: dict[int, str] = {}  # number of a group -> why it has no values
         self.seen: dict[int, RecordedValues] = {}
+        self.before: dict[int, RecordedValues] = {}  # the run before, if that made NaN or Inf
+        self.ops = Ops(line_of)
+        self.call: tuple[str, int] = ("", 0)  # the function that runs op by op, and its call
 
     def begin(
         self, step: WatchedRun, session: Any, feeds: Mapping[Any, Any], fetches: Sequence[Any]
     ) -> None:
         """Extend the fetches of a run if it is the one whose values are wanted."""
         group = step.group
-        full = len(self.reasons) >= MOST_GROUPS
-        if session.sess_str or full or group.calls + 1 != self.run:
+        full = len(self.reasons) >= MOST_GROUPS and group.number not in self.reasons
+        if session.sess_str or full or group.calls + 1 not in (self.run - 1, self.run):
             return
         from tflab.analysis import values as analysis
         from tflab.runtime import nodes, values
@@ -98,8 +111,9 @@ class Values:
         )
         graph = analysis.needed(listed, group.fetches, plan.feeds)
         updated = dict(lifecycle.updates(graph, plan.before))
-        self.seen[group.number] = RecordedValues(
+        recorded = RecordedValues(
             group=group.number,
+            function="",
             run=group.calls + 1,
             ns=perf_counter_ns() - step.call.start_ns,
             values=tuple(map(as_json, lifecycle.rows(graph, step_values))),
@@ -107,15 +121,35 @@ class Values:
             not_finite=lifecycle.results(step_values),
             updated=tuple(dict.fromkeys(updated.values())),
         )
+        if recorded.run < self.run:
+            if recorded.origins:
+                self.before[group.number] = recorded
+            return
+        held = any(origin.kind == VARIABLE for origin in recorded.origins)
+        self.seen[group.number] = self.before.get(group.number, recorded) if held else recorded
 
-    def look(self, step: WatchedRun, fetched: Sequence[Any]) -> None:
-        """Note the fetched values that are not finite for the first time."""
-        group, seen = step.group, step.group.not_finite
-        if seen is None:
-            seen = group.not_finite = {}
-        for name, value in zip(group.fetches, fetched, strict=False):
-            if name not in seen and not is_finite(value):
-                seen[name] = group.calls + 1
+    def enter(self, name: str, calls: Counter[str]) -> AbstractContextManager[None] | None:
+        """A function is called: run it op by op if its call is the wanted one or that before."""
+        number = calls[name] + 1
+        wanted = number in (self.run - 1, self.run) and not self.ops.origins
+        if not (wanted and private.is_eager()):
+            return None
+        calls[name] = number
+        self.call, self.ops.calling = (name, number), True
+        entered = private.op_by_op()
+        entered.__enter__()
+        return entered
+
+    def leave(self, entered: AbstractContextManager[None]) -> None:
+        entered.__exit__(None, None, None)
+        self.ops.end()
+
+    def write_ops(self, folder: str) -> None:
+        """Write what made NaN or Inf in a function that ran op by op, or in eager code."""
+        if self.call[0] or self.ops.origins:
+            seen = RecordedValues(0, *self.call, 0, (), tuple(self.ops.origins), (), ())
+            text = json.dumps(encoded(seen))
+            Path(folder, program_graph.VALUES).write_text(text, encoding="utf-8")
 
     def write(self, group: RunGroup, folder: str) -> None:
         """Write the values of a group; a note gives the reason if there are none."""
@@ -141,16 +175,89 @@ def variables(session: Any, graph: Any) -> dict[str, np.ndarray]:
     return known
 
 
-def is_finite(value: Any) -> bool:
-    """Return whether a fetched value has no NaN and no Inf; text and whole numbers have none."""
-    try:
-        return bool(np.isfinite(value).all())
-    except TypeError:
-        return True
+class Ops:
+    """The first ops of eager code that made NaN, and the Inf from which they did.
+
+    An infinite element is often intended, as in a mask. So Inf alone counts only if a variable or
+    a single number, such as a loss, gets infinite in a function that runs op by op.
+    """
+
+    def __init__(self, line_of: Callable[[Any], Line | None]) -> None:
+        self.line_of = line_of
+        self.origins: list[NotFinite] = []
+        self.calling = False  # whether a function runs op by op
+        self.infinite: NotFinite | None = None  # the first that counts
+        # Of tensors, by their ids, which are used again: the line, and the op that made them Inf
+        self.lines: dict[int, Line | None] = {}
+        self.sources: dict[int, NotFinite] = {}
+
+    def end(self) -> None:
+        """A function has ended."""
+        self.calling = False
+        if self.infinite and not self.origins:
+            self.origins = [self.infinite]
+
+    def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """An op has run."""
+        frame = sys._getframe(3)
+        line = None if self.origins else self.line_of(frame)
+        known = [self.sources[id(given)] for given in inputs if id(given) in self.sources]
+        for output in () if self.origins else outputs:
+            self.sources.pop(id(output), None)
+            self.lines[id(output)] = line
+            array = output.numpy() if output.dtype.is_floating else np.zeros(0)
+            bad = not_finite.record_of(array)
+            if bad is None:
+                continue
+            origin = self.origin(op, inputs, array, bad, line, frame)
+            if bad.nan:  # where it is made of Inf, that is the origin
+                self.origins = [*known[:1]] or [origin]
+                return
+            self.sources[id(output)] = known[0] if known else origin
+            if self.calling and array.ndim == 0:
+                self.infinite = self.infinite or self.sources[id(output)]
+        if self.calling and known and "Assign" in op:
+            self.infinite = self.infinite or known[0]
+
+    def origin(
+        self,
+        op: str,
+        inputs: Sequence[Any],
+        array: np.ndarray,
+        bad: not_finite.Bad,
+        line: Line | None,
+        frame: Any,
+    ) -> NotFinite:
+        """Return the record of an op with a result that is not finite."""
+        floats = [given for given in inputs if given.dtype.is_floating]
+        arrays = [(f"input {at}", given.numpy()) for at, given in enumerate(floats)]
+        given = [found for _, value in arrays if (found := not_finite.record_of(value))]
+        read = private.locals_of(private.READS, frame).get("self") if not arrays else None
+        fed = op.startswith(DATA_OPS) or any(found.nan for found in given)
+        forward = private.locals_of(private.DIFFERENTIATES, frame)
+        made = [self.lines.get(id(output)) for output in forward.get("outputs") or ()]
+        line = next(filter(None, made), line)
+        entered = () if given else tuple(not_finite.inputs_at_fault(op, array, arrays))
+        return NotFinite(
+            tensor=str(read.name).partition(":")[0] if read is not None else op,
+            node=op,
+            op=op,
+            kind=VARIABLE if read is not None else FED if fed else COMPUTED,
+            dtype=array.dtype.name,
+            nan=bad.nan,
+            infinite=bad.infinite,
+            size=bad.size,
+            source=Source(*line, linecache.getline(*line[:2]).strip()) if line else None,
+            derives=forward.get("op_name"),
+            overflow=bool(entered) and not_finite.overflowed(op, entered),
+            entered=entered,
+        )
 
 
 def as_json(value: Value) -> Value:
     """Return the value with NaN and Inf as text, because JSON has no such numbers."""
+    if value.moved is not None and not value.moved <= MOST:
+        value = replace(value, moved=None)
     if value.values is None:
         return value
     after = value.after

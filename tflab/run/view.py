@@ -12,6 +12,9 @@ from tflab.records.timed import Owner
 from tflab.records.values import VARIABLE
 from tflab.records.watched import (
     Group,
+    GrownGraph,
+    GrownMemory,
+    InputPipeline,
     MadeAnew,
     RecordedValues,
     SampledLine,
@@ -23,9 +26,12 @@ from tflab.views import values
 from tflab.views.op_table import text_or_blank
 
 ROWS = 7  # of the table of owners
+OPS = 8  # of the table of ops
+CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
+KEEPS_UP = 0.01  # of the time: a pipeline for which steps wait no longer keeps up with them
+GROWING = 3  # lines that make nodes between runs
 ORIGINS = 2  # of NaN and Inf, each with a sentence
 TRACED = 15  # functions in their table
-ANEW = 4  # lines that make functions again and again, in a sentence
 CHANGES = 3  # arguments that differ, in a sentence
 # Times between runs, of the thread whose runs these are
 OF_MAIN_THREAD = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER)
@@ -56,13 +62,20 @@ OWNERS = (
 def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     yield f"tflab: {' '.join((ending(seen), *time_outside_runs(seen)))}"
     yield Table("Where the time went", OWNERS, tuple(rows(seen)), drawing=True)
-    if seen.fates:
-        yield fates(seen)
+    yield from seen.findings
+    yield from waiting(seen)
+    yield from map(grown_graph, seen.grown_graphs)
+    if seen.grown_memory:
+        yield grown_memory(seen.grown_memory)
     if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
         yield " ".join(sentences)
+    if seen.ops:
+        yield ops(seen)
+    if seen.fates:
+        yield fates(seen)
     if with_lines:
         yield from lines.blocks(seen)
-    yield from many_groups(seen)
+    yield from many_groups(seen.groups)
     yield from traced_again(seen.functions)
     yield from made_anew(seen.made_anew)
     if with_lines and seen.functions:
@@ -189,41 +202,79 @@ def about_group(group: Group) -> str:
     names = ", ".join(group.fetches) or UNLIKE.get(group.graph, "compiled steps")
     how = "profiled" if is_function(group) else "traced"
     traced = f", {group.traced:,} {how}" if group.traced else ""
-    long = f", {group.long_runs:,} took {units.time(group.long_ns)}" if group.long_runs else ""
-    return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{long}{traced}: {names}"
+    return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{traced}: {names}"
 
 
-def many_groups(seen: Watched) -> Iterator[str]:
-    """What follows from more groups than tflab tells apart."""
-    told = [group for group in seen.groups if group.graph not in UNLIKE]
-    later = {group.graph: group for group in seen.groups if group.graph in UNLIKE}
-    if functions := later.get(summary.LATER_FUNCTIONS):
-        graphs = units.plural(functions.first_runs, "graph")
-        yield (
-            "Each tracing of a function makes a graph, whose calls are a group of runs. After the "
-            f"first {len(told):,} groups, {graphs} of functions ran, which are one group here."
-        )
-    if summary.LATER not in later:
-        return
-    # A session prepares a graph for what is fetched and fed, whatever its shape.
-    of_sessions = [group for group in told if not is_function(group)]
-    prepared = len({(group.fetches, tuple(group.feeds)) for group in of_sessions})
-    yield (
-        f"More than {len(told):,} groups of runs differ in what they fetch or in what they are "
-        "fed; here the later ones are one group."
+def many_groups(groups: Sequence[Group]) -> Iterator[str]:
+    """That later groups are one."""
+    told = sum(group.graph not in UNLIKE for group in groups)
+    for group in groups:
+        if group.graph in UNLIKE:
+            yield (
+                f"After the first {told:,} groups of runs, {UNLIKE[group.graph]} are one group: "
+                f"{units.plural(group.first_runs, 'first run')}."
+            )
+
+
+def ops(seen: Watched) -> Table:
+    columns = (
+        Column("type", lambda row: row.op),
+        Column("calls", lambda row: f"{row.calls:,}", right=True),
+        Column("time", lambda row: units.time(row.ns), right=True),
+        Column("share", lambda row: units.percent(row.share), right=True),
+        Column("mostly at", lambda row: row.line, elastic=True),
     )
-    if 2 * prepared > len(told):
+    title = "The costliest ops of all runs but first ones, estimated from the traced runs"
+    return Table(title, columns, seen.ops[:OPS], drawing=True)
+
+
+def waiting(seen: Watched) -> Iterator[str]:
+    """What the program waits for: data, and child processes."""
+    if seen.input_pipeline:
+        yield pipeline(seen.input_pipeline, program_ns(seen))
+    children, all_ns = seen.for_children, program_ns(seen)
+    if children and children.ns >= CHILDREN * all_ns:
         yield (
-            f"{prepared:,} of the first {len(told):,} fetch or feed other tensors than earlier "
-            "groups, and the runtime prepares the graph again for each of these groups."
+            f"{units.percent(children.ns / all_ns)} of the time passed in waiting for child "
+            f"processes, most at {children.place}. tflab watches this process only: watch each "
+            "child, a command with `python -m tflab.run`, a function with `tflab.watch()`."
         )
-    if seen.made_between:
-        (place, most), *others = seen.made_between.items()
-        more = f" ({units.plural(len(others), 'other line')} did so too)" if others else ""
-        yield (
-            f"{place} made {units.plural(most, 'node')} between these runs{more}: make them once, "
-            "before the first run."
-        )
+
+
+def pipeline(of: InputPipeline, all_ns: int) -> str:
+    """`Input pipeline: the 499 runs of group 2 waited 3.10 ms each for data, 12.0 % of the time.
+    ...`"""
+    who = f"the {of.runs:,} runs of group {of.group}" if of.group else "the program"
+    each = f"{units.time(of.waited_ns / of.runs)} " if of.runs else f"{units.time(of.waited_ns)} "
+    each += ("each " if of.group else "a step ") if of.runs else ""
+    share = of.waited_ns / all_ns
+    said = f"Input pipeline: {who} waited {each}for data, {units.percent(share)} of the time"
+    if share < KEEPS_UP:
+        return f"{said}: it keeps up with the steps."
+    if of.stage:
+        said += f"; its costliest stage is {of.stage}"
+    if of.line:
+        said += f"; its Python took {lines.sampled(of.line.ns, of.line.samples)} at {of.line.place}"
+    return f"{said}."
+
+
+def grown_graph(grown: GrownGraph) -> str:
+    places = list(grown.made)
+    more = f" and {units.plural(len(places) - GROWING, 'other line')}" if places[GROWING:] else ""
+    at = f", at {', '.join(places[:GROWING])}{more}" if places else ""
+    return (
+        f"Graph {grown.graph} grew before {grown.rises:,} of its {grown.runs:,} runs, from "
+        f"{grown.first:,} to {units.plural(grown.last, 'node')}{at}: make nodes once, before the "
+        "first run."
+    )
+
+
+def grown_memory(grown: GrownMemory) -> str:
+    place = f", at {grown.place}" if grown.place else ""
+    return (
+        f"Resident memory grew steadily in the last {units.time(grown.ns)}, from "
+        f"{units.size(grown.first_bytes)} to {units.size(grown.last_bytes)}{place}."
+    )
 
 
 # Tracings of functions
@@ -250,22 +301,15 @@ def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
 
 
 def made_anew(anew: Sequence[MadeAnew]) -> Iterator[str]:
-    """The functions that were traced although they were made of the same lines."""
-    costliest = sorted(anew, key=lambda functions: -functions.ns)
-    for most in costliest[:1]:
+    """The functions that were traced although they were made of the same lines: the costliest."""
+    if anew:
+        most = max(anew, key=lambda functions: functions.ns)
+        others = f" So were those of {units.plural(len(anew) - 1, 'other line')}." * (len(anew) > 1)
         yield (
             f"{most.functions:,} functions made from the same lines ({most.made}) were called at "
             f"{most.place} with the same types, and each was traced: {units.time(most.ns)} in all. "
-            "If they do the same, make the function once, outside the loop."
+            f"If they do the same, make the function once, outside the loop.{others}"
         )
-    if others := costliest[1:]:
-        listed = [
-            f"{each.functions:,} from {each.made}, called at {each.place} ({units.time(each.ns)})"
-            for each in others[:ANEW]
-        ]
-        if (more := len(others) - ANEW) > 0:
-            listed.append(f"and {units.plural(more, 'other line')}")
-        yield f"So were others: {'; '.join(listed)}."
 
 
 def reason(function: TracedFunction) -> str:
@@ -303,35 +347,30 @@ def fates(seen: Watched) -> str:
     counts = sorted(seen.fates.items(), key=lambda fate: -fate[1])
     parts = [f"{count:,} {fate}" for fate, count in counts]
     listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-    return (
-        f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first run "
-        f"of the largest group: {listed}.{branches(seen)}"
-    )
-
-
-def branches(seen: Watched) -> str:
-    """That some of the executed nodes did not run, or that this is unknown."""
-    if seen.not_run is None:
-        return (
-            " Whether all executed nodes ran is not known: the graph has branches, and no run was "
-            "traced."
-        )
-    whose = "their" if seen.not_run > 1 else "its"
-    return (
-        f" {seen.not_run:,} of the executed nodes ran in no traced run, because {whose} branch was "
-        "not taken."
+    branches = (
+        f" No traced run took the branches of {seen.not_run:,} of the executed nodes."
         if seen.not_run
         else ""
+    )
+    return (
+        f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first run "
+        f"of the largest group: {listed}.{branches}"
     )
 
 
 def values_of(recorded: RecordedValues) -> Iterator[str]:
     """`Values of run 3 of group 2: 148 tensors, all finite.`, or the origins of NaN and Inf."""
-    count = sum(value.not_finite > 0 for value in recorded.values)
-    all_of = units.plural(len(recorded.values), "tensor")
-    what = f"{count:,} of {all_of} have NaN or Inf" if count else f"{all_of}, all finite"
-    yield f"Values of run {recorded.run:,} of group {recorded.group}: {what}."
+    if recorded.group:
+        count = sum(value.not_finite > 0 for value in recorded.values)
+        all_of = units.plural(len(recorded.values), "tensor")
+        what = f"{count:,} of {all_of} have NaN or Inf" if count else f"{all_of}, all finite"
+        yield f"Values of run {recorded.run:,} of group {recorded.group}: {what}."
+    elif recorded.function:
+        found = "" if recorded.origins else ": no op made NaN"
+        yield f"Call {recorded.run:,} of {recorded.function} ran op by op{found}."
     yield from map(values.origin, recorded.origins[:ORIGINS])
+    if recorded.group and recorded.origins and not recorded.not_finite:
+        yield values.consequence(())
     more = len(recorded.origins) - ORIGINS
     if more > 0:
         yield f"{units.plural(more, 'other node')} produced NaN or Inf independently."
@@ -343,7 +382,13 @@ def fetched(seen: Watched) -> Iterator[str]:
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:
             name, first = min(group.not_finite.items(), key=lambda item: item[1])
-            yield f"Run {first:,} of group {at} was the first to fetch NaN or Inf: {name}."
+            if is_function(group):
+                function = group.fetches[0]
+                yield f"Call {first:,} of {function} was the first to return NaN or Inf: {name}."
+            else:
+                yield f"Run {first:,} of group {at} was the first to fetch NaN or Inf: {name}."
+            if not seen.values:
+                yield f"--values {first} shows where it began."
         elif at == number and group.calls > 1:
             looked = group.not_finite is not None and any(":" in name for name in group.fetches)
             runs = units.plural(group.calls - 1, "other run")
@@ -362,13 +407,10 @@ def advice(recorded: RecordedValues, first: int) -> Iterator[str]:
     held = [origin.tensor for origin in recorded.origins if origin.kind == VARIABLE]
     if held and held[0] not in recorded.updated:
         yield f"Group {recorded.group} does not update {held[0]}: other runs made it not finite."
-    elif held and run == 1:
-        yield f"{held[0]} was not finite before the first run of group {recorded.group}."
-    elif held:
-        earlier = first if 0 < first < run else run - 1
-        before = f" {held[0]} had NaN or Inf before run {run:,}: an earlier run made it."
-        yield f"{'' if first == earlier else before} {again(earlier)}".strip()
-    elif first not in (0, run):
+    elif held and run > 1:
+        yield f"{held[0]} had NaN or Inf before run {run:,}: an earlier run made it."
+        yield again(first if 0 < first < run else run - 1)
+    elif first not in (0, run) and not (recorded.origins and run == first - 1):
         yield again(first)
 
 

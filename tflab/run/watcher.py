@@ -15,7 +15,7 @@ import os
 import sys
 from time import perf_counter_ns
 
-from tflab.run import exchange, sampler, v1
+from tflab.run import exchange, growth, sampler, v1
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Watcher:
         self.process = os.getpid()
         self.sampler = sampler.Sampler(settings.start_ns)
         self.recorder: Recorder | None = None  # after TensorFlow is imported
+        self.memory = growth.Memory()
         self.faults: list[str] = []
         self.finder = TensorFlowFinder(self)
         self.running = self.stopping = self.forked = self.looking = False
@@ -104,6 +105,8 @@ class Watcher:
                 if not self.stopping:
                     if self.recorder:
                         self.recorder.read_traces()
+                        if not self.sampler.importing:
+                            self.memory.look(perf_counter_ns(), self.sampler.main_line)
                     self.turns += 1
                     asked = self.turns % ASK_EVERY == 0 and exchange.is_asked(self.folder)
                     if asked or perf_counter_ns() > self.flush_at_ns:
@@ -212,6 +215,7 @@ class Watcher:
             "final": final,
             "faults": self.faults,
             "forked": self.forked,
+            "memory": self.memory.segment(),
             **self.sampler.segment(),
             **recorded,
             "notes": [*notes, *v1.notes()],

@@ -10,7 +10,7 @@ import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -35,7 +35,8 @@ HOST = "/host:CPU"  # the plane of a profile
 OP = re.compile(r"(?P<node>[^\s:]+):(?P<op>\w+)")  # `StatefulPartitionedCall/MatMul:_MklMatMul`
 # The profiler does not record the run of an op that returns later, but the wait of an iterator
 DATA = "IteratorGetNext"
-WAIT = re.compile(rf"(?P<node>{DATA})\w*Op::DoCompute")
+WAIT = re.compile(rf"(?P<node>(?P<op>{DATA}))\w*Op::DoCompute")
+STAGE = "Iterator::"  # begins the path of a stage of tf.data, such as Iterator::Root::Prefetch::Map
 
 
 def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[OpRun]:
@@ -278,16 +279,25 @@ def output_shapes(step_stats: Any) -> tuple[dict[str, Shape], dict[str, tuple[Sh
 # The op runs in what TensorFlow's profiler recorded of a function
 
 
-def profiled_durations(content: bytes) -> tuple[list[str], list[int], list[int]]:
-    """Node, start and duration in ns of every op run, as three lists. A run that waits for data of
-    an iterator is that of `DATA`, whatever its node.
+class Profiled(NamedTuple):
+    """The op runs in a profile, as columns, the types of the nodes, and the ns of each stage of
+    tf.data, with the stages that it takes its data from."""
+
+    names: list[str]
+    starts: list[int]
+    spans: list[int]
+    types: dict[str, str]
+    stages: Counter[str]
+
+
+def profiled_durations(content: bytes) -> Profiled:
+    """Node, start and duration in ns of every op run. A run that waits for data of an iterator is
+    that of `DATA`, whatever its node.
 
     The name of an event is that of its node and its type; all other events have none such. On a
     device other than the host the profiler names kernels, which are left out.
     """
-    names: list[str] = []
-    starts: list[int] = []
-    spans: list[int] = []
+    profile = Profiled([], [], [], {}, Counter())
     for plane in private.xspace(content).planes:
         if plane.name != HOST:
             continue
@@ -296,10 +306,18 @@ def profiled_durations(content: bytes) -> tuple[list[str], list[int], list[int]]
             for key, event in plane.event_metadata.items()
         }
         nodes = {key: match["node"] for key, match in matches.items() if match}
+        profile.types.update((match["node"], match["op"]) for match in matches.values() if match)
+        stages = {
+            key: event.name
+            for key, event in plane.event_metadata.items()
+            if event.name.startswith(STAGE)
+        }
         for line in plane.lines:
             for event in line.events:
                 if event.metadata_id in nodes:
-                    names.append(nodes[event.metadata_id])
-                    starts.append(line.timestamp_ns + event.offset_ps // 1000)
-                    spans.append(event.duration_ps // 1000)
-    return names, starts, spans
+                    profile.names.append(nodes[event.metadata_id])
+                    profile.starts.append(line.timestamp_ns + event.offset_ps // 1000)
+                    profile.spans.append(event.duration_ps // 1000)
+                elif event.metadata_id in stages:
+                    profile.stages[stages[event.metadata_id]] += event.duration_ps // 1000
+    return profile

@@ -26,6 +26,7 @@ from tflab.runtime.private.steps import read_dump_settings
 FILE = "tensorflow/python/client/session.py"
 STACKS = "tensorflow/python/util/tf_stack.py"
 CONTEXT = "tensorflow/python/eager/context.py"
+ALIGNMENT = 64  # bytes
 WATCHER = "__tflab__"  # the name of the watcher in these modules
 LEVEL = "11MinLogLevelEv"  # a function of Abseil, after its namespace
 NOTED = "tflab_noted"  # the local variable that passes the result of the first call to the second
@@ -202,6 +203,16 @@ def tensor_name(output: Any) -> str:
     if oper is None:
         return client.TF_OperationName(output)
     return f"{client.TF_OperationName(oper)}:{output.index}"
+
+
+def copied_bytes(fed: Iterable[Any]) -> int:
+    """The bytes of arrays that the client of a session copies because they are not aligned to
+    EIGEN_MAX_ALIGN_BYTES: `TF_NewTensor` in tensorflow/c/tf_tensor.cc, TensorFlow 2.21.0."""
+    return sum(
+        array.nbytes
+        for array in fed
+        if array.dtype.kind in "biufc" and array.__array_interface__["data"][0] % ALIGNMENT
+    )
 
 
 def tensor_outputs(graph: Any, names: Iterable[str]) -> list[Any]:

@@ -6,9 +6,11 @@ watcher before and after it.
 
 from __future__ import annotations
 
+import inspect
 import shutil
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,7 +25,15 @@ QUOTES = "'\""
 MOST_PARTS = 100  # of an argument, to be compared one by one
 
 # Of AtomicFunction.call_flat, and of the function that traces a Python function
-CALL = (f"{NOTED} = {WATCHER}.begin_function(self)", f"{WATCHER}.end({NOTED})")
+CALL = (
+    f"{NOTED} = {WATCHER}.begin_function(self)",
+    f"{WATCHER}.end({NOTED})",
+    f"{WATCHER}.returned({NOTED}, None)",  # with the result in place of None
+)
+# Of the Optional that Keras' step returns
+GOT = ("pass", "pass", f"{WATCHER}.got(None)")
+# Of Function.__call__, if calls are to run op by op
+OUTER = (f"{NOTED} = {WATCHER}.enter_function(self._name)", f"{WATCHER}.leave_function({NOTED})")
 TRACE = (
     f"{NOTED} = {WATCHER}.begin_tracing(function_type, tracing_options)",
     f"{WATCHER}.end_tracing({NOTED})",
@@ -36,7 +46,15 @@ class CallWatcher(Protocol):
 
     def begin_function(self, function: Any) -> Any: ...
 
+    def returned(self, noted: Any, results: Any) -> Any: ...
+
     def end(self, noted: Any) -> None: ...
+
+    def got(self, value: Any) -> Any: ...
+
+    def enter_function(self, name: str) -> Any: ...
+
+    def leave_function(self, noted: Any) -> None: ...
 
 
 class TracingWatcher(Protocol):
@@ -48,27 +66,37 @@ class TracingWatcher(Protocol):
     def end_tracing(self, noted: Any) -> None: ...
 
 
-def watch_functions(calls: CallWatcher, tracings: TracingWatcher) -> Callable[[], None]:
-    """Report all calls and tracings of functions to these watchers; returns a function that stops
-    it.
+def watch_functions(
+    calls: CallWatcher, tracings: TracingWatcher, outer: bool = False
+) -> Callable[[], None]:
+    """Report all calls and tracings of functions to these watchers, with `outer` also where a
+    program calls a tf.function; returns a function that stops it.
 
-    `AtomicFunction.call_flat` and `_create_concrete_function` in atomic_function.py and
-    tracing_compilation.py of tensorflow/python/eager/polymorphic_function, TensorFlow 2.21.0.
+    `AtomicFunction.call_flat`, `_create_concrete_function` and `Function.__call__` in
+    atomic_function.py, tracing_compilation.py and polymorphic_function.py of
+    tensorflow/python/eager/polymorphic_function, and `_OptionalImpl.get_value` in
+    tensorflow/python/data/ops/optional_ops.py, TensorFlow 2.21.0.
     """
     with corner("the calls of a tf.function", FILE):
+        from tensorflow.python.data.ops import optional_ops
         from tensorflow.python.eager.polymorphic_function import (
             atomic_function,
+            polymorphic_function,
             tracing_compilation,
         )
 
-        functions = {
+        functions: dict[Any, tuple[str, ...]] = {
             atomic_function.AtomicFunction.call_flat: CALL,
             tracing_compilation._create_concrete_function: TRACE,
+            optional_ops._OptionalImpl.get_value: GOT,
         }
+        if outer:
+            functions[inspect.unwrap(polymorphic_function.Function.__call__)] = OUTER
         watched = {
             function: instrumented(function, *calls) for function, calls in functions.items()
         }
-    setattr(atomic_function, WATCHER, calls)
+    for module in (atomic_function, polymorphic_function, optional_ops):
+        setattr(module, WATCHER, calls)
     setattr(tracing_compilation, WATCHER, tracings)
     return exchanged(watched)
 
@@ -82,6 +110,82 @@ def called(function: Any) -> tuple[Any, Any] | None:
     if not function._bound_context.executing_eagerly():
         return None
     return function.name, function._cached_graph
+
+
+def results(function: Any) -> int:
+    """How many tensors a function returns; 0 if none of them is a single real number."""
+    kinds = function.function_type.flat_outputs
+    single = any(kind.dtype.is_floating and kind.shape.rank == 0 for kind in kinds)
+    return len(kinds) if single else 0
+
+
+def numbers_of(tensors: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The single real numbers among tensors, by name. Python would wait for another device than the
+    processor, so what is there is left out."""
+    for name, tensor in tensors.items():
+        is_floating = getattr(getattr(tensor, "dtype", None), "is_floating", False)
+        device = getattr(tensor, "backing_device", "") if is_floating else ""
+        if "CPU" in device and tensor.ndim == 0:
+            yield name, tensor._numpy()
+
+
+def watch_ops(look: Callable[[str, Any, Any], None]) -> Callable[[], None]:
+    """Call `look` with type, inputs and outputs of each op that eager code of this thread runs;
+    returns a function that stops it.
+
+    `add_op_callback` in tensorflow/python/framework/op_callbacks.py, TensorFlow 2.21.0. A call of a
+    function has its name instead of a type.
+    """
+    with corner("the ops of eager code", "op_callbacks.py"):
+        from tensorflow.python.framework import op_callbacks
+
+    def seen(
+        op: Any, inputs: Any, _: Any, outputs: Any, op_name: Any = None, graph: Any = None
+    ) -> None:
+        if graph is None and not str(op).startswith(("__", "b'")):
+            look(op, inputs, outputs)
+
+    op_callbacks.add_op_callback(seen)
+    return lambda: op_callbacks.remove_op_callback(seen)
+
+
+@contextmanager
+def op_by_op() -> Iterator[None]:
+    """Run the Python of tf.functions instead of their graphs.
+
+    `RUN_FUNCTIONS_EAGERLY` in eager_function_run.py of
+    tensorflow/python/eager/polymorphic_function, TensorFlow 2.21.0.
+    """
+    with corner("running a function op by op", "eager_function_run.py"):
+        from tensorflow.python.eager.polymorphic_function import eager_function_run
+
+    before = eager_function_run.RUN_FUNCTIONS_EAGERLY
+    eager_function_run.RUN_FUNCTIONS_EAGERLY = True
+    try:
+        yield
+    finally:
+        eager_function_run.RUN_FUNCTIONS_EAGERLY = before
+
+
+def is_eager() -> bool:
+    """Whether this thread runs ops at once, and functions as graphs."""
+    from tensorflow.python.eager import context
+    from tensorflow.python.eager.polymorphic_function import eager_function_run
+
+    return bool(context.executing_eagerly() and not eager_function_run.RUN_FUNCTIONS_EAGERLY)
+
+
+# Functions of TensorFlow 2.21.0, whose local variables say what an op is for: `op_name` and
+# `outputs` of the op that is differentiated (tensorflow/python/eager/backprop.py), and `self`, the
+# variable that is read (tensorflow/python/ops/resource_variable_ops.py)
+DIFFERENTIATES, READS = "_gradient_function", "_read_variable_op"
+
+
+def locals_of(function: str, frame: Any) -> dict[str, Any]:
+    """The local variables of the innermost frame of such a function, from a frame outwards."""
+    while frame is not None and frame.f_code.co_name != function:
+        frame = frame.f_back
+    return frame.f_locals if frame else {}
 
 
 @dataclass(frozen=True)
