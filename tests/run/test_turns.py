@@ -173,11 +173,10 @@ def test_two_watched_runs_stand_side_by_side_without_a_verdict():
     ("line", "sentence"),
     [
         (["--fail-if-slower", "5"], "--fail-if-slower does not apply to watched runs; omit it."),
-        (["--format", "csv"], "Watched runs are compared as text, json, markdown."),
         ([], f"The number of files is 1; {turns.GIVE_RUNS}."),
     ],
 )
-def test_watched_runs_are_two_and_have_no_gate_and_no_csv(tmp_path, capsys, line, sentence):
+def test_watched_runs_are_two_and_have_no_gate(tmp_path, capsys, line, sentence):
     file = tmp_path / "run.json"
     file.write_text(json.dumps({"kind": saved_files.RUN_KIND}))
     assert command.main([str(file), *line]) == 2
@@ -188,10 +187,10 @@ def test_watched_runs_are_two_and_have_no_gate_and_no_csv(tmp_path, capsys, line
     ("files", "lists", "names", "words"),
     [
         (["a/t.py", "u.py"], [], ["t.py", "u.py"], [(), ()]),
-        (["a/t.py", "b/t.py"], [["-x"]], ["a/t.py", "b/t.py"], [("-x",), ("-x",)]),
-        (["t.py"], [["-b", "1"], []], ["-b 1", "no arguments"], [("-b", "1"), ()]),
-        (["t.py", "t.py"], [["-b"], ["-c"]], ["-b", "-c"], [("-b",), ("-c",)]),
-        (["t.py", "t.py"], [], ["no arguments", "no arguments again"], [(), ()]),
+        (["a/t.py", "b/t.py"], [["-x"]], ["a/t.py -x", "b/t.py -x"], [("-x",), ("-x",)]),
+        (["t.py"], [["-b", "1"], []], ["t.py -b 1", "t.py"], [("-b", "1"), ()]),
+        (["t.py", "t.py"], [["-b"], ["-c"]], ["t.py -b", "t.py -c"], [("-b",), ("-c",)]),
+        (["a/t.py", "a/t.py"], [], ["a/t.py", "a/t.py again"], [(), ()]),
     ],
 )
 def test_programs_are_named_by_what_differs(monkeypatch, files, lists, names, words):

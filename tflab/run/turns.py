@@ -20,8 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import count, pairwise
+from itertools import pairwise
 from math import isfinite
 from operator import attrgetter
 from pathlib import Path
@@ -58,7 +57,6 @@ STOP_S = 3.0  # for which an interrupted program may end by itself
 LAST_LINES = 8  # of the output of a program that failed
 WHAT = "comparison"
 GIVE_RUNS = "give two files that `python -m tflab.run --save FILE` wrote"
-RUN_FORMATS = ("text", "json", "markdown")
 WHOLE, GROUP, OWNER, OP, LINE = "program", "group", "part", "op", "line"
 STEP, PROCESS = "median step", "whole process"
 LARGEST = "the largest group"
@@ -93,21 +91,10 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
         result = compared(programs, args.steps or 0)
         if args.fail_if_slower is not None:
             result = replace(result, gate=gate_of(result, args.fail_if_slower))
-        about = environment.describe()
-        content = partial(json.document, environment=about, **json.plain(result))
-        kinds = {WHOLE: result.whole, GROUP: result.groups, OWNER: result.owners}
-        kinds |= {OP: result.ops, LINE: result.lines}
         with command.reader_may_leave():
-            text.show_in_format(
-                args.format,
-                " and ".join(result.programs),
-                about,
-                blocks(result, args.top),
-                json=content,
-                csv=lambda: csv.changes(kinds),
-            )
+            show(args, result)
         if args.save:
-            output_paths.write(Path(args.save), content().encode(), WHAT, "--save")
+            output_paths.write(Path(args.save), content(result).encode(), WHAT, "--save")
             notes = sys.stdout if args.format == "text" else sys.stderr
             terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
     if result.failure:
@@ -122,23 +109,31 @@ def run_of_files(args: argparse.Namespace) -> int:
     """Show two programs that `tflab.run --save` watched side by side."""
     if args.fail_if_slower is not None:
         raise UsageError("--fail-if-slower does not apply to watched runs; omit it.")
-    if args.format not in RUN_FORMATS:
-        raise UsageError(f"Watched runs are compared as {', '.join(RUN_FORMATS)}.")
     names = saved.names_of(args.files, GIVE_RUNS)
-    seen = {name: saved_files.read_run(path) for name, path in zip(names, args.files, strict=True)}
-    text.show_in_format(
-        args.format,
-        "Watched runs",
-        {},
-        blocks(of_runs(seen), args.top),
-        json=lambda: json.document(runs=seen),
-    )
+    show(args, of_runs(dict(zip(names, map(saved_files.read_run, args.files), strict=True))))
     return 0
 
 
 def of_runs(seen: Mapping[str, Watched]) -> Programs:
     turns = [turn_of(watched, place, None) for place, watched in enumerate(seen.values())]
     return concluded([*seen], turns, None)
+
+
+def show(args: argparse.Namespace, result: Programs) -> None:
+    kinds = {WHOLE: result.whole, GROUP: result.groups, OWNER: result.owners}
+    kinds |= {OP: result.ops, LINE: result.lines}
+    text.show_in_format(
+        args.format,
+        " and ".join(result.programs),
+        environment.describe(),
+        blocks(result, args.top),
+        json=lambda: content(result),
+        csv=lambda: csv.changes(kinds),
+    )
+
+
+def content(result: Programs) -> str:
+    return json.document(environment=environment.describe(), **json.plain(result))
 
 
 def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Program]:
@@ -151,18 +146,12 @@ def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Pr
         if not script.endswith(".py"):
             raise UsageError(f"'{script}' is not a Python file; {GIVE}.")
         launch.check(script)
-    both = [tuple(words) for words in ([*lists] * 2 if len(lists) == 1 else lists)] or [(), ()]
-    names = [Path(script).name for script in scripts]
-    if scripts[0] == scripts[1]:
-        names = [shlex.join(words) or "no arguments" for words in both]
-    elif names[0] == names[1]:
-        names = scripts
+    own = ([*lists] * 2)[:2] or [(), ()]
+    first, second = ((script, *words) for script, words in zip(scripts, own, strict=True))
+    names = [shlex.join([Path(script).name, *words]) for script, *words in (first, second)]
     if names[0] == names[1]:
-        names[1] += " again"
-    return [
-        Program(name, (script, *words))
-        for name, script, words in zip(names, scripts, both, strict=True)
-    ]
+        names = [shlex.join(first), f"{shlex.join(second)}{' again' * (first == second)}"]
+    return [Program(names[0], first), Program(names[1], second)]
 
 
 def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) -> Programs:
@@ -191,11 +180,10 @@ def turns_of(programs: Sequence[Program], steps: int, budget_s: float) -> Iterat
     start = time.monotonic()
 
     def places() -> Iterator[int]:
-        for pair in count():
-            late = pair > LEAST_PAIRS and time.monotonic() - start > budget_s
-            if pair > MOST_PAIRS or late:
+        for pair in range(1 + MOST_PAIRS):
+            if pair > LEAST_PAIRS and time.monotonic() - start > budget_s:
                 return
-            yield from (ORDER[2 * pair % 4], ORDER[2 * pair % 4 + 1])
+            yield from ORDER[2 * pair % 4 :][:2]
 
     groups: list[str | None] = [None, None]  # the largest of each program, in its first turn
     total = UNCOUNTED + 2 * MOST_PAIRS
@@ -225,6 +213,8 @@ def watched(program: Program, steps: int) -> Watched:
             stop(process)
         wall_ns = time.perf_counter_ns() - start_ns
         segment = summary.read(folder)
+        if segment["faults"]:
+            raise TflabError(f"{summary.STOPPED} '{program.name}': {segment['faults'][0]}")
         if process.returncode and not segment.get("stopped"):
             for line in processes.last_lines(output, LAST_LINES):
                 terminal.say(f"  {visible(line)}", sys.stderr)
