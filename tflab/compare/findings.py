@@ -34,7 +34,6 @@ def sentences(
         *longer(rows, steps, sizes, by),
         *fixed_costs(rows, sizes, by, unit),
         *throughput(steps, sizes, unit),
-        *overhead(steps, sizes),
     )
 
 
@@ -124,17 +123,6 @@ def from_round_to_round(steps: StepTimes) -> Iterator[float]:
     """Yield the ratio of each round's images per second to the round before: the control of a
     comparison of batch sizes, which should be 1."""
     return (after / before for before, after in pairwise(steps.round_rates))
-
-
-def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
-    """Yield the batch sizes at which a step takes much longer than all of its ops together."""
-    for size in sizes:
-        wall, ops = steps[size].untraced_ns.median, steps[size].ops_ns
-        if wall > 2 * ops:
-            yield (
-                f"At batch {size} an untraced step takes {time(wall)}, but its ops take only "
-                f"{time(ops)}: no op runs for more than half of the step."
-            )
 
 
 # Why a step is slow
