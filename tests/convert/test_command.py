@@ -91,11 +91,12 @@ def test_tables_are_as_wide_as_the_output_and_numbers_stay_whole(run, monkeypatc
     monkeypatch.setenv("COLUMNS", str(width))
     lines = output(run, "gpu cpu.pbtxt --graph graph.pb").splitlines()
     assert max(map(len, lines)) <= width
-    first, rule = lines.index("The steps") + 1, lines.index("The steps") + 2
-    assert set(lines[rule].strip()) == {"─"}
-    assert lines[first].split()[:5] == ["step", "file", "start", "to", "end"]
+    first = lines.index("The steps") + 1
+    rule = next(at for at in range(first, len(lines)) if set(lines[at].strip()) == {"─"})
+    headers = " ".join(" ".join(lines[first:rule]).split())
     assert "90.0 us" in lines[rule + 1]
-    assert ("at most at once" in lines[first]) is (width >= 80)
+    assert ("at most at once" in headers) is (width >= 80)
+    assert "step" in headers and "file" in headers
 
 
 def test_an_xspace_goes_into_a_logdir(run, folder):

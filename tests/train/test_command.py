@@ -51,6 +51,7 @@ def test_a_training_prints_every_epoch_and_writes_what_tensorboard_shows(here, c
         "written",
         "executed",
         f"plugins/profile/tests.examples.training-build-batch-16/{host}.xplane.pb",
+        "plugins/life/life.json.gz",
         "checkpoints/checkpoint",
         *(f"checkpoints/step-{n}.index" for n in (5, 10, 15)),
         *(f"checkpoints/step-{n}.data-00000-of-00001" for n in (5, 10, 15)),

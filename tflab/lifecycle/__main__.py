@@ -227,21 +227,19 @@ def write(
 ) -> tuple[bool, tuple[str, ...]]:
     """Write what TensorBoard shows, its tab Life included; return whether that was interrupted, and
     sentences about what is missing."""
+    from tflab.explore import stages_as_data
     from tflab.lifecycle import logdir
     from tflab.report import storage
 
     captured = logdir.write(folder, stages, options, seconds)
-    missing = [environment.lack("TensorBoard's page Profile", "xprof")]
-    if sentence := environment.lack("TensorBoard's tab Life", "igraph"):
-        missing.append(sentence)
-    else:
-        from tflab.explore import stages_as_data
-
-        try:
-            storage.check_size(max(len(stage.nodes) for stage in stages))
-            storage.write(folder, stages_as_data.life_of(tuple(stages), args.model))
-        except storage.LargeError as error:
-            missing.append(str(error))
+    missing = (
+        environment.lack("TensorBoard's page Profile", "xprof"),
+        storage.keep(
+            folder,
+            max(len(stage.nodes) for stage in stages),
+            lambda: stages_as_data.life_of(tuple(stages), args.model),
+        ),
+    )
     return captured.interrupted, (*captured.left_out, *filter(None, missing))
 
 

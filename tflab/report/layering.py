@@ -12,8 +12,6 @@ import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-import igraph
-
 from tflab.analysis import critical_path
 from tflab.report.contents import OUTSIDE, Box, Lane, nodes_of
 
@@ -61,6 +59,8 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
         pieces += itertools.pairwise((index[source], *lanes, index[target]))
         entries += [lane] * len(passed)
         rows_of += passed
+    import igraph  # of an extra
+
     graph = igraph.Graph(n=len(entries), edges=pieces, directed=True)
     layout = graph.layout_sugiyama(layers=rows_of, maxiter=SWEEPS)
     in_rows: list[list[Box | Lane]] = [[] for _ in range(last)]

@@ -12,12 +12,13 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from tflab import untrusted
+from tflab.cli import environment
 from tflab.errors import TflabError, reason
 from tflab.follow import view
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
@@ -120,6 +121,19 @@ def texts(values: Iterable[Any]) -> tuple[str, ...]:
 
 class LargeError(TflabError):
     """A life is larger than the tab can show."""
+
+
+def keep(folder: Path, nodes: int, life: Callable[[], Life | None]) -> str:
+    """Write the life of a run with this many nodes, if it has one; return a sentence if that is not
+    possible."""
+    try:
+        environment.require("TensorBoard's tab Life", "igraph")
+        check_size(nodes)
+        if made := life():
+            write(folder, made)
+    except TflabError as error:
+        return str(error)
+    return ""
 
 
 def write(folder: Path, life: Life) -> None:

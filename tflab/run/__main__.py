@@ -213,9 +213,13 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     written = args.place and any(args.place.work.iterdir())
     if written:
         from tflab.cli.saved_files import RUN_NAME, run_text
+        from tflab.report import storage
+        from tflab.run import page
 
         (args.place.work / RUN_NAME).write_text(run_text(seen), encoding="utf-8")
-        keep_life(args.place.work, seen)
+        nodes = len(seen.graph.nodes) if seen.graph else 0
+        if sentence := storage.keep(args.place.work, nodes, lambda: page.life(seen)):
+            terminal.say(sentence, sys.stderr)
     outputs.close()  # renames the logdir
     if written:
         line = output_paths.opening_line(args.place.final)
@@ -223,22 +227,6 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     elif args.place:
         terminal.say(NOTHING, sys.stderr)
     return 0
-
-
-def keep_life(folder: Path, seen: Watched) -> None:
-    """Write what TensorBoard's Life shows of the graph that was kept, or say why not."""
-    if sentence := environment.lack("TensorBoard's tab Life", "igraph"):
-        terminal.say(sentence, sys.stderr)
-        return
-    from tflab.report import storage
-    from tflab.run import page
-
-    try:
-        storage.check_size(len(seen.graph.nodes) if seen.graph else 0)
-        if life := page.life(seen):
-            storage.write(folder, life)
-    except storage.LargeError as error:
-        terminal.say(str(error), sys.stderr)
 
 
 def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, interrupts, output_paths, terminal
+from tflab.errors import TflabError
 from tflab.escaping import visible
 from tflab.records.options import Options, Saved
 
@@ -70,6 +71,9 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     from tflab.records.trained import history
+    from tflab.runtime import dumps
+
+    dumps.prepare()  # before TensorFlow is imported
     from tflab.train import checkpoints
 
     folder, saved = None, None
@@ -97,6 +101,8 @@ def run(args: argparse.Namespace) -> int:
         finally:
             show(history(settings, records), folder)
         interrupts.take()  # there is nothing left to interrupt
+    if start is None and not status:
+        note(keep_life(args, settings, folder))
     if status:
         note(f"Interrupted. To continue:  {resuming(settings, folder, args.trust)}")
     return status
@@ -156,8 +162,26 @@ def show(trained: History, folder: Path) -> None:
     terminal.say_command("\nOpen it in TensorBoard:", output_paths.opening_line(folder))
 
 
+def keep_life(args: argparse.Namespace, settings: Settings, folder: Path) -> str:
+    """Write the graph of the trained model for TensorBoard's tab Life; return a sentence if that is
+    not possible."""
+    from tflab.explore import stages_as_data
+    from tflab.report import storage
+    from tflab.train import trainer
+
+    options = Options(settings.batch_size, data_dir=args.data_dir, saved=Saved(trust=args.trust))
+    try:
+        with terminal.phase("drawing the graph"):
+            stages = trainer.stages(models.find(settings.model, options.saved), settings, options)
+        nodes = max(len(stage.nodes) for stage in stages)
+        return storage.keep(folder, nodes, lambda: stages_as_data.life_of(stages, settings.model))
+    except TflabError as error:
+        return f"TensorBoard's tab Life does not show this graph. {error}"
+
+
 def note(sentence: str) -> None:
-    terminal.say(visible(sentence), sys.stderr)
+    if sentence:
+        terminal.say(visible(sentence), sys.stderr)
 
 
 if __name__ == "__main__":

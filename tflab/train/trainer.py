@@ -14,8 +14,9 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError, UsageError
-from tflab.lifecycle import backward, frontend
+from tflab.lifecycle import backward, frontend, placement
 from tflab.records.options import Model, Options, Program, Recipe
+from tflab.records.stages import Stage
 from tflab.records.trained import Settings
 from tflab.runtime import nodes, session
 from tflab.train import checkpoints
@@ -107,6 +108,23 @@ def prepare(
         options=options,
         seed=seed,
     )
+
+
+def stages(
+    function: Callable[[], Model], settings: Settings, options: Options
+) -> tuple[Stage, ...]:
+    """Return the stages of the model up to its placement, with the optimizer of its recipe at the
+    first learning rate."""
+
+    def trained() -> Model:
+        model = function()
+        recipe = recipe_of(settings.model, model)
+        rate = recipe.rate(0, settings.epoch_steps, settings.steps)
+        return replace(model, optimizer=recipe.optimizer(rate))
+
+    built = frontend.build((settings.model, trained), options)
+    derived = backward.differentiate(built, options)
+    return built, derived, placement.place(derived, options)
 
 
 def accuracy(program: Program, labels: tf.Tensor | None) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
