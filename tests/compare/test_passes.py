@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.examples.comparison import COMPARISON
 from tests.examples.printed import approve_view
 from tests.records_by_hand import config_times, verdict
@@ -9,6 +11,8 @@ from tflab.compare import passes, setting_of, view
 from tflab.records.graph import Node
 from tflab.records.measured import ChangingPass
 from tflab.records.placed import FirstPart, FirstRun, Pass
+
+pytestmark = pytest.mark.tensorflow
 
 
 def node(name):
