@@ -11,6 +11,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDef
 from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 
 from tests import attacks, graphs
+from tests.approval import approve, refused
 from tests.examples import accounts
 from tflab import lifecycle
 from tflab.cli import confined
@@ -96,10 +97,6 @@ def test_an_open_dimension_is_the_users_to_choose(tmp_path):
     chosen = walk(path, "frontend", shapes=(("x", (1, 5, 3)),))["frontend"].program
     (x,) = next(session.feed_batches(chosen, 2))
     assert x.shape == (2, 5, 3)
-    with pytest.raises(
-        UsageError, match=r"takes the shape \[any, any, 3\], but --shape gives \[1, 5, 4\]"
-    ):
-        walk(path, "frontend", shapes=(("x", (1, 5, 4)),))
 
 
 def test_a_step_that_waits_for_ever_is_given_up(tmp_path, monkeypatch):
@@ -109,25 +106,24 @@ def test_a_step_that_waits_for_ever_is_given_up(tmp_path, monkeypatch):
         walk(path)
 
 
-@pytest.mark.parametrize(
-    ("saved_options", "message"),
-    [
-        ({"signature": "no"}, "no signature 'no'; its signatures are: other, serving_default"),
-        ({"loss": "no"}, "no tensor 'no'"),
-        (
-            {"loss": "serving_default_y"},
-            "'serving_default_y' .* Did you mean 'serving_default_x:0'",
-        ),
-        (
-            {"feeds": (("no", "x.npy"),)},
-            "no tensor 'no' to feed; .* are: .*serving_default_x",
-        ),
-        ({"feeds": (("serving_default_x", "no.npy"),)}, "'no.npy' cannot be read: No such file"),
-    ],
-)
-def test_what_is_asked_for_has_to_be_there(saved_options, message, tmp_path):
-    with pytest.raises(UsageError, match=message):
-        walk(graphs.saved_model_v2(tmp_path / "v2"), "frontend", **saved_options)
+def test_what_is_asked_for_has_to_be_there_and_to_fit(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    graphs.saved_model_v2(Path("v2"))
+    written(Path(), graphs.dense)
+    said = []
+    for options in (
+        *({"signature": "no"}, {"loss": "no"}, {"loss": "serving_default_y"}),
+        *({"feeds": (("no", "x.npy"),)}, {"feeds": (("serving_default_x", "no.npy"),)}),
+    ):
+        said.append(refused(lambda options=options: walk("v2", "frontend", **options)))
+    np.save("x.npy", np.ones([20, 4], np.float32))
+    feeds, fetches = (("x", "x.npy"),), ("w/Read/ReadVariableOp",)
+    said.append(refused(lambda: walk("g.pb", "frontend", fetches=fetches, feeds=feeds)))
+    said.append(refused(lambda: walk("g.pb", "frontend", shapes=(("x", (16, 5)),))))
+    said.append(refused(saved.seeded, "x", tf.float32, (2**30,)))
+    np.save("x.npy", np.array([Path()], object), allow_pickle=True)
+    said.append(refused(saved.load, "x", "x.npy"))
+    approve("graph-files-refused.txt", "\n".join(said))
 
 
 def test_a_function_that_returns_a_keras_model_is_a_model():
@@ -221,11 +217,6 @@ def test_seeded_floats_are_normally_distributed_and_the_same_each_time():
     assert (abs(array.mean()) < 0.1, abs(array.std() - 1) < 0.1) == (True, True)
 
 
-def test_a_tensor_that_is_too_large_is_not_made():
-    with pytest.raises(UsageError, match=r"'x' takes 4\.00 GiB, but tflab makes at most 1\.00"):
-        saved.seeded("x", tf.float32, (2**30,))
-
-
 def test_a_file_that_is_no_array_or_declares_more_than_it_has_is_one_sentence(tmp_path):
     path = tmp_path / "x.npy"
     path.write_bytes(b"no array")
@@ -238,13 +229,7 @@ def test_a_file_that_is_no_array_or_declares_more_than_it_has_is_one_sentence(tm
         saved.load("x", str(path))
 
 
-def test_an_array_of_objects_is_not_unpickled(tmp_path):
-    np.save(tmp_path / "x.npy", np.array([Path()], object), allow_pickle=True)
-    with pytest.raises(UsageError, match="Python objects"):
-        saved.load("x", str(tmp_path / "x.npy"))
-
-
-def test_what_is_fed_is_said_in_one_sentence_and_needs_to_be_used(tmp_path):
+def test_what_is_fed_is_said_in_one_sentence(tmp_path):
     path = written(tmp_path, graphs.dense)
     notes = walk(path, "frontend")["frontend"].notes
     assert notes == (
@@ -252,11 +237,6 @@ def test_what_is_fed_is_said_in_one_sentence_and_needs_to_be_used(tmp_path):
         "1 variable got values: 1 from an initialiser.",
         "Fed are seeded values: x float32 [batch, 4].",
     )
-    np.save(tmp_path / "x.npy", np.ones([20, 4], np.float32))
-    with pytest.raises(UsageError, match=r"'x' is not needed for w/Read/ReadVariableOp:0, so"):
-        walk(
-            path, "frontend", fetches=("w/Read/ReadVariableOp",), feeds=(("x", tmp_path / "x.npy"),)
-        )
 
 
 def test_a_step_that_fails_names_the_options_that_the_user_has(tmp_path):
@@ -515,10 +495,6 @@ def branches():
     return tf.compat.v1.get_default_graph().get_tensor_by_name("out:0")
 
 
-def random_in_a_function():
-    return tf.function(lambda x: x * tf.random.uniform([]))(graphs.dense()[1])
-
-
 @pytest.mark.parametrize(
     ("build", "parameter"),
     [(lambda: graphs.dense()[1], "w"), (lookup, "table"), (branches, "x")],
@@ -532,16 +508,7 @@ def test_gradients_of_a_file_agree_with_finite_differences(build, parameter, tmp
     assert check.max_relative_error < 1e-4
 
 
-@pytest.mark.parametrize(
-    ("build", "reason"),
-    [
-        (random_in_a_function, "the loss is random"),
-        (lambda: tf.math.log(-1 - graphs.dense()[1]), "the loss is nan"),
-        (lambda: tf.cast(graphs.dense()[1], tf.float16), "the loss is computed in float16"),
-    ],
-)
-def test_gradients_that_cannot_be_checked_say_why(build, reason, tmp_path):
-    path = written(tmp_path, loss_of(build))
+def test_gradients_of_a_loss_that_is_no_number_say_why(tmp_path):
+    path = written(tmp_path, loss_of(lambda: tf.math.log(-1 - graphs.dense()[1])))
     stage = walk(path, "backward", loss="loss")["backward"]
-    assert stage.gradient_checks == ()
-    assert reason in stage.unchecked
+    assert (stage.gradient_checks, "the loss is nan" in stage.unchecked) == ((), True)
