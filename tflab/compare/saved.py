@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import exp, log
 from pathlib import Path
 from statistics import fmean
@@ -23,7 +22,7 @@ from tflab.cli import environment, saved_files
 from tflab.compare import view
 from tflab.errors import SlowerError, UndecidedError, UsageError
 from tflab.exporters import csv, json, notebook, text
-from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.blocks import Block, Column, Table
 from tflab.records.comparison import Change, Changes, Gate, SavedComparison
 from tflab.records.verdicts import Verdict
 from tflab.units import percent
@@ -224,7 +223,6 @@ def sentence(gate: Gate, first: str) -> str:
 
 def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
     first, second = result.files
-    columns = partial(view.verdict_columns, first, second)
     yield f"{result.model}, {result.phase}: '{second}' compared with '{first}'."
     if result.differences:
         yield Table(
@@ -236,16 +234,15 @@ def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
             ),
             result.differences,
         )
-    yield Table("The untraced step", tuple(columns()), result.steps, tone=view.tone)
+    yield view.compared("The untraced step", result.steps, result.files)
     if result.configs:
         title = "The untraced step under configurations"
-        yield Table(title, tuple(columns("configuration")), result.configs, tone=view.tone)
+        yield view.compared(title, result.configs, result.files, "configuration")
     for size in dict.fromkeys(row.batch_size for row in result.rows):
         of_size = [row for row in result.rows if row.batch_size == size]
         of_size.sort(key=lambda row: -max(row.first_ns or 0, row.second_ns or 0))
         title = f"Batch {size}: the time of a traced step by {result.by}"
-        table = shortened(title, tuple(columns(NAMES[result.by], batch=False)), of_size, top)
-        yield replace(table, tone=view.tone)
+        yield view.compared(title, of_size, result.files, NAMES[result.by], top, batch=False)
     yield BASIS
     if result.gate:
         yield sentence(result.gate, first)

@@ -231,12 +231,8 @@ def configs(comparison: Comparison) -> Iterator[Block]:
     """Yield the untraced step under other configurations, each beside the default of its turns."""
     rows = [row for row in raced(comparison) if not row.key.startswith(WITHOUT)]
     if rows:
-        yield Table(
-            "The untraced step under other configurations, in turn with the default",
-            tuple(verdict_columns("default, median", "step, median", "configuration")),
-            tuple(rows),
-            tone=tone,
-        )
+        title = "The untraced step under other configurations, in turn with the default"
+        yield compared(title, rows, ("default, median", "step, median"), "configuration")
         yield basis(rows)
 
 
@@ -296,6 +292,22 @@ def tone(row: Change) -> str:
     return row.verdict.word if row.verdict and row.verdict.word in ("slower", "faster") else ""
 
 
+def compared(
+    title: str,
+    rows: Sequence[Change],
+    names: tuple[str, str],
+    key: str = "",
+    top: int | None = None,
+    batch: bool = True,
+    last: Sequence[Column] = (),
+) -> Table:
+    """Return a table of changes; without any verdict, it has no control."""
+    columns = [*verdict_columns(*names, key, batch)]
+    if not any(row.verdict for row in rows):
+        columns.pop()
+    return replace(shortened(title, (*columns, *last), rows, top or len(rows)), tone=tone)
+
+
 def verdict_columns(usual: str, other: str, key: str = "", batch: bool = True) -> Iterator[Column]:
     """Yield the columns of a table of Change: both times, their ratio, and its control."""
     if batch:
@@ -320,9 +332,9 @@ BASIS = (
     "Each ratio is the mean of {}, each in new processes, in which the configuration and the "
     "default take turns; both times are those of these turns. The interval contains the true ratio "
     "in 99 of 100 comparisons. The control is the default compared with itself in the same turns, "
-    "with the interval of 90 of 100. "
-    "Slower and faster mean that the interval is clear of 1 and of the control, alike that it is "
-    "within 5 % of 1; otherwise there are too few observations, or the machine is too noisy."
+    "with the interval of 90 of 100. Slower and faster mean that the interval is clear of 1 and of "
+    "the control, alike that it is within 5 % of 1; otherwise there are too few observations, or "
+    "the machine is too noisy."
 )
 
 

@@ -39,7 +39,7 @@ from tflab.compare import RACE_S, saved, view
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.exporters import csv, json, text
-from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.blocks import Block, Column
 from tflab.records.comparison import Change, Gate, Programs
 from tflab.records.verdicts import Load
 from tflab.records.watched import Watched
@@ -354,22 +354,15 @@ def changes(turns: Sequence[Turn], kind: str) -> Iterator[Change]:
 
 
 def blocks(result: Programs, top: int) -> Iterator[Block]:
-    first, second = result.programs
-    proven = bool(result.least_slower)
-
-    def columns(key: str) -> list[Column]:
-        columns = [*view.verdict_columns(first, second, key, batch=False)]
-        return columns if proven else columns[:-1]  # without a control
-
+    names, proven = result.programs, bool(result.least_slower)
     smallest = Column(
         "smallest shown", lambda row: least_text(result.least_slower.get(row.key)), right=True
     )
+    last = [smallest] * proven
     yield from execution.load_line(result.load)
     yield from execution.partial(result.interrupted, result.failure)
     yield " ".join(opening(result))
-    yield Table(
-        "Both programs", (*columns("what"), *[smallest] * proven), result.whole, tone=view.tone
-    )
+    yield view.compared("Both programs", result.whole, names, "what", batch=False, last=last)
     if not all(result.runs):
         return
     tables = {
@@ -382,13 +375,13 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     for title, (key, rows) in tables.items():
         if shown := sorted(filter(differs, rows) if proven else rows, key=by_gain):
             title += ", where it differs" if proven else ""
-            yield replace(shortened(title, columns(key), shown, top), tone=view.tone)
+            yield view.compared(title, shown, names, key, top, batch=False)
             alike = False
     if alike:
         yield "No part, op or line is known to differ."
     yield BASIS if proven else NO_VERDICT
     if result.gate:
-        yield saved.sentence(result.gate, first)
+        yield saved.sentence(result.gate, names[0])
 
 
 def opening(result: Programs) -> Iterator[str]:
