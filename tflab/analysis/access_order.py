@@ -8,13 +8,12 @@ inside of a tf.function.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from tflab.analysis.fates import MERGES, RANDOM, SHAPES, SWITCHES, edges_of
 from tflab.records.access import Access, BranchInput, Unordered
 from tflab.records.graph import (
     VARIABLES,
-    Call,
     Function,
     Node,
     graph_def_name,
@@ -22,7 +21,6 @@ from tflab.records.graph import (
     nodes_needed,
     reach,
     turned_around,
-    with_dependents,
 )
 
 # What holds values from step to step. Of other queues the order of elements is random.
@@ -31,23 +29,24 @@ HOLDERS = re.compile(
     r"|(Mutable)?(Dense)?HashTable(OfTensors)?(V2)?"
 )
 REFERENCES = VARIABLES[1:]  # whose output is the value itself, not a handle
+WRITES = re.compile(
+    r"Assign(Add|Sub)?(VariableOp)?|(Resource)?(Sparse)?Apply\w+"
+    r"|(Resource)?(Scatter(Nd)?(Add|Sub|Mul|Div|Min|Max|Update)|StridedSliceAssign|CountUpTo)"
+    r"|LookupTable(Insert|Remove|Import)(V2)?|InitializeTable\w*"
+)
+READS = re.compile(
+    r"ReadVariable(Op|XlaSplitND)|ResourceGather(Nd)?|LookupTable(Find|Size|Export)(V2)?"
+)
 DOES = {
-    "writes": re.compile(
-        r"Assign(Add|Sub)?(VariableOp)?|(Resource)?(Sparse)?Apply\w+"
-        r"|(Resource)?(Scatter(Nd)?(Add|Sub|Mul|Div|Min|Max|Update)|StridedSliceAssign|CountUpTo)"
-        r"|LookupTable(Insert|Remove|Import)(V2)?|InitializeTable\w*"
-    ),
-    "reads": re.compile(
-        r"ReadVariable(Op|XlaSplitND)|ResourceGather(Nd)?|LookupTable(Find|Size|Export)(V2)?"
-    ),
+    "writes": WRITES,
+    "reads": READS,
     "takes": re.compile(r"QueueDequeue(Many|UpTo)?(V2)?"),
     "puts": re.compile(r"QueueEnqueue(Many)?(V2)?"),
 }
-# Changes of one kind have the same result in any order, but for rounding
+# Changes whose order only affects rounding
 SUMS = re.compile(r"(Assign|(Resource)?Scatter(Nd)?)(Add|Sub)(VariableOp)?|\w*ApplyGradientDescent")
-# Ops whose output is what they were given: a handle, or the variable itself
+# Ops whose output is what they were given: a handle; with the prefix `Ref` the variable itself
 HAND_ON = ("Identity", "Enter", "Exit", "Merge", "NextIteration", "Switch")
-HAND_ON_REFERENCES = tuple(f"Ref{op}" for op in HAND_ON)
 BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")  # their first input is the condition
 CALLS = (*BRANCHES, "While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall")
 AT_ONCE = 512  # variables and others whose accesses are bits of one number per node
@@ -56,13 +55,13 @@ VARYING = re.compile(rf"Placeholder|{'|'.join(VARIABLES)}|IteratorGetNext|QueueD
 IDLE = ("Const", "ReadVariableOp", "Identity", "Placeholder", "PlaceholderWithDefault", *SHAPES)
 
 Users = Mapping[str, Sequence[tuple[Node, int]]]  # node -> its users, and the index of that input
-Edges = Mapping[str, Sequence[str]]
+Accesses = Sequence[tuple[Node, str]]  # nodes, each with what it does
 
 
 class Step:
     """The nodes that some fetches need, and how they depend on one another."""
 
-    def __init__(self, nodes: Sequence[Node], needed: Collection[str], fed: Collection[str]):
+    def __init__(self, nodes: Iterable[Node], needed: Collection[str], fed: Collection[str] = ()):
         self.nodes = [node for node in nodes if node.name in needed]
         self.before: dict[str, list[str]] = {}  # node -> those that it waits for
         self.users: dict[str, list[tuple[Node, int]]] = {}
@@ -71,51 +70,66 @@ class Step:
             self.before[node.name] = [*(name for name, _ in taken), *node.control_inputs]
             for name, place in taken:
                 self.users.setdefault(name, []).append((node, place))
-        self.loops = {node.name for node in self.nodes if node.op == "LoopCond"}
-
-    @classmethod
-    def of(cls, nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> Step:
-        fed = {graph_def_name(name) for name in feeds}
-        return cls(nodes, nodes_needed(nodes, fetches, fed), fed)
+        loops = {node.name for node in self.nodes if node.op == "LoopCond"}
+        self.switches = [
+            node
+            for node in self.nodes
+            if node.op in SWITCHES and node_of(node.inputs[-1]) not in loops
+        ]
 
     def in_branches(self) -> set[str]:
         """Return the nodes that run only if a branch is taken, those that choose one included.
         Branches of TensorFlow 1 are between Switch and Merge; loops have these ops too."""
         merges = {node.name for node in self.nodes if node.op in MERGES}
-        switches = (node.name for node in self.nodes if self.is_switch(node))
+        switches = (node.name for node in self.switches)
         inside = reach(switches, turned_around(self.before), stop=merges)
         return inside | {node.name for node in self.nodes if node.op in BRANCHES}
 
-    def is_switch(self, node: Node) -> bool:
-        return node.op in SWITCHES and node_of(node.inputs[-1]) not in self.loops
+
+def step_of(
+    nodes: Sequence[Node],
+    fetches: Iterable[str],
+    feeds: Iterable[str],
+    is_wanted: Callable[[str], object],
+) -> Step | None:
+    """Return the step that computes these fetches; None if it has no op of a wanted type."""
+    fed = {graph_def_name(name) for name in feeds}
+    if not any(map(is_wanted, {node.op for node in nodes})):
+        return None
+    needed = nodes_needed(nodes, fetches, fed)
+    wanted = any(map(is_wanted, {node.op for node in nodes if node.name in needed}))
+    return Step(nodes, needed, fed) if wanted else None
+
+
+def changes(op: str) -> bool:
+    return op in CALLS or any(DOES[does].fullmatch(op) for does in ("writes", "takes", "puts"))
 
 
 class Bodies:
     """The functions that nodes call, and what these do with their arguments."""
 
     def __init__(self, functions: Iterable[Function]) -> None:
-        self.functions = {function.name: function for function in functions}
-        self.called: dict[tuple[str | None, str], list[tuple[Call, str]]] = {}
-        for function in self.functions.values():
+        self.called: dict[tuple[str | None, str], list[tuple[str, Function]]] = {}
+        for function in functions:
             for call in function.called_by:
-                self.called.setdefault((call.function, call.node), []).append((call, function.name))
+                called = self.called.setdefault((call.function, call.node), [])
+                called.append((call.attribute, function))
         self.known: dict[tuple[str, int], frozenset[str]] = {}
 
-    def calls(self, node: Node, inside: str | None) -> Iterator[tuple[str, Function, int]]:
+    def calls(self, node: Node, inside: str | None = None) -> Iterator[tuple[str, Function, int]]:
         """Yield the functions that a node calls, each with its role and the index of the node's
         input that is the first argument. Of other ops than `CALLS` the arguments are unknown."""
-        for call, name in self.called.get((inside, node.name), ()):
-            if node.op in CALLS or not call.attribute:
-                yield call.attribute, self.functions[name], int(node.op in BRANCHES)
+        for role, function in self.called.get((inside, node.name), ()):
+            if node.op in CALLS or not role:
+                yield role, function, int(node.op in BRANCHES)
 
     def of_argument(self, function: Function, index: int) -> frozenset[str]:
         key = function.name, index
         if key not in self.known and 0 <= index < len(function.nodes):
             self.known[key] = frozenset()  # functions may call each other in a circle
-            nodes = function.nodes
             ends = map(node_of, (*function.returns, *function.ends))
-            step = Step(nodes, reach(ends, edges_of(nodes)), ())
-            found = accesses(nodes[index], step.users, self, function.name)
+            step = Step(function.nodes, reach(ends, edges_of(function.nodes)))
+            found = accesses(function.nodes[index], step.users, self, function.name)
             self.known[key] = frozenset(does for _, does in found)
         return self.known.get(key, frozenset())
 
@@ -125,18 +139,19 @@ def accesses(
 ) -> Iterator[tuple[Node, str]]:
     """Yield the nodes that read or change what a node holds, and what they do."""
     is_reference = holder.op in REFERENCES
-    hands_on = HAND_ON_REFERENCES if is_reference else HAND_ON
     waiting, visited = [holder.name], {holder.name}
     while waiting:
         for user, place in users.get(waiting.pop(), ()):
+            kind = user.op.removeprefix("Ref")
+            passes = kind in HAND_ON and is_reference == (kind != user.op)
             done = {does for does, ops in DOES.items() if ops.fullmatch(user.op)}
             if is_reference and (not done or (place and "Apply" not in user.op)):
-                ignored = (*hands_on, "IsVariableInitialized", *SHAPES)
-                done = set() if user.op in ignored else {"reads"}
+                ignored = passes or user.op in ("IsVariableInitialized", *SHAPES)
+                done = set() if ignored else {"reads"}
             for _, function, first in bodies.calls(user, inside):
                 done |= bodies.of_argument(function, place - first)
             yield from ((user, does) for does in done)
-            passes = user.op in hands_on or (is_reference and "writes" in done)
+            passes |= is_reference and "writes" in done
             if passes and user.name not in visited:
                 visited.add(user.name)
                 waiting.append(user.name)
@@ -154,49 +169,47 @@ def unordered(
     Two accesses of which at most one runs are left out: those in branches, and a read in a branch,
     which may be the one that is taken where nothing is written.
     """
-    step = Step.of(nodes, fetches, feeds)
+    step = step_of(nodes, fetches, feeds, changes)
+    if step is None:
+        return ()
     bodies, in_branches = Bodies(functions), step.in_branches()
     results = {name: node_of(name) for name in fetches if ":" in name}
 
     def matters(node: Node, does: str) -> bool:
-        if does != "reads":
-            return True
-        is_used = node.name in results.values() or node.op in CALLS
-        is_used |= DOES["writes"].fullmatch(node.op) is not None
-        is_used |= any(user.op not in SHAPES for user, _ in step.users.get(node.name, ()))
-        return is_used and node.name not in in_branches
+        used = any(user.op not in SHAPES for user, _ in step.users.get(node.name, ()))
+        used |= node.name in results.values() or node.op in CALLS
+        is_seen = used or WRITES.fullmatch(node.op) is not None
+        return does != "reads" or (is_seen and node.name not in in_branches)
 
-    found: dict[str, list[tuple[Node, str]]] = {}
+    pairs: dict[str, list[tuple[Node, str, Node, str]]] = {}
     for holder in step.nodes:
         if HOLDERS.fullmatch(holder.op):
-            touching = dict.fromkeys(accesses(holder, step.users, bodies))
-            found[holder.name] = [access for access in touching if matters(*access)]
-    several = [name for name, each in found.items() if {does for _, does in each} - {"reads"}]
-    several = [name for name in several if len(found[name]) > 1]
-    rows: dict[object, Unordered] = {}
+            every = dict.fromkeys(accesses(holder, step.users, bodies))
+            pairs[holder.name] = [*conflicts([access for access in every if matters(*access)])]
+    names = [name for name, each in pairs.items() if each]
+    order, loops = makers_first(step.before) if names else ([], False)
     followers = turned_around({node.name: [*map(node_of, node.inputs)] for node in step.nodes})
-    for start in range(0, len(several), AT_ONCE):
-        some = several[start : start + AT_ONCE]
-        own, earlier = paths(step.before, (node.name for name in some for node, _ in found[name]))
-        for name in some:
-            for (one, does), (other, changes) in conflicts(found[name]):
-                ordered = earlier[one.name] & own[other.name] or earlier[other.name] & own[one.name]
-                key = name, one.line or one.name, does, other.line or other.name
-                if ordered or key in rows or {one.name, other.name} <= in_branches:
-                    continue
-                reached = reach([one.name], followers) if does in ("reads", "takes") else ()
-                rows[key] = Unordered(
-                    name,
-                    Access(one.name, does, one.line),
-                    Access(other.name, changes, other.line),
-                    tuple(fetch for fetch, node in results.items() if node in reached),
-                )
+    rows: dict[object, Unordered] = {}
+    for start in range(0, len(names), AT_ONCE):
+        some = names[start : start + AT_ONCE]
+        ends = (end.name for name in some for pair in pairs[name] for end in (pair[0], pair[2]))
+        own, earlier = paths(step.before, order, loops, ends)
+        for name, (one, does, other, its) in ((n, pair) for n in some for pair in pairs[n]):
+            ordered = earlier[one.name] & own[other.name] or earlier[other.name] & own[one.name]
+            key = name, one.line or one.name, does, other.line or other.name
+            if ordered or key in rows or {one.name, other.name} <= in_branches:
+                continue
+            reached = reach([one.name], followers) if does in ("reads", "takes") else ()
+            into = tuple(fetch for fetch, node in results.items() if node in reached)
+            first, second = (
+                Access(one.name, does, one.line),
+                Access(other.name, its, other.line),
+            )
+            rows[key] = Unordered(name, first, second, into)
     return tuple(rows.values())
 
 
-def conflicts(
-    found: Sequence[tuple[Node, str]],
-) -> Iterator[tuple[tuple[Node, str], tuple[Node, str]]]:
+def conflicts(found: Accesses) -> Iterator[tuple[Node, str, Node, str]]:
     """Yield the pairs whose order matters; the second one changes what the first one finds."""
     for place, (other, changes) in enumerate(found):
         for index, (one, does) in enumerate(found if changes != "reads" else ()):
@@ -204,39 +217,44 @@ def conflicts(
             if alike and changes == "writes":
                 alike = not (SUMS.fullmatch(one.op) and SUMS.fullmatch(other.op))
             if one is not other and (alike or (does, changes) == ("reads", "writes")):
-                yield (one, does), (other, changes)
+                yield one, does, other, changes
 
 
-def paths(before: Edges, names: Iterable[str]) -> tuple[Mapping[str, int], Mapping[str, int]]:
+def paths(
+    before: Mapping[str, Sequence[str]], order: Sequence[str], loops: bool, names: Iterable[str]
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
     """Return a bit for each of these nodes, and for each node the bits of those with a path to
     it."""
     own = {name: 1 << bit for bit, name in enumerate(dict.fromkeys(names))}
-    earlier, order, changed = dict(own), makers_first(before), True
-    while changed:  # more than twice only if there are loops
-        changed = False
+    earlier, again = dict(own), True
+    while again:
+        again = False
         for name in order:
             bits = known = earlier.get(name, 0)
             for other in before[name]:
                 bits |= earlier.get(other, 0)
             if bits != known:
-                earlier[name], changed = bits, True
+                earlier[name], again = bits, loops
     return own, earlier
 
 
-def makers_first(before: Edges) -> list[str]:
-    """Return the nodes, each after those that it waits for; in a loop, after most of them."""
+def makers_first(before: Mapping[str, Sequence[str]]) -> tuple[list[str], bool]:
+    """Return the nodes, each after those that it waits for, and whether there are loops, in which
+    this holds for most of them."""
     order: dict[str, None] = {}
     visited: set[str] = set()
+    loops = False
     for start in before:
         waiting = [start]
         while waiting:
             name = waiting[-1]
             if name in visited or name not in before:
                 order.setdefault(waiting.pop())
-            else:
-                visited.add(name)
-                waiting.extend(other for other in before[name] if other not in visited)
-    return [name for name in order if name in before]
+                continue
+            visited.add(name)
+            loops |= any(other in visited and other not in order for other in before[name])
+            waiting.extend(other for other in before[name] if other not in visited)
+    return [name for name in order if name in before], loops
 
 
 def of_one_branch(
@@ -247,14 +265,14 @@ def of_one_branch(
 ) -> tuple[BranchInput, ...]:
     """Return the nodes that run in every step although only one branch of a `tf.cond` uses them,
     without what is computed from constants before the step."""
-    step = Step.of(nodes, fetches, feeds)
-    branches = branches_of_inputs(step, Bodies(functions))
-    if not branches:
+    step = step_of(nodes, fetches, feeds, (*BRANCHES, *SWITCHES).__contains__)
+    if step is None:
         return ()
+    branches = branches_of_inputs(step, Bodies(functions))
     first = [n.name for n in step.nodes if VARYING.fullmatch(n.op) or RANDOM.search(n.op)]
-    waited_for = {name for node in step.nodes for name in node.control_inputs}
-    working = with_dependents(step.nodes, first) - waited_for - step.in_branches()
-    working -= {node_of(name) for name in fetches}
+    followers = turned_around({node.name: [*map(node_of, node.inputs)] for node in step.nodes})
+    working = reach(first, followers) - step.in_branches() - {node_of(name) for name in fetches}
+    working -= {name for node in step.nodes for name in node.control_inputs}
     inputs = []
     for node in step.nodes:
         uses = [branches.get((user.name, at)) for user, at in step.users.get(node.name, ())]
@@ -268,13 +286,13 @@ def of_one_branch(
 def branches_of_inputs(step: Step, bodies: Bodies) -> dict[tuple[str, int], set[str]]:
     """Return, for each input that a node hands to branches, the branches that use it."""
     uses: dict[tuple[str, int], set[str]] = {}
-    for node in step.nodes:
-        if node.op in SWITCHES and step.is_switch(node):
-            scope = node_of(node.inputs[-1]).removesuffix("/pred_id")
-            taken = {t for user, _ in step.users.get(node.name, ()) for t in user.inputs}
-            sides = ((f"{node.name}:1", "true"), (node.name, "false"))
-            uses[node.name, 0] = {f"{side} branch of {scope}" for t, side in sides if t in taken}
-        for role, body, first in bodies.calls(node, None) if node.op in BRANCHES else ():
+    for node in step.switches:
+        scope = node_of(node.inputs[-1]).removesuffix("/pred_id")
+        taken = {t for user, _ in step.users.get(node.name, ()) for t in user.inputs}
+        sides = ((f"{node.name}:1", "true"), (node.name, "false"))
+        uses[node.name, 0] = {f"{side} branch of {scope}" for t, side in sides if t in taken}
+    for node in (node for node in step.nodes if node.op in BRANCHES):
+        for role, body, first in bodies.calls(node):
             used = {node_of(t) for t in body.returns}
             used |= {node_of(t) for inner in body.nodes for t in inner.inputs}
             for index, argument in enumerate(body.nodes[: len(node.inputs) - first]):

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import tensorflow as tf
@@ -55,6 +56,7 @@ NONE_MADE = "its gradient function adds no node"
 
 GRADIENT_TYPES = ("float", "bfloat", "complex", "resource", "variant")  # prefixes of types
 STOPS_AT = "its gradient stops at"
+MOST_ON_PATH = 100  # nodes of a path that are kept
 NO_GRADIENT = "no variable has a gradient"
 
 
@@ -376,7 +378,7 @@ def of_variables(
             yield GradientStop(name, "", "", None, NOT_NEEDED, ())
         elif gradient is None or all(stops.reasons[end] == ZEROS for end in ends):
             for end in ends:
-                node, path = by_name[end], tuple(stops.path(name, end))
+                node, path = by_name[end], tuple(islice(stops.path(name, end), MOST_ON_PATH))
                 yield GradientStop(name, end, node.op, node.line, stops.reasons[end], path)
 
 

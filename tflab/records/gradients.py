@@ -46,7 +46,7 @@ class GradientStop:
     op: str
     source: Source | None  # its line
     reason: str
-    path: tuple[str, ...]  # nodes from the variable over that op to the loss
+    path: tuple[str, ...]  # the first nodes from the variable over that op to the loss
 
 
 @dataclass(frozen=True)
