@@ -31,6 +31,11 @@ VARIANTS = {
     "from a file, with a line": replace(FORWARD, from_file=True, source=FUSED.source),
     "made by the optimiser": replace(PLAIN, kind="update"),
     "no gradient": {"gradient_nodes": (), "derived_from": None},
+    "a variable whose gradient stops": {
+        "gradient_nodes": (),
+        "no_gradient": "its gradient stops at mask (Round)",
+        "gradient_path": ("x", "mask", "loss"),
+    },
     "no constraints of the kernel, no kernel on a GPU": {
         "kernel": replace(FUSED.kernel, constraints="", on_gpu=None)
     },

@@ -37,6 +37,7 @@ from tests.examples.walk import (
 )
 from tflab.analysis import passes
 from tflab.records.blocks import Frame
+from tflab.records.gradients import GradientStop
 from tflab.records.stages import Backward
 from tflab.report import graph_states
 from tflab.report.contents import State
@@ -102,6 +103,13 @@ def test_gradients_that_were_not_checked_are_not_said_to_have_been():
     assert list(graph_states.grown(replace(BACKWARD, gradient_checks=()))) == [
         "4 nodes to differentiate 2 ops, 3 nodes to update 5 variables"
     ]
+
+
+def test_the_edge_by_which_a_gradient_does_not_come_back_is_cut():
+    paths = ("w", "read", "matmul", "relu", "loss"), ("w", "read", "matmul"), ()
+    stops = [GradientStop("w", "relu", "Relu", None, "", path) for path in paths]
+    backward = replace(BACKWARD, gradient_stops=(*stops, stops[0]))
+    assert graph_states.with_gradients(FRONTEND, backward).cut == (("matmul", "relu"),)
 
 
 def test_a_node_that_changed_is_defined_again():

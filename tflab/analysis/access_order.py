@@ -101,7 +101,7 @@ def step_of(
     return Step(nodes, needed, fed) if wanted else None
 
 
-def changes(op: str) -> bool:
+def is_change(op: str) -> bool:
     return op in CALLS or any(DOES[does].fullmatch(op) for does in ("writes", "takes", "puts"))
 
 
@@ -169,7 +169,7 @@ def unordered(
     Two accesses of which at most one runs are left out: those in branches, and a read in a branch,
     which may be the one that is taken where nothing is written.
     """
-    step = step_of(nodes, fetches, feeds, changes)
+    step = step_of(nodes, fetches, feeds, is_change)
     if step is None:
         return ()
     bodies, in_branches = Bodies(functions), step.in_branches()

@@ -69,6 +69,8 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
     forward = {node.name: node for node in frontend.nodes}
     updates = set(backward.update_nodes) if backward else set()
     gradients = {gradient.forward: gradient for gradient in backward.gradients} if backward else {}
+    stops = reversed(backward.gradient_stops) if backward else ()
+    ways = {stop.variable: stop.path for stop in stops}  # the first of each
     derived = {name: made.forward for made in gradients.values() for name in made.nodes}
     users = turned_around(makers(nodes))
     from_file = frontend.program is not None and models.is_file(frontend.program.name)
@@ -90,6 +92,7 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
             gradient_function=gradient.function if gradient else None,
             gradient_nodes=gradient.nodes if gradient else (),
             no_gradient=gradient.reason if gradient else None,
+            gradient_path=ways.get(name, ()),
             derived_from=derived.get(name),
         )
     return by_name

@@ -174,6 +174,8 @@ def backward_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"{history.gradient_function} made ", *links(history.gradient_nodes))
     elif history.no_gradient:
         yield (f"no gradient: {history.no_gradient}",)
+    if history.gradient_path:
+        yield ("way to the loss: ", *links(history.gradient_path))
     gained = (history.gained_inputs, "input"), (history.gained_outputs, "output")
     if counts := [plural(len(tensors), what) for tensors, what in gained if tensors]:
         yield (f"gained {' and '.join(counts)}, which keep values for its gradient",)

@@ -56,6 +56,8 @@ class NodeHistory(Shown):
     gradient_function: str | None = None  # as "_MulGrad (math_grad.py:1404)"
     gradient_nodes: tuple[str, ...] = ()  # made by that function
     no_gradient: str | None = None  # why there are none
+    # Of a variable without a gradient: the nodes from it to the loss
+    gradient_path: tuple[str, ...] = ()
     derived_from: str | None = None  # for a gradient node, the forward node
     fate: Fate | None = None  # for a node of the user's graph
     origin: Origin | None = None  # for a node that the runtime made

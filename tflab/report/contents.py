@@ -118,6 +118,8 @@ class State:
     defined: tuple[Node, ...]  # new or changed
     touched: tuple[str, ...] = ()  # nodes that this state is about
     place: int | None = None  # index among all passes of the placement
+    # Edges, as pairs of nodes, by which the gradient of a variable does not come back
+    cut: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)

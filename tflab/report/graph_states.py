@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from tflab.analysis import passes
@@ -67,7 +67,9 @@ def with_gradients(before: Frontend, stage: Backward) -> State:
     elif not stage.added_nodes:
         about = "There is nothing to differentiate, so nothing was added."
     lines = tuple(grown(stage)) if stage.added_nodes else ()
-    return State("backward", "Backward", about, lines, (), new)
+    ends = ((stop, pair) for stop in stage.gradient_stops for pair in pairwise(stop.path))
+    cut = dict.fromkeys(pair for stop, pair in ends if pair[1] == stop.node)
+    return State("backward", "Backward", about, lines, (), new, cut=tuple(cut))
 
 
 def grown(stage: Backward) -> Iterator[str]:

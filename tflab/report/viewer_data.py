@@ -272,6 +272,7 @@ def state_data(state: State, count: int, index: dict[str, int]) -> dict[str, Any
         "lines": state.lines,
         "gone": [index[name] for name in state.gone],
         "touched": [index[name] for name in state.touched],
+        "cut": [[index[name] for name in pair] for pair in state.cut],
         "count": count,
         "flowed": state.stage in FLOWED,
     }

@@ -87,6 +87,7 @@ export interface State {
   lines: string[];
   gone: number[];
   touched: number[];
+  cut: [source: number, target: number][]; // edges by which the gradient of a variable does not come back
   count: number;
   flowed: boolean;
 }

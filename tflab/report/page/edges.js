@@ -10,16 +10,18 @@ export function drawEdge(view, edge, twin) {
   const count = edge.data + edge.control + edge.transfers.length;
   const d = routes.path(edge.a, edge.b, twin);
   const kind = edge.transfers.length ? "transfer" : edge.data ? "data" : "control";
+  const cut = graph.data.states[view.state].cut.some(([from, to]) => edge.pairs.some(([a, b]) => a === from && b === to));
   const words = [
     edge.data && `${edge.data} tensor${edge.data > 1 ? "s" : ""}`,
     edge.control && `${edge.control} control dependenc${edge.control > 1 ? "ies" : "y"}`,
     ...edge.transfers.map((transfer) => `${transfer.bytes} sent: ${transfer.title}`),
+    cut && "the gradient of a variable stops here",
   ].filter(Boolean);
   const flowed = flowedIn(view) ? carried(graph, edge) : [];
   const arrow = lit ? "-lit" : edge.transfers.length ? "-transfer" : "";
   const group = make(
     "g",
-    { class: `edge ${kind}${lit ? " lit" : ""}`, "data-edge": `${edge.a}>${edge.b}` },
+    { class: `edge ${kind}${lit ? " lit" : ""}${cut ? " cut" : ""}`, "data-edge": `${edge.a}>${edge.b}` },
     make("title", {}, [words.join(", "), ...flowed].join(". ")),
     make("path", { d, class: "touch" }),
     make("path", {
