@@ -145,6 +145,21 @@ def test_times_are_of_the_process_without_tflab_and_of_the_largest_group():
     assert (ops[OP, "_Fused"], ops[OP, "Op"]) == (1_000 / 2, 30 / 2)  # in two traced runs
 
 
+@pytest.mark.parametrize(
+    ("owner", "named"),
+    [
+        ("steps of group 2", "steps of train"),
+        ("waiting for data in group 1", "waiting for data in init"),
+        ("steps of group 3", "steps of group 3"),
+        ("steps of group 0", "steps of group 0"),
+        ("building graphs", "building graphs"),
+        ("group 1", "group 1"),
+    ],
+)
+def test_an_owner_has_the_name_of_its_group_instead_of_its_number(owner, named):
+    assert turns.owner_name(owner, ["init", "train"]) == named
+
+
 def test_the_step_is_the_group_that_took_longest_and_stays_it():
     short = replace(WATCHED.groups[1], fetches=("eval",), median_ns=5.0, total_ns=3_999)
     seen = replace(WATCHED, groups=(*WATCHED.groups, short))

@@ -275,9 +275,9 @@ def group_names(watched: Watched) -> list[str]:
 def owner_name(owner: str, names: Sequence[str]) -> str:
     """Return the owner with the name of its group, `steps of loss:0`, instead of the number that
     the group has in its file. A file of a stranger may name groups that it does not have."""
-    what, of, number = owner.partition(" of group ")
-    place = int(number) if of and number.isdecimal() else 0
-    return f"{what} of {names[place - 1]}" if 0 < place <= len(names) else owner
+    what, _, number = owner.rpartition(" group ")
+    place = int(number) if what and number.isdecimal() else 0
+    return f"{what} {names[place - 1]}" if 0 < place <= len(names) else owner
 
 
 # What the turns say
