@@ -190,6 +190,7 @@ WATCHED = Watched(
     grown_memory=None,
     notes=(),
     made_anew=(),
+    compiled=(),
     functions=(),
     values=None,
     graph=None,

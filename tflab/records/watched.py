@@ -153,6 +153,17 @@ class TracedFunction:
 
 
 @dataclass(frozen=True)
+class Compiled:
+    """What XLA compiled for one function or cluster, in the calls of one line."""
+
+    name: str
+    place: str  # of the calls: `train.py:17 in main`
+    compilations: int
+    shapes: tuple[str, ...]  # different ones of the inputs: `f32[8,4], f32[4]`
+    ns: int  # from the first to the last file of each dump
+
+
+@dataclass(frozen=True)
 class MadeAnew:
     """Several functions that the program made of the same code, called at the same line with the
     same types, and so traced each."""
@@ -227,6 +238,7 @@ class Watched:
     notes: tuple[str, ...]  # what was not watched, and why; data and names that are missing
     functions: tuple[TracedFunction, ...]  # the first ones, and the costliest to trace again
     made_anew: tuple[MadeAnew, ...]
+    compiled: tuple[Compiled, ...]  # by XLA, what took longest first
     values: RecordedValues | None  # if they were requested
     # The graph of the largest group; None if it was not saved
     graph: Recorded | None = field(repr=False, metadata={"json": None})

@@ -27,6 +27,7 @@ import numpy as np
 
 from tflab.errors import TflabError
 from tflab.run import program_graph
+from tflab.run.compilations import LEAST_NS, Compilations
 from tflab.run.exchange import Settings
 from tflab.run.functions import Functions
 from tflab.run.groups import (
@@ -65,6 +66,7 @@ class Recorder:
         self.groups: dict[Hashable, RunGroup] = {}
         self.graphs = program_graph.ProgramGraphs(self.note)
         self.functions = Functions(sampler, broke)
+        self.compilations = Compilations(settings.folder)
         self.calls: dict[int, PythonCall] = {}  # by thread
         sampler.in_calls = self.calls
         self.begun = 0  # calls of functions
@@ -146,6 +148,8 @@ class Recorder:
         took_ns = perf_counter_ns() - call.start_ns
         thread = get_ident()
         self.calls.pop(thread, None)
+        if took_ns > LEAST_NS:
+            self.compilations.look(self.sampler.line_of(sys._getframe(1)))
         step = call.step
         if thread == self.main:
             self.sampler.leave(took_ns if step else 0)
@@ -515,6 +519,7 @@ class Recorder:
             "graphs": self.graphs.segment(groups, final),
             "grown": self.graphs.grown_segment(),
             "fates": self.write_largest(groups) if final and groups else {},
+            "compiled": self.compilations.made,
             **self.functions.segment(),
         }
 

@@ -15,6 +15,7 @@ from tflab import units
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.records.timed import Owner
 from tflab.records.watched import (
+    Compiled,
     Group,
     GrownGraph,
     GrownMemory,
@@ -123,6 +124,7 @@ def watched(
             for anew in segment.get("made_anew", ())
         ),
         functions=tuple(map(function_of, segment.get("functions", ()))),
+        compiled=compiled(segment.get("compiled", ())),
         values=None,
         graph=None,
     )
@@ -291,6 +293,17 @@ def function_of(function: Mapping[str, Any]) -> TracedFunction:
         changed=tuple(map(tuple, function["changed"])),
         created=function["created"],
     )
+
+
+def compiled(made: Iterable[tuple[str, sampler.Line | None, str, int]]) -> tuple[Compiled, ...]:
+    groups: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for name, line, shapes, ns in made:
+        groups.setdefault((name, place(*line) if line else ""), []).append((shapes, ns))
+    rows = []
+    for (name, at), of_group in groups.items():
+        every, times = zip(*of_group, strict=True)
+        rows.append(Compiled(name, at, len(times), tuple(dict.fromkeys(every)), sum(times)))
+    return tuple(sorted(rows, key=lambda row: -row.ns))
 
 
 def graph_of(group: Mapping[str, Any]) -> str:

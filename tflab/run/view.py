@@ -11,6 +11,7 @@ from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.records.timed import Owner
 from tflab.records.values import VARIABLE
 from tflab.records.watched import (
+    Compiled,
     Group,
     GrownGraph,
     GrownMemory,
@@ -32,6 +33,8 @@ KEEPS_UP = 0.01  # of the time: a pipeline for which steps wait no longer keeps 
 GROWING = 3  # lines that make nodes between runs
 ORIGINS = 2  # of NaN and Inf, each with a sentence
 TRACED = 15  # functions in their table
+COMPILED = 3  # functions that XLA compiled, in sentences
+SHAPES = 3  # of them, in a sentence
 CHANGES = 3  # arguments that differ, in a sentence
 # Times between runs, of the thread whose runs these are
 OF_MAIN_THREAD = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER)
@@ -78,6 +81,7 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     yield from many_groups(seen.groups)
     yield from traced_again(seen.functions)
     yield from made_anew(seen.made_anew)
+    yield from compiled(seen.compiled)
     if with_lines and seen.functions:
         yield functions_table(seen.functions)
     yield from seen.notes
@@ -298,6 +302,22 @@ def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
     else:
         after = f"({units.time(most.ns - most.first_ns)} after the first time)"
         yield f"{traced} {after}; the last time at {most.place}, {reason(most)}."
+
+
+def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
+    """`XLA compiled step 20 times, for 20 shapes of its inputs, in 8.30 s, at train.py:17.`"""
+    for row in rows[:COMPILED]:
+        times = units.plural(row.compilations, "time")
+        shapes = units.plural(len(row.shapes), "combination")
+        listed = "; ".join(row.shapes[:SHAPES]) + "; ..." * (len(row.shapes) > SHAPES)
+        at = f", at {row.place}" if row.place else ""
+        yield (
+            f"XLA compiled {row.name} {times}, for {shapes} of shapes ({listed}), in "
+            f"{units.time(row.ns)}{at}."
+        )
+    if more := rows[COMPILED:]:
+        times = units.plural(sum(row.compilations for row in more), "other compilation")
+        yield f"{times} by XLA took {units.time(sum(row.ns for row in more))}."
 
 
 def made_anew(anew: Sequence[MadeAnew]) -> Iterator[str]:

@@ -1,0 +1,89 @@
+"""What XLA compiled in a program, by the files of its dumps."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from tests.examples.watched import WATCHED
+from tflab.records.watched import Compiled
+from tflab.run import compilations, summary, view
+
+LINE = ("/a/train.py", 17, "main")
+NAME = "module_{:04}.{}.{}.{}.txt"
+KERNEL = "a_inference_step_175__XlaMustCompile_true_config_proto_135_executor_type_111_"
+CLUSTER = "cluster_0__XlaCompiledKernel_true__XlaHasReferenceVars_false_"
+HEAD = (
+    "HloModule a_inference_step_175.3, entry_computation_layout={{({})->f32[]}}\n\n"
+    "ENTRY %a (x: f32[9]) -> f32[] {{\n"
+)
+
+
+@pytest.fixture
+def dumps(tmp_path, monkeypatch):
+    """A folder of dumps, the flags that XLA would read, and the program's environment."""
+    flags, environ = {}, {}
+    system = SimpleNamespace(environ=environ, putenv=flags.__setitem__, unsetenv=flags.pop)
+    monkeypatch.setattr(compilations, "os", system)
+    return tmp_path, flags, environ
+
+
+def write(folder, number, module, inputs, start_ms, *later_ms):
+    """The files of a module: the first, and those that XLA wrote later."""
+    first = folder / "xla" / NAME.format(number, module, 9, "before_optimizations")
+    first.write_text(HEAD.format(inputs))
+    os.utime(first, ns=(0, start_ms * 10**6))
+    for at, ms in enumerate(later_ms):
+        file = folder / "xla" / f"module_{number:04}.{module}.9.{at}.ll"
+        file.touch()
+        os.utime(file, ns=(0, ms * 10**6))
+
+
+def test_a_compilation_has_its_shapes_its_line_and_the_time_from_its_first_file_to_its_last(dumps):
+    folder, flags, _ = dumps
+    found = compilations.Compilations(str(folder))
+    assert flags == {"XLA_FLAGS": f'--xla_dump_to="{folder}/xla"'}
+    found.look(None)  # nothing was compiled
+    assert (found.made, len(flags)) == ([], 1)
+    write(folder, 0, KERNEL, "f32[8,4]{1,0}, /*index=1*/s32[]", 1_000, 1_700, 1_500)
+    write(folder, 1, CLUSTER, "f32[3]{0}", 2_000, 2_040)
+    found.look(LINE)
+    assert sorted(found.made) == [
+        ("cluster_0", LINE, "f32[3]", 40_000_000),
+        ("step", LINE, "f32[8,4], s32[]", 700_000_000),
+    ]
+    assert flags == {}  # read by now, and not for child processes
+    write(folder, 10, KERNEL, "f32[7,4]{1,0}, s32[]", 5_000, 5_100)
+    found.look(LINE)
+    assert found.made[2:] == [("step", LINE, "f32[7,4], s32[]", 100_000_000)]
+    assert list((folder / "xla").iterdir()) == []
+
+
+def test_dumps_that_the_user_wants_are_left_alone(dumps):
+    folder, flags, environ = dumps
+    environ["XLA_FLAGS"] = "--xla_dump_to=/mine"
+    compilations.Compilations(str(folder)).look(LINE)
+    assert flags == {}
+    environ["XLA_FLAGS"] = "--xla_cpu_enable_fast_math"
+    compilations.Compilations(str(folder))
+    assert flags["XLA_FLAGS"].startswith("--xla_cpu_enable_fast_math --xla_dump_to=")
+
+
+def test_compilations_of_one_function_at_one_line_are_added_up_and_told_by_their_time():
+    made = [("step", LINE, f"f32[{rows},4]", rows * 10**6) for rows in (1, 2, 2, 3, 4)]
+    made.append(("cluster_0", None, "f32[3]", 90 * 10**6))
+    rows = summary.compiled(made)
+    shapes = tuple(f"f32[{rows},4]" for rows in (1, 2, 3, 4))
+    assert rows == (
+        Compiled("cluster_0", "", 1, ("f32[3]",), 90_000_000),
+        Compiled("step", "train.py:17 in main", 5, shapes, 12_000_000),
+    )
+    assert list(view.compiled(rows)) == [
+        "XLA compiled cluster_0 1 time, for 1 combination of shapes (f32[3]), in 90.0 ms.",
+        "XLA compiled step 5 times, for 4 combinations of shapes (f32[1,4]; f32[2,4]; f32[3,4]; "
+        "...), in 12.0 ms, at train.py:17 in main.",
+    ]
+    assert list(view.compiled(rows[:1] * 5))[3:] == [
+        "2 other compilations by XLA took 180 ms.",
+    ]
+    assert not WATCHED.compiled
