@@ -23,7 +23,11 @@ HEAD = (
 def dumps(tmp_path, monkeypatch):
     """A folder of dumps, the flags that XLA would read, and the program's environment."""
     flags, environ = {}, {}
-    system = SimpleNamespace(environ=environ, putenv=flags.__setitem__, unsetenv=flags.pop)
+
+    def gone(name):
+        flags.pop(name, None)
+
+    system = SimpleNamespace(environ=environ, putenv=flags.__setitem__, unsetenv=gone)
     monkeypatch.setattr(compilations, "os", system)
     return tmp_path, flags, environ
 
