@@ -48,26 +48,12 @@ def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> st
         histories=histories,
         ns=critical_path.median_per_step(ran.runs) if ran else {},
         batch_size=ran.batch_size if ran else 0,
+        file=file,
     )
     life = storage.life(views.name(last), graph, parts(stages), numbers(stages))
     if file:
-        life["graph"]["lines"] = lines(histories, file)
         life["graph"]["fusions"] = fusions(histories, file)
     return life
-
-
-def lines(histories: Mapping[str, NodeHistory], file: str) -> list[list[int]]:
-    """For each node, in order, the lines of the program whose work it does."""
-    own = {
-        name: {history.source.line}
-        for name, history in histories.items()
-        if history.source and history.source.file == file
-    }
-    none: set[int] = set()
-    return [
-        sorted(own.get(name, none).union(*(own.get(other, none) for other in history.carries)))
-        for name, history in histories.items()
-    ]
 
 
 def fusions(histories: Mapping[str, NodeHistory], file: str) -> list[dict[str, Any]]:

@@ -154,6 +154,7 @@ class DrawnGraph:
     batch_size: int
     statistic: str = "median"  # of the times in `ns`
     start: int = 0  # the state that is shown first
+    file: str | None = None  # the program that is shown beside it
 
 
 @dataclass(frozen=True)

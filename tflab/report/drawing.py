@@ -180,21 +180,26 @@ def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
 
 
 def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors) -> tuple[Box, ...]:
-    """Three boxes with common rows. The top row has what belongs to no layer."""
-    ladder = ((), *layering.rows(forward, waits))
+    """Three boxes with common rows."""
+    ladder = layering.rows(forward, waits)
     gradients = place_beside(ladder, 1, True, waits, homes, anchors)
     updates = place_beside(ladder, 2, False, waits, homes, anchors)
-    return (
-        Box("forward/", "Forward", ladder, framed=False),
-        Box("backward/", "Backward", gradients, framed=False),
-        Box("update/", "Updates", updates, framed=False),
+    high = max(map(len, (ladder, gradients, updates)))
+    return tuple(
+        Box(name, label, (*rows, *((),) * (high - len(rows))), framed=False)
+        for name, label, rows in (
+            ("forward/", "Forward", ladder),
+            ("backward/", "Backward", gradients),
+            ("update/", "Updates", updates),
+        )
     )
 
 
 def place_beside(
     ladder: Sequence[Row], track: int, up: bool, waits: Waits, homes: Homes, anchors: Anchors
 ) -> tuple[Row, ...]:
-    """The rows of another track: each box is next to the forward box that it belongs to."""
+    """The rows of another track: each box is next to the forward box that it belongs to. What
+    belongs to none has a row that is free, as near to its beginning as there is one."""
     nodes = members(homes, track)
     common = len(shared([path for path, name in nodes if name in anchors]))
     groups: dict[str, list[tuple[Path, str]]] = {}
@@ -225,8 +230,12 @@ def place_beside(
                 ends = boxes[entry.source].name, boxes[entry.target].name
                 yield Lane(*(reversed(ends) if up else ends))
 
-    hub = (boxes[""],) if "" in boxes else ()
-    return (hub, *(tuple(entries(row)) for row in ladder[1:]))
+    rows = [tuple(entries(row)) for row in ladder]
+    if "" in boxes:
+        free = [place for place, row in enumerate((*rows, ())) if not row]
+        place = free[-2] if up and len(free) > 1 else free[0]
+        rows[place : place + 1] = [(boxes[""],)]
+    return tuple(rows)
 
 
 def grouped(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], waits: Waits) -> Box:

@@ -1,7 +1,7 @@
 """Graph states: a graph in each of its states, as the changes since the previous state.
 
 The first state is the graph as written; then come the gradients, each pass of the runtime that
-changed something, and the graph that ran. A drawing pauses at stops; a stop may have many states,
+changed something, and the graph that ran. A drawing stops at each stage; placement has many states,
 because there is one after every pass that changed the graph.
 """
 
@@ -15,23 +15,15 @@ from typing import Any
 from tflab.analysis import passes
 from tflab.analysis.passes import PURPOSES, Versions
 from tflab.records.blocks import Column, Frame, Table
+from tflab.records.graph import edge_count
 from tflab.records.placed import Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.report.contents import State
 from tflab.units import percent, plural, time
 from tflab.views import backward, chain_rule, pass_log
-from tflab.views.words import graph_size
 
-PLACER = "placer"  # the pass that gives every node its device
-TITLES = {
-    "frontend": "Frontend",
-    "backward": "Backward",
-    "placed": "Placed",
-    "rewritten": "Rewritten",
-    "execution": "Execution",
-}
-# Default: the kind of a node; passes keep the colours of several devices
-COLOURS = {"placed": "device", "execution": "time"}
+# What colours say at a stage, unless the reader chooses: else the kind of a node
+COLOURS = {"execution": "time"}
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
@@ -52,7 +44,7 @@ def as_written(stage: Frontend) -> State:
         stage="frontend",
         title="Frontend",
         about="The lines of the program have become nodes. Nothing is computed yet.",
-        lines=(graph_size(stage.nodes),),
+        lines=(plural(edge_count(stage.nodes), "edge"),),
         gone=(),
         defined=stage.nodes,
     )
@@ -125,10 +117,10 @@ def as_run(before: Placement, stage: Execution) -> State:
     owned = {owner.owner: owner.ns / stage.wall_ns for owner in stage.time_ledger}
     largest = max(owned, key=owned.__getitem__)
     missing = set(before.not_run).difference(run.name for run in stage.runs)
-    ran = f"{len(stage.nodes) - len(missing):,} of " if missing else ""
+    ran = f"{plural(len(missing), 'node')} did not run; " if missing else ""
     lines = (
-        f"{ran}{plural(len(stage.nodes), 'node')} on {plural(len(before.partitions), 'device')}, "
-        f"{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size} (median)",
+        f"{ran}{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size} "
+        f"(median), on {plural(len(before.partitions), 'device')}",
         *critical_path(stage),
         f"largest part of the wall time of traced steps: {largest}, {percent(owned[largest])}",
     )
@@ -174,7 +166,7 @@ def changes(states: Sequence[State]) -> Table:
     )
 
 
-# Stops: the stages at which a drawing pauses, and the passes between them
+# Stops: the stages at which a drawing pauses, and the passes of placement
 
 
 @dataclass(frozen=True)
@@ -184,11 +176,6 @@ class Stop:
     colour: str  # the meaning of colours here, unless the reader chooses another
     first: int  # number of its first state
     last: int
-
-    @property
-    def entry(self) -> int:
-        """The state to show first: for rewriting passes the first, otherwise the last."""
-        return self.first if self.name == "rewritten" else self.last
 
 
 @dataclass(frozen=True)
@@ -204,24 +191,13 @@ class Tick:
 def stops(states: Sequence[State]) -> tuple[Stop, ...]:
     """The stops of these states, in order."""
     devices = {node.device for state in states for node in state.defined if node.device}
-    rewritten = {"rewritten": "device"} if len(devices) > 1 else {}
-    colours = {**COLOURS, **rewritten}
-    groups = groupby(enumerate(stops_of(states)), key=lambda pair: pair[1])
+    colours = {**COLOURS, **({"placement": "device"} if len(devices) > 1 else {})}
+    groups = groupby(enumerate(states), key=lambda pair: pair[1].stage)
     spans = [(name, [number for number, _ in members]) for name, members in groups]
     return tuple(
-        Stop(name, TITLES[name], colours.get(name, "kind"), numbers[0], numbers[-1])
+        Stop(name, name.capitalize(), colours.get(name, "kind"), numbers[0], numbers[-1])
         for name, numbers in spans
     )
-
-
-def stops_of(states: Sequence[State]) -> Iterator[str]:
-    """The stop of each state: passes before the placer prepare for it, the others rewrite."""
-    placed = max((n for n, state in enumerate(states) if state.title == PLACER), default=-1)
-    for number, state in enumerate(states):
-        if state.stage != "placement":
-            yield state.stage
-        else:
-            yield "placed" if number <= placed else "rewritten"
 
 
 def last_made(states: Sequence[State]) -> int:

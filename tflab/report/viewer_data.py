@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
+from pathlib import PurePath
 from typing import Any
 
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.analysis.passes import Version
+from tflab.analysis.passes import Version, Versions
 from tflab.follow import view
 from tflab.follow.view import Aside, Code, NodeLink, Part, PassLink
 from tflab.records.codec import encoded
@@ -51,8 +52,10 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
     index = {name: number for number, name in enumerate(histories)}
     boxes: list[dict[str, Any]] = []
     tracks = [flat(track, None, boxes, index) for track in drawing.tracks]
+    shapes = Shapes(versions, histories, len(drawing.states) - 1)
+    file = graph.file or most_of(histories)
     nodes = [
-        node_data(history, versions.get(history.name, ()), graph, index)
+        node_data(history, versions.get(history.name, ()), graph, index, shapes)
         for history in histories.values()
     ]
     summarize(boxes, list(histories.values()), graph.ns)
@@ -79,6 +82,9 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         "stops": list(stops_data(drawing.states)),
         "idle": encoded(drawing.idle),
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
+        "shapes": list(shapes.numbers),
+        "file": "" if graph.file or not file else PurePath(file).name,
+        "lines": lines(histories, file),
         "legend": {
             "kind": list(KINDS.items()),
             "fate": [
@@ -88,6 +94,26 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
             "time": heat_words(graph.ns, graph.statistic),
         },
     }
+
+
+def most_of(histories: Mapping[str, NodeHistory]) -> str | None:
+    """The file whose lines made most nodes, if any did."""
+    files = Counter(history.source.file for history in histories.values() if history.source)
+    return max(files, key=files.__getitem__, default=None)
+
+
+def lines(histories: Mapping[str, NodeHistory], file: str | None) -> list[list[int]]:
+    """For each node, in order, the lines of the file whose work it does."""
+    own = {
+        name: {history.source.line}
+        for name, history in histories.items()
+        if history.source and history.source.file == file
+    }
+    none: set[int] = set()
+    return [
+        sorted(own.get(name, none).union(*(own.get(other, none) for other in history.carries)))
+        for name, history in histories.items()
+    ]
 
 
 def nodes_of_lines(part: Annotated) -> list[list[int]]:
@@ -135,8 +161,8 @@ def heat_words(ns: Mapping[str, float], statistic: str) -> list[str]:
     """What the legend says of each step of the scale: the time at which it begins."""
     longest = max(ns.values(), default=0)
     return [
-        f"less ({statistic})",
-        *(f"from {time((step / HEATS) ** 2 * longest)}" for step in range(1, HEATS)),
+        f"from 0 ({statistic})",
+        *(time((step / HEATS) ** 2 * longest) for step in range(1, HEATS)),
     ]
 
 
@@ -193,7 +219,7 @@ def stops_data(states: Sequence[State]) -> Iterator[dict[str, Any]]:
     """The stages at which the drawing halts, each with the passes on its way."""
     for stop in graph_states.stops(states):
         passes = [encoded(tick) for tick in graph_states.ticks(states, stop)]
-        yield {**encoded(stop), "entry": stop.entry, "ticks": passes}
+        yield {**encoded(stop), "ticks": passes}
 
 
 def transfer_data(row: Transfer, index: Mapping[str, int]) -> dict[str, Any]:
@@ -243,7 +269,11 @@ def opened(boxes: list[dict[str, Any]], nodes: int) -> list[int]:
 
 
 def node_data(
-    history: NodeHistory, versions: Sequence[Version], graph: DrawnGraph, index: dict[str, int]
+    history: NodeHistory,
+    versions: Sequence[Version],
+    graph: DrawnGraph,
+    index: dict[str, int],
+    shapes: Shapes,
 ) -> dict[str, Any]:
     related = {history.carrier, *history.carries} - {None, history.name}
     table = view.times(history)
@@ -253,7 +283,7 @@ def node_data(
         "name": history.name,
         "op": history.op,
         "related": sorted(index[name] for name in related if name in index),
-        "versions": [version_data(version, index) for version in versions],
+        "versions": [version_data(version, index, shapes) for version in versions],
         "history": sections(history, graph.drawing.states, index),
         "times": {
             "title": table.title,
@@ -261,6 +291,7 @@ def node_data(
         },
         **({"meaning": gradient_drawing.meaning(meant)} if meant else {}),
         **({"bookkeeping": True} if meant and meant.bookkeeping else {}),
+        **({"code": True} if history.code else {}),
     }
 
 
@@ -278,21 +309,43 @@ def state_data(state: State, count: int, index: dict[str, int]) -> dict[str, Any
     }
 
 
-def version_data(version: Version, index: dict[str, int]) -> list[Any]:
-    """First state, last state, op, device, inputs, control inputs: as the script reads them."""
+def version_data(version: Version, index: dict[str, int], shapes: Shapes) -> list[Any]:
+    """First state, last state, op, device, inputs, control inputs, and the shapes of the inputs: as
+    the script reads them."""
     node = version.node
-
-    def numbers(tensors: tuple[str, ...]) -> Iterator[int]:
-        return (index[node_of(tensor)] for tensor in tensors if node_of(tensor) in index)
-
+    inputs = [tensor for tensor in node.inputs if node_of(tensor) in index]
     return [
         version.first,
         version.last,
         node.op,
         short_device(node.device),
-        list(numbers(node.inputs)),
-        list(numbers(node.control_inputs)),
+        [index[node_of(tensor)] for tensor in inputs],
+        [index[name] for name in map(node_of, node.control_inputs) if name in index],
+        [shapes.number(tensor, version) for tensor in inputs],
     ]
+
+
+class Shapes:
+    """The shapes of tensors as they stand beside edges, each with a number."""
+
+    def __init__(self, versions: Versions, histories: Mapping[str, NodeHistory], last: int) -> None:
+        self.versions, self.histories, self.last = versions, histories, last
+        self.numbers: dict[str, int] = {}
+
+    def number(self, tensor: str, user: Version) -> int | None:
+        """The number of a tensor's shape as its user takes it: that of the traced step if both ran,
+        else as the last version of its maker said that knew it. None of a scalar, and where nobody
+        knew it."""
+        name, _, digits = tensor.partition(":")
+        slot = int(digits) if digits.isdecimal() else 0
+        made = [v.node.outputs for v in self.versions.get(name, ()) if v.first <= user.last]
+        maker = self.histories[name]
+        ran = [maker.ran_outputs] if user.last == self.last and maker.carrier == name else []
+        for outputs in (*ran, *reversed(made)):
+            if slot < len(outputs) and (known := outputs[slot].shape) is not None:
+                shape = "x".join("?" if size is None else str(size) for size in known)
+                return self.numbers.setdefault(shape, len(self.numbers)) if shape else None
+        return None
 
 
 # Panel: the history of one node beside a drawing, with every name as a link

@@ -7,6 +7,7 @@ import { scroller } from "../../report/page/scroller.js";
 import { Viewer } from "../../report/page/viewer.js";
 import { restore, seenAs, stateOf } from "./seen.js";
 
+const CODE = "Generated code"; // the title of the part that has the listings
 const OPEN = ["In short", "Ops"]; // of what stands below the drawing
 
 export class Life {
@@ -31,14 +32,13 @@ export class Life {
     this.viewer?.end();
     const root = /** @type {HTMLElement} */ (this.template.content.firstElementChild.cloneNode(true));
     this.drawing.replaceChildren(root);
-    /** @type {HTMLInputElement | null} */
-    const chosen = before && root.querySelector(`[data-colour="${before.chosen}"]`);
-    if (chosen) chosen.checked = true;
+    if (before) root.querySelector(`option[value="${before.chosen}"]`)?.setAttribute("selected", "");
     const viewer = new Viewer(root, graph);
     new Presenter(viewer);
     this.places = new Map(graph.nodes.map((node, place) => [node.name, place]));
     viewer.marks = new Map(Object.entries(marks || {}).map(([name, word]) => [this.places.get(name), word]));
     this.viewer = viewer;
+    viewer.listing = (name) => this.show(name);
     viewer.state = stateOf(graph.states, goal);
     if (before) restore(viewer, before, this.places);
     else viewer.draw();
@@ -61,10 +61,18 @@ export class Life {
     for (const element of this.parts.querySelectorAll(".scroll")) scroller(element);
   }
 
+  /* The generated code of a node, or all of it. */
+  show(name) {
+    const part = [...this.parts.children].find((details) => details.querySelector("h2").textContent === CODE);
+    if (!part) return;
+    part.open = true;
+    const titles = [...part.querySelectorAll(".strip > p")];
+    (titles.find((title) => title.textContent.split(/[ :,]+/).includes(name)) ?? part).scrollIntoView({ block: "center" });
+  }
+
   /* Rows and paragraphs that begin with the name of a node light up with its lines. */
   name(body) {
     const { lines } = this.viewer.data;
-    if (!lines) return;
     for (const element of body.querySelectorAll("tbody tr, .strip > p")) {
       const cell = element.matches("tr") ? element.firstElementChild : element;
       const place = this.places.get((cell?.firstChild?.wholeText ?? cell?.textContent ?? "").trim()) ?? this.places.get((cell?.textContent ?? "").trim());

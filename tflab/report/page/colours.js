@@ -50,28 +50,32 @@ export function legendEntries(graph, colour, has) {
     entries.push(...drawn("device-many", "several"), ...drawn("device-none:not(.gone)", "not assigned yet"));
   }
   if (colour === "line") {
-    graph.colourOfLine.forEach((number, line) => entries.push([`line-${number}`, `line ${line}`]));
-    entries.push(...drawn("line-many", "several lines, as shown below the box"), ...drawn("line-none", "of no line"));
+    const lines = [...graph.colourOfLine];
+    const where = graph.data.file ? `${graph.data.file}:` : "line ";
+    lines.forEach(([line, number]) => number !== "more" && entries.push([`line-${number}`, `${number ? "" : where}${line}`]));
+    if (lines.at(-1)?.[1] === "more") entries.push(["line-more", "further lines"]);
+    entries.push(...drawn("line-many", "several lines"), ...drawn("line-none", "of no line"));
   }
   if (colour === "fate") {
     words.fate.forEach(([fate, text]) => entries.push([`fate-${fate}`, text]));
-    entries.push(...drawn("fate-many", "several, as shown below the box"));
+    entries.push(...drawn("fate-many", "several"));
   }
   if (colour === "time") {
     words.time.forEach((text, i) => entries.push([`heat-${i}`, text]));
     entries.push(...drawn("heat-none", "did not run"));
   }
   if (colour === "kind") entries.push(...drawn("bookkeeping", "bookkeeping: not part of a formula"));
-  entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed in this step"));
-  if (has(".badge")) entries.push(["badge",
-      "number of nodes removed (−) and changed (~) in a scope"]);
+  entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed"));
+  if (has(".badge")) entries.push(["badge", "nodes removed and changed in a scope"]);
   if (has(".edge.transfer")) entries.push(["transfer", "sent to another device, with its bytes"]);
+  if (has(".edge.cut")) entries.push(["cross", "the gradient stops here"]);
   return entries;
 }
 
 /* The legend of a picture, as list items. */
 export function legend(graph, colour, picture) {
-  const swatch = (name) => (name === "badge" ? make("b", {}, "−2 ~1") : make("span", { class: `swatch ${name}` }));
+  const signs = { badge: "−2 ~1", cross: "×" };
+  const swatch = (name) => (signs[name] ? make("b", { class: name }, signs[name]) : make("span", { class: `swatch ${name}` }));
   const has = (selector) => picture.querySelector(selector) !== null;
   return legendEntries(graph, colour, has).map(([name, text]) => make("li", {}, swatch(name), text));
 }

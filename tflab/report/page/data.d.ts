@@ -20,7 +20,10 @@ export interface GraphData {
     device: string[];
     time: string[]; // of each step of the scale
   };
-  lines?: number[][]; // of each node, those of the program whose work it does
+  shapes: string[]; // of tensors, such as 16 or ?x28x28x6
+  lines: number[][]; // of each node, those of the program whose work it does
+  file: string; // of these lines; empty where the program is shown beside the drawing
+  cuts?: [source: number, node: number][]; // edges at which a gradient stops
   fusions?: { lines: number[]; text: string }[]; // what runs as one, and the lines that wrote it
 }
 
@@ -41,6 +44,7 @@ export interface Node extends Values {
   times: { title: string; rows: string[][] };
   meaning?: string;
   bookkeeping?: boolean;
+  code?: boolean; // whether XLA generated code for it
 }
 
 export type Version = [
@@ -50,6 +54,7 @@ export type Version = [
   device: string,
   inputs: number[],
   controls: number[],
+  shapes: (number | null)[], // of the inputs
 ];
 
 export interface Section {
@@ -98,7 +103,6 @@ export interface Stop {
   colour: string;
   first: number;
   last: number;
-  entry: number; // the state to show first
   ticks: Tick[];
 }
 
@@ -148,5 +152,7 @@ export interface Edge {
   control: number;
   ends: number[]; // nodes
   pairs: [source: number, target: number][];
+  shapes: Set<string>; // of its tensors; empty of a scalar, or where it is not known
+  cut: boolean; // whether a gradient stops at it
   transfers: Transfer[];
 }

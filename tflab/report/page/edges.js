@@ -1,27 +1,32 @@
 /* Edges: what leads from box to box in a picture, and what is said of it. */
 
-import { make, round } from "./elements.js";
+import { make, round, textWidth } from "./elements.js";
 import { flowedIn } from "./graph.js";
 
+const ALONG = [0.5, 0.35, 0.65, 0.2, 0.8]; // of an edge, where its label may stand
+const HIGH = 10; // pixels of a label
+const BELOW = 7; // a box is no room for labels, nor the bar below it
+const AWAY = 9; // from its edge
+
 /** @param {import("./data").View} view */
-export function drawEdge(view, edge, twin) {
+export function drawEdge(view, edge) {
   const { graph, routes } = view;
   const lit = view.selected !== null && edge.ends.includes(view.selected);
   const count = edge.data + edge.control + edge.transfers.length;
-  const d = routes.path(edge.a, edge.b, twin);
+  const d = routes.path(edge.a, edge.b);
   const kind = edge.transfers.length ? "transfer" : edge.data ? "data" : "control";
-  const cut = graph.data.states[view.state].cut.some(([from, to]) => edge.pairs.some(([a, b]) => a === from && b === to));
+  const shapes = [...edge.shapes].filter(Boolean);
   const words = [
-    edge.data && `${edge.data} tensor${edge.data > 1 ? "s" : ""}`,
+    edge.data && `${edge.data} tensor${edge.data > 1 ? "s" : ""}${shapes.length ? ` of ${shapes.join(", ")}` : ""}`,
     edge.control && `${edge.control} control dependenc${edge.control > 1 ? "ies" : "y"}`,
     ...edge.transfers.map((transfer) => `${transfer.bytes} sent: ${transfer.title}`),
-    cut && "the gradient of a variable stops here",
+    edge.cut && "the gradient stops here",
   ].filter(Boolean);
   const flowed = flowedIn(view) ? carried(graph, edge) : [];
   const arrow = lit ? "-lit" : edge.transfers.length ? "-transfer" : "";
-  const group = make(
+  return make(
     "g",
-    { class: `edge ${kind}${lit ? " lit" : ""}${cut ? " cut" : ""}`, "data-edge": `${edge.a}>${edge.b}` },
+    { class: `edge ${kind}${edge.cut ? " cut" : ""}${lit ? " lit" : ""}`, "data-edge": `${edge.a}>${edge.b}` },
     make("title", {}, [words.join(", "), ...flowed].join(". ")),
     make("path", { d, class: "touch" }),
     make("path", {
@@ -31,27 +36,46 @@ export function drawEdge(view, edge, twin) {
       "marker-end": `url(#${view.mark}-arrow${arrow})`,
     }),
   );
-  const text = edgeLabel(view.graph, edge, d);
-  if (text) {
-    const { x, y } = middleOf(d);
-    group.append(make("text", { x, y: y + 3.5, class: "count" }, text));
+}
+
+/** What edges carry, beside them, where it lies on no box and on no other label; the most important first.
+ * @param {import("./data").View} view */
+export function labelsOfEdges({ drawn, layout, routes }) {
+  const taken = layout.solid.map((rect) => ({ ...rect, height: rect.height + BELOW }));
+  const labels = [];
+  const weight = (edge) => Number(edge.cut) * 4 + Number(edge.transfers.length > 0) * 2 + Number(edge.data > 1);
+  const order = drawn.map((edge) => ({ edge, text: edgeLabel(edge) })).filter(({ text }) => text);
+  order.sort((p, q) => weight(q.edge) - weight(p.edge));
+  for (const { edge, text } of order) {
+    const width = textWidth(text, layout.fonts.type) + 4;
+    const free = routes.points(edge.a, edge.b, ALONG).map(({ x, y, upright }) => ({
+      x: (upright && !edge.cut ? x + width / 2 + 4 : x) - width / 2,
+      y: (upright || edge.cut ? y : y - AWAY) - HIGH / 2,
+      width,
+      height: HIGH,
+    })).find((rect) => !taken.some((other) => overlap(rect, other)));
+    if (!free) continue;
+    taken.push(free);
+    const kind = edge.cut ? "cross" : edge.transfers.length ? "transfer" : "";
+    labels.push(make("text", { x: round(free.x + width / 2), y: round(free.y + HIGH - 1), class: `count ${kind}` }, text));
   }
-  return group;
+  return labels;
 }
 
-/* The point in the middle of a path. */
-function middleOf(d) {
-  const path = /** @type {SVGPathElement} */ (make("path", { d }));
-  return path.getPointAtLength(path.getTotalLength() / 2);
-}
+/** @typedef {{ x: number, y: number, width: number, height: number }} Rect
+ * @param {Rect} p
+ * @param {Rect} q */
+export const overlap = (p, q) => p.x < q.x + q.width && q.x < p.x + p.width && p.y < q.y + q.height && q.y < p.y + p.height;
 
-/** What stands beside an edge: the bytes that it sends, or how many tensors it bundles.
- * @param {import("./graph.js").Graph} graph */
-export function edgeLabel(graph, edge, path) {
-  const count = edge.data + edge.control + edge.transfers.length;
+/** What stands beside an edge: the bytes that it sends, the shape of its tensor, or how many it bundles.
+ * @param {import("./data").Edge} edge */
+export function edgeLabel(edge) {
+  if (edge.cut) return "×";
   if (edge.transfers.length) return edge.transfers.map((transfer) => transfer.bytes).join(", ");
-  const beside = graph.track(edge.a) === graph.track(edge.b) && path.includes("Q");
-  return edge.data && count > 1 && !beside ? String(count) : "";
+  if (!edge.data) return "";
+  const [shape] = edge.shapes;
+  if (edge.data > 1) return `${edge.data} tensors`;
+  return Number(shape) < 2 ? "" : shape; // which would read like a count
 }
 
 /** The values of the tensors that an edge stands for, each once.

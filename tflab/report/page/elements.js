@@ -1,7 +1,7 @@
 /* Elements: how anything gets into the page. Every name is set as text, never as markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
-const IN_SVG = new Set(["svg", "g", "rect", "path", "text", "title", "defs", "marker", "line"]);
+const IN_SVG = new Set(["svg", "g", "rect", "path", "text", "title", "defs", "marker", "line", "tspan"]);
 const LONGEST = 40; // characters of a label in the drawing; the panel has all of them
 
 export function make(name, attributes, ...children) {

@@ -2,11 +2,13 @@
 
 import { READING } from "./layout.js";
 
-const LEGIBLE = 9; // pixels on the screen: letters are no smaller, unless the reader wants them so
+const LEGIBLE = 9; // pixels on the screen: a node that is looked for has letters that are no smaller
 export const LEAST = LEGIBLE / READING.type;
-const LARGEST = 2.5;
+const [SMALLEST, LARGEST] = [0.02, 2.5];
 const MOST_FITTED = 1.5; // a small drawing does not become larger than that to fit
-const TALLEST = 0.9; // of the window; viewer.css says the same of the paper
+const LOWEST = 200; // pixels of a paper, however low the window is
+const TURN = 0.002; // of the scale, for each pixel of the wheel
+const STILL = 4; // pixels that a click may move
 
 export class Frame {
   /** @param {import("./viewer.js").Viewer} viewer */
@@ -22,30 +24,73 @@ export class Frame {
     const observer = new ResizeObserver(() => this.paper.clientWidth !== this.width && this.refit());
     observer.observe(this.paper);
     viewer.ended.signal.addEventListener("abort", () => observer.disconnect());
+    this.paper.addEventListener("wheel", (event) => this.turn(event), { passive: false });
+    this.paper.addEventListener("pointerdown", (event) => this.drag(event));
   }
 
-  /* The whole drawing where it can be read like that; else as much of its width as can. */
+  /* The whole drawing, in what the window has below the controls. */
   fit() {
+    const { viewer, paper } = this;
     this.fitted = true;
-    const { width, height } = this.viewer.layout;
-    const across = (this.paper.clientWidth - 2) / width;
-    if (this.viewer.presenting) {
-      this.scale(Math.min(across, (this.paper.clientHeight - 2) / height));
-      return;
-    }
-    const whole = Math.min(MOST_FITTED, across, (TALLEST * window.innerHeight - 4) / height);
-    this.scale(whole >= LEAST ? whole : Math.max(LEAST, Math.min(1, across)));
+    this.width = paper.clientWidth;
+    if (!this.width) return; // it is not shown
+    const { width, height } = viewer.layout;
+    paper.style.maxHeight = viewer.presenting ? "" : `${this.room()}px`;
+    viewer.part("panel").style.minHeight = paper.style.maxHeight;
+    const room = viewer.presenting ? paper.clientHeight : this.room();
+    const whole = Math.min((paper.clientWidth - 2) / width, (room - 4) / height);
+    this.scale(viewer.presenting ? whole : Math.min(MOST_FITTED, whole));
+  }
+
+  /* Of the window, without what stands above the drawing in it: also the head of a page that begins with it. */
+  room() {
+    const [own, around] = [this.paper, this.viewer.root].map((element) => element.getBoundingClientRect().top);
+    const top = around + window.scrollY;
+    const above = top < window.innerHeight / 3 ? top : 0;
+    return Math.max(LOWEST, Math.floor(window.innerHeight - above - (own - around) - 6));
   }
 
   /* The same after the room has changed, where the reader has not chosen a scale. */
   refit() {
-    this.width = this.paper.clientWidth;
     if (this.fitted) this.fit();
   }
 
-  enlarge(factor) {
+  /* Another scale, at which a point of the window shows what it shows now: its middle by default. */
+  enlarge(factor, x = null, y = null) {
+    const { paper, viewer } = this;
     this.fitted = false;
-    this.scale(Math.max(0.02, Math.min(LARGEST, this.viewer.zoom * factor)));
+    const rect = paper.getBoundingClientRect();
+    const [dx, dy] = [x === null ? rect.width / 2 : x - rect.left, y === null ? rect.height / 2 : y - rect.top];
+    const before = viewer.zoom;
+    this.scale(Math.max(SMALLEST, Math.min(LARGEST, before * factor)));
+    const grown = viewer.zoom / before;
+    paper.scrollTo({ left: (paper.scrollLeft + dx) * grown - dx, top: (paper.scrollTop + dy) * grown - dy, behavior: "instant" });
+  }
+
+  /* The wheel scrolls the page, unless the reader is in the drawing or holds Ctrl. */
+  turn(event) {
+    if (!event.ctrlKey && !this.paper.contains(document.activeElement)) return;
+    event.preventDefault();
+    this.enlarge(Math.exp(-TURN * event.deltaY), event.clientX, event.clientY);
+  }
+
+  /* The mouse moves what is larger than its paper; fingers scroll it anyway. */
+  drag(start) {
+    if (start.button || start.pointerType !== "mouse") return;
+    const { paper } = this;
+    const [left, top] = [paper.scrollLeft, paper.scrollTop];
+    const over = new AbortController();
+    let moved = false;
+    window.addEventListener("pointermove", (event) => {
+      const [dx, dy] = [event.clientX - start.clientX, event.clientY - start.clientY];
+      moved ||= Math.hypot(dx, dy) > STILL;
+      if (moved) paper.scrollTo({ left: left - dx, top: top - dy, behavior: "instant" });
+    }, over);
+    window.addEventListener("pointerup", () => {
+      over.abort();
+      // A click comes now: at the end of a way it is none
+      if (moved) paper.addEventListener("click", (event) => event.stopImmediatePropagation(), { capture: true, once: true });
+    }, { ...over, once: true });
   }
 
   scale(zoom) {

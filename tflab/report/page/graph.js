@@ -3,9 +3,10 @@
 import { shortened } from "./elements.js";
 
 // What stands where in a version of a node, as Python sends it
-export const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS] = /** @type {const} */ ([0, 1, 2, 3, 4, 5]);
+export const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS, SHAPES] = /** @type {const} */ ([0, 1, 2, 3, 4, 5, 6]);
 
-const LINE_COLOURS = 40; // drawing.css has as many; more lines share them
+const BREAK = 16; // letters of a label that stay in one line
+const HUES = 8; // that can be told apart; further lines share a neutral colour, and have their number
 
 export class Graph {
   /** @param {import("./data").GraphData} data */
@@ -20,8 +21,11 @@ export class Graph {
     this.boxOf.forEach((id, node) => this.ways[id].forEach((around) => this.inside[around].push(node)));
     this.labels = data.boxes.map((box) => shortened(box.label));
     data.boxes.forEach((box) => this.distinguish(box.rows.flat().filter((entry) => typeof entry === "number")));
-    const lines = [...new Set((data.lines || []).flat())].sort((a, b) => a - b);
-    this.colourOfLine = new Map(lines.map((line, number) => [line, number % LINE_COLOURS])); // of the program
+    const lines = [...new Set(data.lines.flat())].sort((a, b) => a - b);
+    /** @type {Map<number, number | "more">} */
+    this.colourOfLine = new Map(lines.map((line, number) => [line, number < HUES ? number : "more"])); // of the program
+    this.linesIn = new Map(); // box -> lines, found once
+    this.cuts = new Set((data.cuts ?? []).map(([source, node]) => `${source}>${node}`)); // where a gradient stops
     this.handing = new Set(data.transfers.flatMap((transfer) => [transfer.send, transfer.recv]));
   }
 
@@ -40,8 +44,26 @@ export class Graph {
   /** The lines of the program whose work a box does, in their order.
    * @param {number} id */
   linesOf(id) {
-    const { lines } = this.data;
-    return lines ? [...new Set(this.inside[id].flatMap((node) => lines[node]))].sort((a, b) => a - b) : [];
+    if (!this.linesIn.has(id)) {
+      const lines = new Set(this.inside[id].flatMap((node) => this.data.lines[node]));
+      this.linesIn.set(id, [...lines].sort((a, b) => a - b));
+    }
+    return this.linesIn.get(id);
+  }
+
+  /** The numbers of its lines, for the corner of a box: `4`, `4,7`, or `4–9` of more than two.
+   * @param {number} id */
+  numbers(id) {
+    const lines = this.linesOf(id);
+    return lines.length > 2 ? `${lines[0]}–${lines.at(-1)}` : lines.join(",");
+  }
+
+  /** The label of a box as lines of text: a long one breaks before its last part.
+   * @param {number} id */
+  labelLines(id) {
+    const label = this.labels[id];
+    const end = label.lastIndexOf("/") + 1;
+    return end && label.length > BREAK ? [label.slice(0, end), label.slice(end)] : [label];
   }
 
   /** The version of a node that stands in a state; none where it is not in the graph.
@@ -87,7 +109,7 @@ export class Graph {
       const [a, b] = [visible(source), visible(target)];
       if (a === b) return null;
       const key = `${a}>${b}`;
-      if (!bundles.has(key)) bundles.set(key, { a, b, data: 0, control: 0, ends: [], pairs: [], transfers: [] });
+      if (!bundles.has(key)) bundles.set(key, { a, b, data: 0, control: 0, ends: [], pairs: [], shapes: new Set(), transfers: [], cut: false });
       const edge = bundles.get(key);
       edge.ends.push(source, target);
       return edge;
@@ -95,12 +117,14 @@ export class Graph {
     const versions = this.data.nodes.map((_, node) => this.version(node, state));
     versions.forEach((version, node) => {
       if (!version) return;
-      for (const source of version[INPUTS]) {
+      version[INPUTS].forEach((source, place) => {
         const edge = versions[source] && bundle(source, node);
-        if (!edge) continue;
+        if (!edge) return;
         edge.data++;
         edge.pairs.push([source, node]);
-      }
+        edge.shapes.add(this.data.shapes[version[SHAPES][place]] ?? "");
+        edge.cut ||= this.cuts.has(`${source}>${node}`) && this.data.states[state].stage !== "frontend";
+      });
       for (const source of version[CONTROLS]) {
         const edge = versions[source] && bundle(source, node);
         if (edge) edge.control++;
@@ -113,6 +137,13 @@ export class Graph {
     }
     return [...bundles.values()];
   }
+}
+
+/** Whether a label says what an op is: `mul_1` of a Mul, `conv/Relu` of a Relu.
+ * @param {string} label
+ * @param {string} op */
+export function saysOp(label, op) {
+  return label.slice(label.lastIndexOf("/") + 1).replace(/_\d+$/, "").toLowerCase() === op.toLowerCase();
 }
 
 /** Whether a view shows the values of the recorded step: in the states that have them, unless the

@@ -16,6 +16,7 @@ export function showHistory(viewer) {
     ...valueLines(node, true).map((line) => make("p", { class: "op" }, line.text)),
     ...node.history.flatMap((section) => sectionOf(viewer, section)),
     ...(node.times.rows.length ? timesOf(node.times) : []),
+    ...(node.code && viewer.listing ? [make("h5", {}, link(viewer, "Generated code, as HLO, LLVM IR and instructions", "link", () => viewer.listing(node.name)))] : []),
   );
   viewer.part("said").textContent = `${node.name}, ${node.op}`; // and not its whole history
 }

@@ -5,17 +5,18 @@
  */
 
 import { least, most, textWidth } from "./elements.js";
-import { CONTROLS, INPUTS, OP, valueLines } from "./graph.js";
+import { CONTROLS, INPUTS, OP, saysOp, valueLines } from "./graph.js";
 
-export const READING = { name: 12.5, type: 10.5, rowGap: 24, pad: 15, both: true }; // pixels of letters, and between rows; both: op and values
-export const PRESENTING = { name: 20, type: 17, rowGap: 14, pad: 11, both: false }; // for a projector
-export const LEADING = 3.5; // between the lines below a name
-const NODE_GAP = 14; // between boxes of a row
-export const TRACK_GAP = 64; // room for the edges between forward, backward and update
+export const READING = { name: 13, type: 11, rowGap: 24, pad: 8, both: true }; // pixels of letters, and between rows; both: op and values
+export const PRESENTING = { name: 20, type: 17, rowGap: 16, pad: 6, both: false }; // for a projector
+export const LEADING = 3; // between the lines of a box
+const NODE_GAP = 10; // between boxes of a row
+export const TRACK_GAP = 44; // room for the edges between forward, backward and update
 export const BUS = 14; // from a track to the edges beside it
 const LANE = 8; // width of a long edge in a row that it passes
 const PAD = 12; // around what is in an open scope
-export const MARGIN = 16;
+export const MARGIN = 6;
+const NARROWEST = 90; // of a track
 const SWEEPS = 24; // over the rows, each time with straighter edges
 const LITTLE = 0.1; // the weight of constants and the like in finding places
 
@@ -51,7 +52,7 @@ export class Layout {
     this.data = graph.data;
     this.sizes = sizes;
     this.fonts = { name: `500 ${sizes.name}px ${family}`, type: `${sizes.type}px ${family}` };
-    this.head = sizes.name + 13.5; // the height of a scope's label
+    this.head = sizes.name + 13; // the height of a scope's label
     this.types = this.data.nodes.map((node, number) => [
       ...new Set(node.versions.flatMap((version) => [version[OP], graph.placed(number, version)])),
     ]);
@@ -83,22 +84,22 @@ export class Layout {
     const heights = Array.from({ length: count }, (_, row) =>
       most(inner.map((arranged) => arranged.heights[row] || 0)),
     );
-    let x = MARGIN;
+    let x = MARGIN + BUS;
     this.tracks = inner.map((arranged) => {
-      const track = { x, width: Math.max(arranged.width, 120) };
+      const track = { x, width: Math.max(arranged.width, NARROWEST) };
       const shift = x + (track.width - arranged.width) / 2;
       this.settle(arranged, shift, this.head + MARGIN, heights);
       x += track.width + TRACK_GAP;
       return track;
     });
-    this.width = x - TRACK_GAP + BUS + 8;
+    this.width = x - TRACK_GAP + BUS + MARGIN;
     let y = this.head + MARGIN;
     this.gutters = heights.map((height) => {
       const top = y;
       y += height ? height + this.sizes.rowGap : 0;
       return { top, bottom: top + height, gutter: top + height + this.sizes.rowGap / 2 };
     });
-    this.height = y - this.sizes.rowGap + MARGIN;
+    this.height = y - this.sizes.rowGap + BUS;
     return this;
   }
 
@@ -116,20 +117,28 @@ export class Layout {
       const width = Math.max(inner.width + 2 * pad, label);
       return { id, inner, width, height: inner.height + head + pad };
     }
-    const texts = [this.textWidth(this.graph.labels[id], this.fonts.name) + (box.rows.length ? 18 : 0)];
+    const names = this.graph.labelLines(id);
+    const texts = names.map((text) => this.textWidth(text, this.fonts.name));
+    texts[0] += (box.rows.length ? 18 : 0) + this.corner(id);
     const subject = box.node === null ? box : this.data.nodes[box.node];
-    const types = box.node === null ? ["88 of 88 nodes"] : this.types[box.node].filter((type) => type && type !== box.label);
+    const types = box.node === null ? ["88 of 88 nodes"] : this.types[box.node].filter((type) => type && !saysOp(box.label, type));
     const values = valueLines(subject, this.sizes.both).map((line) => line.text);
     texts.push(...[...types, ...values].map((text) => this.textWidth(text, this.fonts.type)));
     const first = types.length ? 1 : 0;
     const lines = this.sizes.both ? first + values.length : Math.max(first, values.length);
-    return { id, width: Math.max(44, ...texts) + 20, height: this.high(lines) };
+    return { id, width: Math.max(44, ...texts) + 16, height: this.high(names.length, lines) };
   }
 
-  /* The height of a box with so many lines below its name. */
-  high(lines) {
+  /* The height of a box with so many lines of its name, and below it. */
+  high(names, lines) {
     const { name, type, pad } = this.sizes;
-    return lines ? name + type + pad + (lines - 1) * (type + LEADING) : name + 13.5;
+    return pad + names * (name + LEADING) + lines * (type + LEADING);
+  }
+
+  /* How wide the numbers of lines in the corner of a box are; a projector shows no program, and none of them. */
+  corner(id) {
+    const text = this.sizes.both ? this.graph.numbers(id) : "";
+    return text ? this.textWidth(text, this.fonts.type) + 4 : 0;
   }
 
   arranged(container) {

@@ -5,10 +5,10 @@
  */
 
 import { least, make, nodesOf, round, rounded, textWidth, thousands } from "./elements.js";
-import { DEVICE, FIRST, OP, flowedIn, valueLines } from "./graph.js";
-import { LEADING, MARGIN, READING } from "./layout.js";
+import { DEVICE, FIRST, OP, flowedIn, saysOp, valueLines } from "./graph.js";
+import { LEADING, MARGIN } from "./layout.js";
 import { colourOf } from "./colours.js";
-import { drawEdge } from "./edges.js";
+import { drawEdge, labelsOfEdges } from "./edges.js";
 
 const MANY = 500; // edges: such a drawing is not painted again while it scrolls; see viewer.css
 
@@ -41,8 +41,8 @@ export function drawPicture(view) {
     lines,
     boxes,
   );
-  const ways = new Set(view.drawn.map((edge) => `${edge.a}>${edge.b}`));
-  for (const edge of view.drawn) lines.append(drawEdge(view, edge, ways.has(`${edge.b}>${edge.a}`)));
+  const edges = view.drawn.map((edge) => drawEdge(view, edge));
+  lines.append(...edges, ...(edges.length > MANY ? [] : labelsOfEdges(view)));
   const walk = (id) => {
     const box = data.boxes[id];
     const inner = layout.isOpen(id);
@@ -71,14 +71,14 @@ function markers(mark) {
   return make("defs", {}, ...["arrow", "arrow-lit", "arrow-transfer"].map(arrow));
 }
 
-/** The number of the stop that brings the first node of a track; none where the track is begun.
+/** The title of the stage that brings the first node of a track; none where the track is begun.
  * @param {import("./graph.js").Graph} graph
  * @param {number} track
  * @param {number} state */
-export function comesInStep(graph, track, state) {
+export function comesWith(graph, track, state) {
   const { nodes, stops, tracks } = graph.data;
   const first = least(graph.inside[tracks[track]].map((node) => nodes[node].versions[0][FIRST]));
-  return first <= state ? null : 1 + stops.findIndex((stop) => first <= stop.last);
+  return first <= state ? null : stops.find((stop) => first <= stop.last).title;
 }
 
 /** @param {import("./data").View} view */
@@ -90,8 +90,8 @@ function headings({ graph, layout, state }) {
     if (!nodes.length) return;
     const x = track.x + track.width / 2;
     group.append(make("text", { x, y: MARGIN + 8 }, data.headings[index]));
-    const step = comesInStep(graph, index, state);
-    if (step) group.append(make("text", { x, y: MARGIN + 30, class: "later" }, `appears in step ${step}`));
+    const stage = comesWith(graph, index, state);
+    if (stage) group.append(make("text", { x, y: MARGIN + 26, class: "later" }, `comes with ${stage}`));
   });
   return group;
 }
@@ -117,7 +117,7 @@ function drawHead({ graph, layout }, id) {
     { class: "box head", "data-box": id, role: "button", tabindex: -1, "aria-expanded": "true", "aria-label": `scope ${label}, open` },
     make("title", {}, label),
     make("rect", { x: rect.x + 4, y: rect.y + 3, width: textWidth(short, layout.fonts.name) + 30, height: layout.head - 6, rx: 5 }),
-    make("text", { x: rect.x + 11, y: line, class: "sign" }, "−"),
+    make("text", { x: rect.x + 11, y: line, class: "sign" }, "▾"),
     make("text", { x: rect.x + 24, y: line, class: "name" }, short),
   );
 }
@@ -144,10 +144,13 @@ function drawBox(view, id, here, about) {
   if (all.some((node) => about.related.has(node))) classes.push("related");
   const middle = rect.x + rect.width / 2;
   const { name: letters, type: small } = layout.sizes;
+  const names = graph.labelLines(id);
   const below = under(view, id, here);
-  const lines = linesBelow(view, id, rect.height > letters + 14 ? below : "");
-  const start = rect.y + (rect.height - layout.high(lines.length) + layout.sizes.pad - READING.pad) / 2;
-  const label = graph.labels[id];
+  const room = Math.round((rect.height - layout.high(names.length, 0)) / (small + LEADING));
+  const lines = linesBelow(view, id, below).slice(0, room);
+  const top = rect.y + (rect.height - layout.high(names.length, lines.length) + layout.sizes.pad) / 2;
+  const foot = (line) => round(top + names.length * (letters + LEADING) + line * (small + LEADING) + small - 1);
+  const corner = layout.corner(id);
   const values = valuesOf(view, id).map((line) => line.text);
   const fates = scope && colour === "fate" ? box.fates.map(([fate, count]) => `${count} ${fate}`) : [];
   const said = scope
@@ -168,10 +171,16 @@ function drawBox(view, id, here, about) {
     make("title", {}, scope ? said : [nodes[box.node].name, nodes[box.node].meaning].filter(Boolean).join(": ")),
     scope && here.length ? make("rect", { class: "behind", ...rounded({ ...rect, x: rect.x + 3, y: rect.y + 3 }), rx: 6 }) : null,
     make("rect", { ...rounded(rect), rx: scope ? 6 : 5 }),
-    make("text", { x: middle, y: round(lines.length ? start + letters + 3.5 : rect.y + rect.height / 2 + letters * 0.36), class: "name" }, scope ? `+ ${label}` : label),
-    ...lines.map((line, i) => make("text", { x: middle, y: round(start + letters + small + 7 + i * (small + LEADING)), class: line.kind }, line.text)),
+    corner ? make("text", { x: rect.x + 5, y: rect.y + small + 2, class: "number" }, graph.numbers(id)) : null,
+    make("text", { class: "name" }, ...names.map((text, i) => {
+      const shown = scope && !i ? `▸ ${text}` : text;
+      const half = textWidth(shown, layout.fonts.name) / 2;
+      const x = i ? middle : Math.max(middle, rect.x + corner + 5 + half); // beside the number
+      return make("tspan", { x, y: round(top + letters - 1 + i * (letters + LEADING)) }, shown);
+    })),
+    ...lines.map((line, i) => make("text", { x: middle, y: foot(i), class: line.kind }, line.text)),
   );
-  if (scope && colour === "fate") {
+  if (scope && colour === "fate" && box.fates.length > 1) {
     group.append(shares(box.fates.map(([fate, count]) => [`fate-${fate}`, count]), rect));
   }
   const several = colour === "line" ? graph.linesOf(id) : [];
@@ -184,14 +193,14 @@ function drawBox(view, id, here, about) {
   return group;
 }
 
-/* What a box consists of: a part of its foot for each [class, count]. */
+/* What a box consists of, as a bar below it: a part for each [class, count]. */
 function shares(parts, rect) {
   const group = make("g", { class: "shares" });
   const whole = parts.reduce((sum, [, count]) => sum + count, 0);
   let x = rect.x + 6;
   for (const [name, count] of parts) {
     const width = ((rect.width - 12) * count) / whole;
-    group.append(make("rect", { class: name, ...rounded({ x, y: rect.y + rect.height - 6, width, height: 4 }) }));
+    group.append(make("rect", { class: name, ...rounded({ x, y: rect.y + rect.height + 4, width, height: 3 }) }));
     x += width;
   }
   return group;
@@ -223,7 +232,7 @@ function valuesOf(view, id) {
  * of the two.
  * @param {import("./data").View} view */
 export function linesBelow(view, id, below) {
-  const type = below && below !== view.graph.data.boxes[id].label ? [{ kind: "type", text: below }] : [];
+  const type = below && !saysOp(view.graph.data.boxes[id].label, below) ? [{ kind: "type", text: below }] : [];
   const values = valuesOf(view, id);
   if (view.layout.sizes.both || !values.length) return [...type, ...values];
   return view.colour === "time" ? type : values;

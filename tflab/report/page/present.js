@@ -28,7 +28,7 @@ export class Presenter {
     const { viewer, screen } = this;
     const { layout, open, selected, frame } = viewer;
     this.before = { layout, open, selected, zoom: viewer.zoom, fitted: frame.fitted };
-    for (const name of ["states", "drawn"]) {
+    for (const name of ["states", "caption", "drawn", "legend"]) {
       const part = viewer.part(name);
       const place = document.createComment(name);
       part.replaceWith(place);
@@ -39,7 +39,7 @@ export class Presenter {
     this.button.textContent = "Close";
     viewer.part("paper").focus();
     viewer.presenting = true;
-    viewer.layout = new Layout(viewer.graph, getComputedStyle(viewer.root).fontFamily, PRESENTING);
+    viewer.layout = new Layout(viewer.graph, getComputedStyle(viewer.part("paper")).fontFamily, PRESENTING);
     viewer.open = new Set(); // so that the whole is seen first
     viewer.selected = null;
     viewer.arrange();

@@ -14,7 +14,7 @@ export function printable(viewer) {
     const svg = viewer.part("paper").firstElementChild;
     svg.removeAttribute("width");
     svg.removeAttribute("height");
-    const words = `${number + 1} ${stop.title}: ${nodesOf(data.states[stop.last].count)}`;
+    const words = `${stop.title}: ${nodesOf(data.states[stop.last].count)}`;
     const meaning = make("ul", { class: "legend" }, ...viewer.part("legend").children);
     return make("figure", {}, make("figcaption", {}, words), svg, meaning);
   });

@@ -1,9 +1,12 @@
 /* Routes: the path of an edge from box to box, beside what stands in its way. */
 
-import { round } from "./elements.js";
+import { make, round } from "./elements.js";
 import { BUS, TRACK_GAP } from "./layout.js";
 
-const TWIN = 5; // pixels from the middle, of two edges between the same boxes
+const ASIDE = 12; // pixels, of an edge against the flow of its track from those along it
+const [OUT, INTO] = [0.33, 0.67]; // of a box's height, where edges leave and arrive at its sides
+
+const port = (rect, place) => rect.y + rect.height * place;
 
 export class Routes {
   /** @param {import("./layout.js").Layout} layout */
@@ -14,23 +17,33 @@ export class Routes {
   }
 
   /* The path of an edge, found once. */
-  path(a, b, twin) {
-    const key = `${a}>${b}>${twin}`;
-    if (!this.known.has(key)) this.known.set(key, this.find(a, b, twin));
+  path(a, b) {
+    const key = `${a}>${b}`;
+    if (!this.known.has(key)) this.known.set(key, this.find(a, b));
     return this.known.get(key);
   }
 
-  /* A path from box to box: along its lanes, or between the tracks. Of two that lead to and fro
-   * each keeps to its side, and what leads back to another track keeps away from what arrives. */
-  find(a, b, twin) {
+  /* Points of an edge at some parts of its length, each with whether the edge is upright there. */
+  points(a, b, parts) {
+    const key = `${a}>${b} points`;
+    if (!this.known.has(key)) {
+      const line = /** @type {SVGPathElement} */ (make("path", { d: this.path(a, b) }));
+      const length = line.getTotalLength();
+      this.known.set(key, parts.map((part) => {
+        const [before, { x, y }, after] = [-2, 0, 2].map((step) => line.getPointAtLength(part * length + step));
+        return { x, y, upright: Math.abs(after.y - before.y) > Math.abs(after.x - before.x) };
+      }));
+    }
+    return this.known.get(key);
+  }
+
+  /* A path from box to box: along its lanes, or between the tracks. No edge leaves a box where others arrive. */
+  find(a, b) {
     const from = this.layout.rects.get(a);
     const to = this.layout.rects.get(b);
     /** @type {[number, number]} */
     const tracks = [this.graph.track(a), this.graph.track(b)];
-    let aside = 0;
-    if (tracks[1] < tracks[0]) aside = 2 * TWIN;
-    else if (twin) aside = a < b ? -TWIN : TWIN;
-    if (tracks[0] !== tracks[1]) return this.across(from, to, tracks, aside);
+    if (tracks[0] !== tracks[1]) return this.across(from, to, tracks);
     const lanes = this.lanesOf(a, b);
     const middle = (rect) => rect.x + rect.width / 2;
     let sign = 0;
@@ -38,8 +51,8 @@ export class Routes {
     else if (to.y + to.height <= from.y) sign = -1;
     if (!sign) {
       const right = from.x < to.x ? 1 : -1;
-      const start = [right > 0 ? from.x + from.width : from.x, from.y + from.height / 2 + aside];
-      const end = [right > 0 ? to.x : to.x + to.width, to.y + to.height / 2 + aside];
+      const start = [right > 0 ? from.x + from.width : from.x, port(from, OUT)];
+      const end = [right > 0 ? to.x : to.x + to.width, port(to, INTO)];
       return curve([start, end], false);
     }
     if (!lanes.length && this.skips(from, to)) return this.around(from, to, tracks[0]);
@@ -50,6 +63,7 @@ export class Routes {
       points.push([lane.x, sign > 0 ? lane.top : lane.bottom], [lane.x, sign > 0 ? lane.bottom : lane.top]);
     }
     points.push([middle(to), sign > 0 ? to.y : to.y + to.height]);
+    const aside = sign > 0 === (tracks[0] === 1) ? ASIDE : 0; // gradients flow up
     return curve(points.map(([x, y]) => [x + aside, y]), true);
   }
 
@@ -72,8 +86,8 @@ export class Routes {
     const way = to.y > from.y ? 1 : -1; // down on the left, up on the right
     const { x: left, width } = this.layout.tracks[track];
     const x = way > 0 ? left - BUS : left + width + BUS;
-    const start = [from.x + (way > 0 ? 0 : from.width), from.y + from.height / 2];
-    const end = [to.x + (way > 0 ? 0 : to.width), to.y + to.height / 2];
+    const start = [from.x + (way > 0 ? 0 : from.width), port(from, OUT)];
+    const end = [to.x + (way > 0 ? 0 : to.width), port(to, INTO)];
     const side = way > 0 ? 1 : -1;
     const turn = Math.min(10, Math.abs(end[1] - start[1]) / 2);
     return (
@@ -85,11 +99,10 @@ export class Routes {
 
   /* From one track to another: level where nothing stands in the way, else through the gap
    * between two rows. */
-  across(from, to, [a, b], aside) {
-    const [out, into] = [from, to].map((rect) => rect.y + rect.height / 2 + aside);
-    if (b < a) return curve([[from.x, out], [to.x + to.width, into]], false);
-    const start = this.way(from, a, 1, aside);
-    const end = this.way(to, b, -1, aside);
+  across(from, to, [a, b]) {
+    if (b < a) return curve([[from.x, port(from, OUT)], [to.x + to.width, port(to, INTO)]], false);
+    const start = this.way(from, a, 1);
+    const end = this.way(to, b, -1);
     const points = [start.gate, end.gate];
     if (b - a > 1) {
       const row = this.layout.gutters.find((gutter) => gutter.bottom >= to.y) || this.layout.gutters.at(-1);
@@ -101,8 +114,8 @@ export class Routes {
   }
 
   /* How an edge gets from a box to the side of its track (1: right, -1: left), or back. */
-  way(rect, track, side, aside) {
-    const middle = rect.y + rect.height / 2 + aside;
+  way(rect, track, side) {
+    const middle = port(rect, side > 0 ? OUT : INTO);
     const edge = side > 0 ? rect.x + rect.width : rect.x;
     const [left, right] = [this.layout.tracks[track].x, this.layout.tracks[track].x + this.layout.tracks[track].width];
     const blocked = this.layout.solid.some(

@@ -1,4 +1,4 @@
-/* Timeline: the stops of a graph and the passes between them, and what is said of each state. */
+/* Timeline: the stages of a graph and the passes of placement, and what is said of each state. */
 
 import { make, nodesOf, pieces, thousands } from "./elements.js";
 
@@ -25,35 +25,32 @@ export class Timeline {
     this.part = viewer.part;
     this.states = viewer.data.states;
     this.timer = null;
-    const region = this.part("states");
     this.build(viewer.data);
-    this.buttons = /** @type {HTMLButtonElement[]} */ ([...region.querySelectorAll("[data-state]")]);
+    const regions = [this.part("states"), this.part("passes")];
+    this.buttons = /** @type {HTMLButtonElement[]} */ (regions.flatMap((region) => [...region.querySelectorAll("[data-state]")]));
     for (const button of this.buttons) {
       button.addEventListener("click", () => this.leave(Number(button.dataset.state)));
     }
     this.part("before").addEventListener("click", () => this.leave(viewer.state - 1));
     this.part("after").addEventListener("click", () => this.leave(viewer.state + 1));
     this.part("play").addEventListener("click", () => (this.timer ? this.pause() : this.play()));
-    region.addEventListener("keydown", (event) => this.key(event));
+    this.part("more").addEventListener("click", () => this.unfold(!this.whole));
+    this.whole = false; // whether all is said, however long it is
+    for (const region of regions) region.addEventListener("keydown", (event) => this.key(event));
   }
 
-  /* A button for each stop, and for each pass between them.
+  /* A button for each stage, and for each pass.
    * @param {import("./data").GraphData} data */
   build({ stops, idle }) {
-    stops.forEach((stop, number) => {
-      const where = { "data-state": stop.entry, "data-first": stop.first, "data-last": stop.last };
-      this.part("stops").append(make("button", { type: "button", ...where }, make("b", {}, `${number + 1}`), ` ${stop.title}`));
-    });
-    const rows = stops.filter((stop) => stop.ticks.length).map((stop) => {
-      const buttons = stop.ticks.flatMap((tick) => {
+    for (const stop of stops) {
+      this.part("stops").append(make("button", { type: "button", "data-state": stop.first, "data-last": stop.last }, stop.title));
+      for (const tick of stop.ticks) {
         const again = tick.again ? [" ", make("i", {}, tick.again)] : [];
-        return make("button", { type: "button", "data-state": tick.state }, tick.title, ...again, " ", make("b", {}, tick.change));
-      });
-      const label = `${stop.title}, pass by pass`;
-      return make("div", { class: "passes", role: "group", "aria-label": label }, make("span", {}, `${stop.title} by`), ...buttons);
-    });
-    const others = idle && make("details", { class: "idle" }, make("summary", {}, `${idle.heading} ${idle.about}`), ...idle.lines.map((line) => make("p", {}, line)));
-    this.part("passes").append(...rows, ...(others ? [others] : []));
+        this.part("passes").append(make("button", { type: "button", "data-state": tick.state }, tick.title, ...again, " ", make("b", {}, tick.change)));
+      }
+    }
+    this.part("idle").hidden = !idle;
+    if (idle) this.part("idle").append(make("summary", {}, `${idle.heading} of passes ${idle.about}`), ...idle.lines.map((line) => make("p", {}, line)));
   }
 
   /* Go to a state because the reader says so, which ends the play. */
@@ -68,10 +65,10 @@ export class Timeline {
     if (goal === undefined) return;
     event.preventDefault();
     this.leave(goal);
-    if (this.part("states").contains(document.activeElement)) this.current().focus();
+    this.current().focus();
   }
 
-  /* The button of the state that is shown: its pass, or else its stop. */
+  /* The button of the state that is shown: its pass, or else its stage. */
   current() {
     const { state } = this.viewer;
     const own = this.buttons.filter((button) => Number(button.dataset.state) === state);
@@ -99,16 +96,16 @@ export class Timeline {
   }
 
   show() {
-    const { state } = this.viewer;
+    const { state, last, data } = this.viewer;
     this.part("before").disabled = state === 0;
-    this.part("after").disabled = state === this.viewer.last;
+    this.part("after").disabled = state === last;
     for (const button of this.buttons) {
-      button.hidden = Number(button.dataset.first ?? button.dataset.state) > this.viewer.last;
-      const { first, last } = button.dataset;
-      const here = last === undefined ? Number(button.dataset.state) === state : Number(first) <= state && state <= Number(last);
-      if (here) button.setAttribute("aria-current", "step");
+      const first = Number(button.dataset.state);
+      button.hidden = first > last;
+      if (first <= state && state <= Number(button.dataset.last ?? first)) button.setAttribute("aria-current", "step");
       else button.removeAttribute("aria-current");
     }
+    this.part("passes").hidden = !data.stops.some((stop) => stop.ticks.length && stop.first <= state && state <= stop.last);
     this.caption(state);
   }
 
@@ -118,17 +115,20 @@ export class Timeline {
     this.part("count").textContent = nodeCount(this.states, number);
     this.part("about").textContent = state.about;
     this.part("lines").replaceChildren(...state.lines.map((line) => make("li", {}, ...pieces(line))));
+    const pass = this.current();
+    const row = this.part("passes");
+    if (!row.hidden) row.scrollTo?.({ left: pass.offsetLeft - row.clientWidth / 2, behavior: "instant" });
+    this.unfold(this.whole);
   }
 
-  /* Keep room for the longest caption, so that the drawing stays where it is from state to state. */
-  reserve() {
-    const box = this.part("caption");
-    box.style.minHeight = "";
-    const heights = this.states.map((_, number) => {
-      this.caption(number);
-      return box.offsetHeight;
-    });
-    box.style.minHeight = `${Math.max(...heights)}px`;
-    this.caption(this.viewer.state);
+  /* All that is said of a state, or as much as its room holds: the drawing stays where it is. */
+  unfold(whole) {
+    this.whole = whole;
+    const [caption, more] = [this.part("caption"), this.part("more")];
+    caption.classList.toggle("whole", whole);
+    const cut = [caption.querySelector("p"), this.part("lines")].some((element) => element.scrollHeight > element.clientHeight + 2 || element.scrollWidth > element.clientWidth + 1);
+    more.hidden = !whole && !cut;
+    more.textContent = whole ? "Less" : "All of it";
+    more.setAttribute("aria-expanded", String(whole));
   }
 }

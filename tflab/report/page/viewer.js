@@ -20,7 +20,7 @@ export class Viewer {
     /** @type {(name: string) => any} the element of the page that does this */
     this.part = (name) => root.querySelector(`[data-part="${name}"]`);
     this.graph = new Graph(data);
-    this.layout = new Layout(this.graph, getComputedStyle(root).fontFamily, READING);
+    this.layout = new Layout(this.graph, getComputedStyle(this.part("paper")).fontFamily, READING);
     this.open = new Set(data.open);
     this.state = data.start;
     this.last = data.states.length - 1; // that can be shown
@@ -28,11 +28,11 @@ export class Viewer {
     this.presenting = false; // whether the drawing is on a projector
     this.selected = null;
     this.lit = new Set(); // nodes that something beside the drawing is about
-    /** @type {HTMLElement} */
-    const checked = root.querySelector("[data-colour]:checked");
-    this.chosen = checked.dataset.colour; // what the reader has the colours say
+    this.chosen = this.part("colour").value; // what the reader has the colours say
     /** @type {Map<number, string>} */
     this.marks = new Map(); // node -> `new` or `changed` since the last edit
+    /** @type {((name: string) => void) | null} */
+    this.listing = null; // shows the generated code of a node, in a page that has it
     this.ended = new AbortController(); // ends what listens outside of the root
     this.zoom = 1;
     this.timeline = new Timeline(this);
@@ -40,8 +40,6 @@ export class Viewer {
     this.frame = new Frame(this);
     this.controls();
     this.begin();
-    this.timeline.reserve();
-    window.addEventListener("resize", () => this.timeline.reserve(), { signal: this.ended.signal });
   }
 
   /* The page takes the viewer away. */
@@ -49,29 +47,25 @@ export class Viewer {
     this.ended.abort();
   }
 
-  /* With all scopes closed where the whole cannot be seen otherwise. */
+  /* With all scopes closed where the whole cannot be read otherwise. */
   begin() {
     this.arrange();
     this.frame.fit();
-    const paper = this.part("paper");
-    if (paper.scrollHeight > paper.clientHeight) this.closeAll();
+    if (this.zoom < LEAST && this.open.size) this.closeAll();
   }
 
-  /* What the colours say in this state. */
+  /* What the colours say in this state; on a projector, without the program, what its stage is about. */
   get colour() {
-    if (this.chosen !== "stage" && !this.asking) return this.chosen;
+    if (this.chosen !== "stage" && !this.asking && !this.presenting) return this.chosen;
     return this.data.stops.find((stop) => this.state <= stop.last).colour;
   }
 
   controls() {
-    for (const radio of /** @type {NodeListOf<HTMLElement>} */ (this.root.querySelectorAll("[data-colour]"))) {
-      radio.addEventListener("change", () => {
-        this.chosen = radio.dataset.colour;
-        this.draw();
-      });
-    }
-    this.part("open-all").addEventListener("click", () => this.openAll());
-    this.part("close-all").addEventListener("click", () => this.closeAll());
+    this.part("colour").addEventListener("change", ({ target }) => {
+      this.chosen = target.value;
+      this.draw();
+    });
+    this.part("open-all").addEventListener("click", () => (this.allOpen ? this.closeAll() : this.openAll()));
     const search = this.part("search");
     search.addEventListener("change", () => this.find(search.value));
     search.addEventListener("keydown", (event) => {
@@ -101,6 +95,10 @@ export class Viewer {
     this.asking = on;
     this.close();
     this.go(this.state);
+  }
+
+  get allOpen() {
+    return this.data.boxes.every((box, id) => !box.rows.length || !box.framed || this.open.has(id));
   }
 
   openAll() {
@@ -178,8 +176,8 @@ export class Viewer {
       this.graph.ways[id].slice(0, -1).forEach((around) => this.open.add(around));
       this.arrange();
     } else this.draw();
-    if (reveal && this.zoom < LEAST) this.frame.fit();
-    else this.frame.refit();
+    this.frame.refit();
+    if (reveal && this.zoom < LEAST) this.frame.enlarge(1 / this.zoom);
     if (reveal) this.frame.centre(id);
     this.part("panel").scrollTop = 0;
     this.root.dispatchEvent(new Event("selected"));
@@ -277,6 +275,6 @@ export class Viewer {
     this.timeline.show();
     this.table.show();
     this.part("legend").replaceChildren(...legend(this.graph, this.colour, picture));
+    this.part("open-all").textContent = this.allOpen ? "Close all" : "Open all";
   }
-
 }
