@@ -14,11 +14,11 @@ import { colourOf, legendEntries } from "../../tflab/report/page/colours.js";
 import { packed, unpacked } from "../../tflab/explore/page/address.js";
 import { stateOf } from "../../tflab/explore/page/seen.js";
 import { indentAfter, indented } from "../../tflab/explore/page/text.js";
-import { carried, edgeLabel } from "../../tflab/report/page/edges.js";
+import { carried, edgeLabel, labelsOfEdges, overlap } from "../../tflab/report/page/edges.js";
 import { round, rounded, shortened } from "../../tflab/report/page/elements.js";
-import { Graph, flowedIn, valueLines } from "../../tflab/report/page/graph.js";
+import { Graph, flowedIn, saysOp, valueLines } from "../../tflab/report/page/graph.js";
 import { Layout, READING, spaced, visibleBoxes } from "../../tflab/report/page/layout.js";
-import { comesInStep, editWords, linesBelow, under } from "../../tflab/report/page/picture.js";
+import { comesWith, editWords, linesBelow, under } from "../../tflab/report/page/picture.js";
 import { judged } from "../../tflab/report/page/predict.js";
 import { Routes, curve } from "../../tflab/report/page/routes.js";
 import { ticks, timeText, within, zoomed } from "../../tflab/report/page/slices.js";
@@ -169,13 +169,13 @@ const nothing = () => false;
 
 test("the legend of times has every step of the scale, the shortest first", () => {
   assert.deepEqual(legendEntries(graph, "time", nothing), [
-    ["heat-0", "less (median)"],
-    ["heat-1", "from 31 ns"],
-    ["heat-2", "from 122 ns"],
-    ["heat-3", "from 276 ns"],
-    ["heat-4", "from 490 ns"],
-    ["heat-5", "from 765 ns"],
-    ["heat-6", "from 1.10 us"],
+    ["heat-0", "from 0 (median)"],
+    ["heat-1", "31 ns"],
+    ["heat-2", "122 ns"],
+    ["heat-3", "276 ns"],
+    ["heat-4", "490 ns"],
+    ["heat-5", "765 ns"],
+    ["heat-6", "1.10 us"],
   ]);
   const idle = legendEntries(graph, "time", (selector) => selector === ".box.heat-none");
   assert.deepEqual(idle.at(-1), ["heat-none", "did not run"]);
@@ -202,7 +202,7 @@ test("the legends of kinds, fates and devices name what Python sent", () => {
 
 test("the legend explains each sign that is in the picture, and no other", () => {
   const all = legendEntries(graph, "device", () => true).map(([name]) => name);
-  assert.deepEqual(all, ["device-many", "device-none", "gone", "changed", "badge", "transfer"]);
+  assert.deepEqual(all, ["device-many", "device-none", "gone", "changed", "badge", "transfer", "cross"]);
   assert.deepEqual(legendEntries(graph, "stage", nothing), []);
 });
 
@@ -222,9 +222,9 @@ test("a box has the colour of its time and of its fate", () => {
 
 // Picture
 
-test("a track says in which step it comes, until it is there", () => {
-  const steps = (state) => data.tracks.map((_, track) => comesInStep(graph, track, state));
-  assert.deepEqual(steps(WRITTEN), [null, 2, 2]);
+test("a track says with which stage it comes, until it is there", () => {
+  const steps = (state) => data.tracks.map((_, track) => comesWith(graph, track, state));
+  assert.deepEqual(steps(WRITTEN), [null, "Backward", "Backward"]);
   assert.deepEqual(steps(GRADIENTS), [null, null, null]);
 });
 
@@ -260,14 +260,36 @@ test("an edge names the values that it carries, each once", () => {
   assert.deepEqual(carried(graphOf({ nodes }), { pairs }), ["x = [1, 2]"]);
 });
 
-test("beside an edge stand its bytes, or how many it bundles", () => {
-  const edge = (changes) => ({ a: BOX.x, b: BOX.layer, data: 1, control: 0, pairs: [[NODE.x, NODE.loss]], transfers: [], ...changes });
-  const label = (changes, path = "M") => edgeLabel(graph, edge(changes), path);
-  assert.equal(label({}), "");
-  assert.equal(label({ data: 1, control: 1 }), "2");
-  assert.equal(label({ data: 2 }, "MQ"), "");
+const edge = (changes) => ({ a: BOX.x, b: BOX.layer, data: 1, control: 0, pairs: [[NODE.x, NODE.loss]], shapes: new Set(["?x28x6"]), transfers: [], cut: false, ...changes });
+
+test("beside an edge stand its bytes, its shape, how many tensors it bundles, or that a gradient stops", () => {
+  const label = (changes) => edgeLabel(edge(changes));
+  assert.equal(label({}), "?x28x6");
+  assert.deepEqual(["16", "?", "1", "0", ""].map((shape) => label({ shapes: new Set([shape]) })), ["16", "?", "", "", ""]);
+  assert.equal(label({ data: 2, control: 1 }), "2 tensors");
   assert.equal(label({ data: 0, control: 2 }), "");
   assert.equal(label({ transfers: [{ bytes: "4 B" }, { bytes: "1.50 KB" }] }), "4 B, 1.50 KB");
+  assert.equal(label({ cut: true, data: 2 }), "×");
+});
+
+test("of two labels at one place the more important one stays, and none lies on a box", () => {
+  globalThis.document = { createElementNS: (_, name) => ({ name, attributes: {}, children: [], setAttribute(key, value) { this.attributes[key] = value; }, append(...children) { this.children.push(...children); } }), createElement: () => ({ getContext: () => ({ measureText: (text) => ({ width: 6 * text.length }) }) }) };
+  const at = { "1>2": [[100, 100]], "2>3": [[103, 100]], "3>4": [[15, 15]], "4>5": [[15, 15], [200, 50]] };
+  const routes = { points: (a, b) => at[`${a}>${b}`].map(([x, y]) => ({ x, y, upright: false })) };
+  const drawn = [[1, 2, {}], [2, 3, { data: 2 }], [3, 4, {}], [4, 5, { transfers: [{ bytes: "4 B" }] }]].map(([a, b, changes]) => edge({ a, b, ...changes }));
+  const labels = labelsOfEdges({ drawn, routes, layout: { solid: [{ x: 0, y: 0, width: 30, height: 10 }], fonts: {} } });
+  assert.deepEqual(labels.map(({ children }) => children[0]), ["4 B", "2 tensors"]);
+  assert.deepEqual([labels[0].attributes.x, labels[0].attributes.class], [200, "count transfer"]);
+  const rect = (x, y) => ({ x, y, width: 10, height: 10 });
+  assert.deepEqual([[5, 5], [10, 0], [0, 10], [9, 9]].map(([x, y]) => overlap(rect(0, 0), rect(x, y))), [true, false, false, true]);
+});
+
+test("an edge knows the shapes of its tensors, and that a gradient stops there once there are gradients", () => {
+  const at = (state, of) => of.edges(state, (node) => node).find(({ a, b }) => a === NODE.x && b === NODE["layer/MatMul"]);
+  const nodes = data.nodes.map((node) => ({ ...node, versions: node.versions.map((version) => version.with(6, [0])) }));
+  assert.deepEqual([...at(WRITTEN, graphOf({ nodes, shapes: ["?x2"] })).shapes], ["?x2"]);
+  const cut = graphOf({ cuts: [[NODE.x, NODE["layer/MatMul"]]] });
+  assert.deepEqual([at(WRITTEN, cut).cut, at(GRADIENTS, cut).cut, at(GRADIENTS, graph).cut], [false, true, false]);
 });
 
 // Layout
@@ -281,31 +303,31 @@ test("positions come as near to those desired as their order and the gaps let th
 
 test("closed scopes stand in the rows of the data, as wide as their longest line", () => {
   const layout = laidOut();
-  const high = 12.5 + 10.5 + 15; // a name and a line below it
+  const high = 8 + (13 + 3) + (11 + 3); // a name and a line below it
   // Above the first row are the margin and the headings; between rows are 24 pixels.
-  const first = 16 + 26;
+  const first = 6 + 26;
   const tops = [first, first + high + 24, first + 2 * (high + 24)];
   const size = (label) => {
     const rect = layout.rects.get(BOX[label]);
     return [rect.y, rect.width, rect.height];
   };
-  assert.deepEqual(size("x"), [tops[0], 11 * LETTER + 20, high]); // Placeholder
-  assert.deepEqual(size("_arg_x"), [tops[0], 6 * LETTER + 20, high]);
-  assert.deepEqual(size("layer"), [tops[1], 14 * LETTER + 20, high]); // 88 of 88 nodes
-  assert.deepEqual(size("loss"), [tops[2], 44 + 20, high]); // no box is narrower
-  assert.deepEqual(size("layer gradients"), [tops[1], 15 * LETTER + 18 + 20, high]);
+  assert.deepEqual(size("x"), [tops[0], 11 * LETTER + 16, high]); // Placeholder
+  assert.deepEqual(size("_arg_x"), [tops[0], 6 * LETTER + 16, high]);
+  assert.deepEqual(size("layer"), [tops[1], 14 * LETTER + 16, high]); // 88 of 88 nodes
+  assert.deepEqual(size("loss"), [tops[2], 44 + 16, high]); // no box is narrower
+  assert.deepEqual(size("layer gradients"), [tops[1], 15 * LETTER + 18 + 16, high]);
   assert.equal(layout.rects.get(BOX.Relu), undefined);
-  assert.equal(layout.height, tops[2] + high + 16);
+  assert.equal(layout.height, tops[2] + high + 14);
 });
 
 test("tracks stand side by side with room between them for their edges", () => {
   const { tracks, width } = laidOut();
   assert.deepEqual(tracks, [
-    { x: 16, width: 130 + 14 + 80 }, // x and _arg_x
-    { x: 16 + 224 + 64, width: 188 },
-    { x: 16 + 224 + 64 + 188 + 64, width: 168 },
+    { x: 20, width: 126 + 10 + 76 }, // x and _arg_x
+    { x: 20 + 212 + 44, width: 184 },
+    { x: 20 + 212 + 44 + 184 + 44, width: 164 },
   ]);
-  assert.equal(width, 16 + 224 + 64 + 188 + 64 + 168 + 14 + 8);
+  assert.equal(width, 20 + 212 + 44 + 184 + 44 + 164 + 20);
 });
 
 test("boxes that an edge joins stand below each other", () => {
@@ -365,21 +387,20 @@ test("an edge leads from the foot of a box to the top of the next, and back up f
   const [upper, lower] = [layout.rects.get(BOX.layer), layout.rects.get(BOX.loss)];
   const middle = round(upper.x + upper.width / 2);
   const [top, foot] = [round(lower.y), round(upper.y + upper.height)];
-  assert.deepEqual(ends(routes.path(BOX.layer, BOX.loss, false)), [[middle, foot], [middle, top]]);
-  assert.deepEqual(ends(routes.path(BOX.loss, BOX.layer, false)), [[middle, top], [middle, foot]]);
-  const twins = [routes.path(BOX.layer, BOX.loss, true), routes.path(BOX.loss, BOX.layer, true)];
-  assert.deepEqual(twins.map((path) => ends(path)[0][0]), [middle - 5, middle + 5]);
+  assert.deepEqual(ends(routes.path(BOX.layer, BOX.loss)), [[middle, foot], [middle, top]]);
+  // What leads against the flow of its track keeps 12 pixels away from what leads along it
+  assert.deepEqual(ends(routes.path(BOX.loss, BOX.layer)), [[middle + 12, top], [middle + 12, foot]]);
 });
 
 test("an edge to another track leaves and arrives at the sides that face each other", () => {
   const layout = laidOut();
   const routes = new Routes(layout);
   const [left, right] = [layout.rects.get(BOX.layer), layout.rects.get(BOX["layer gradients"])];
-  const level = left.y + left.height / 2;
+  const [out, into] = [0.33, 0.67].map((place) => round(left.y + left.height * place));
   const [from, to] = [round(left.x + left.width), round(right.x)];
-  assert.deepEqual(ends(routes.path(BOX.layer, BOX["layer gradients"], false)), [[from, level], [to, level]]);
-  // What leads back keeps 10 pixels away from what arrives.
-  assert.deepEqual(ends(routes.path(BOX["layer gradients"], BOX.layer, false)), [[to, level + 10], [from, level + 10]]);
+  assert.deepEqual(ends(routes.path(BOX.layer, BOX["layer gradients"])), [[from, out], [to, into]]);
+  // Both sides have a port for what leaves, and another for what arrives
+  assert.deepEqual(ends(routes.path(BOX["layer gradients"], BOX.layer)), [[to, out], [from, into]]);
 });
 
 test("an edge goes through the lanes of the rows that it passes, down or up", () => {
@@ -388,11 +409,11 @@ test("an edge goes through the lanes of the rows that it passes, down or up", ()
   const lanes = layout.lanes.get(`-1>${BOX.MatMul}`);
   assert.equal(lanes.length, 2); // beside kernel, and beside MatMul/ReadVariableOp
   const points = lanes.flatMap((lane) => [[lane.x, lane.top], [lane.x, lane.bottom]].map((point) => point.map(round)));
-  const down = routes.path(BOX.x, BOX.MatMul, false);
+  const down = routes.path(BOX.x, BOX.MatMul);
   const passed = (path) => path.split(/[MLC]/).map((part) => part.split(",").slice(-2).map(Number)).slice(2, -1);
   assert.deepEqual(passed(down), points);
   layout.lanes.set(`${BOX.MatMul}>-1`, lanes); // those of an edge that leads back
-  assert.deepEqual(passed(routes.path(BOX.MatMul, BOX.x, false)), points.toReversed());
+  assert.deepEqual(passed(routes.path(BOX.MatMul, BOX.x)), points.toReversed().map(([x, y]) => [round(x + 12), y]));
 });
 
 test("an edge has the lanes out of its scopes, between them, and into the other scopes", () => {
@@ -409,8 +430,8 @@ test("an edge without lanes that would pass behind a row goes around it: down on
   assert.deepEqual(["layer", "loss"].map((label) => routes.skips(rect("x"), rect(label))), [false, true]);
   assert.deepEqual(["layer", "loss"].map((label) => routes.skips(rect(label), rect("x"))), [false, true]);
   const [upper, lower] = [0, 100].map((y) => ({ x: 50, y, width: 20, height: 10 }));
-  assert.equal(routes.around(upper, lower, 0), "M50,5L12,5Q2,5,2,15L2,95Q2,105,12,105L50,105");
-  assert.equal(routes.around(lower, upper, 0), "M70,105L244,105Q254,105,254,95L254,15Q254,5,244,5L70,5");
+  assert.equal(routes.around(upper, lower, 0), "M50,3.3L16,3.3Q6,3.3,6,13.3L6,96.7Q6,106.7,16,106.7L50,106.7");
+  assert.equal(routes.around(lower, upper, 0), "M70,103.3L236,103.3Q246,103.3,246,93.3L246,16.7Q246,6.7,236,6.7L70,6.7");
 });
 
 // Predict
@@ -447,8 +468,25 @@ test("a box has the colour of its line, and says when it has several", () => {
   assert.deepEqual(lined.linesOf(BOX.layer), [5, 9]);
   const colours = ["x", "layer", "loss"].map((label) => colourOf(lined, "line", WRITTEN, BOX[label], []));
   assert.deepEqual(colours, ["line-0", "line-many", "line-none"]);
-  const entries = legendEntries(lined, "line", (selector) => selector === ".box.line-many");
-  assert.deepEqual(entries, [["line-0", "line 3"], ["line-1", "line 5"], ["line-2", "line 9"], ["line-many", "several lines, as shown below the box"]]);
+  const entries = (of) => legendEntries(of, "line", (selector) => selector === ".box.line-many");
+  assert.deepEqual(entries(lined), [["line-0", "line 3"], ["line-1", "5"], ["line-2", "9"], ["line-many", "several lines"]]);
+  assert.deepEqual(entries(graphOf({ lines, file: "toy.py" }))[0], ["line-0", "toy.py:3"]);
+  assert.deepEqual(["x", "layer", "loss"].map((label) => lined.numbers(BOX[label])), ["3", "5,9", ""]);
+});
+
+test("eight lines have hues, further ones share one, and a box has the number of each", () => {
+  const lines = data.nodes.map((_, node) => (node === NODE.loss ? [10, 11, 12] : [node + 1]));
+  const many = graphOf({ lines });
+  assert.deepEqual([...many.colourOfLine.values()].slice(0, 10), [0, 1, 2, 3, 4, 5, 6, 7, "more", "more"]);
+  assert.equal(many.numbers(BOX.loss), "10–12");
+  assert.equal(legendEntries(many, "line", nothing).at(-1)[0], "line-more");
+});
+
+test("a label that says the op stands alone, and a long one breaks before its last part", () => {
+  assert.deepEqual([["mul_1", "Mul"], ["conv/Relu", "Relu"], ["add", "AddV2"], ["x", "Placeholder"]].map(([label, op]) => saysOp(label, op)), [true, true, false, false]);
+  const of = graphOf();
+  of.labels[BOX.x] = "update_y/ResourceApply";
+  assert.deepEqual([BOX.x, BOX.train].map((id) => of.labelLines(id)), [["update_y/", "ResourceApply"], ["train"]]);
 });
 
 test("a box says what an edit did to it, a scope to how many of its nodes", () => {

@@ -259,4 +259,4 @@ def test_a_thousand_nodes_all_have_a_place():
     )
     forward = drawn(Frontend(program=None, nodes=nodes)).tracks[0]
     assert len(nodes_of(forward)) == 1000
-    assert len(forward.rows) == 101  # a scope a row, and the row of what belongs to no layer
+    assert len(forward.rows) == 100  # a scope a row

@@ -1,12 +1,14 @@
 """The page's scripts: their tests without a browser, and what Python and they have to agree on."""
 
 import dataclasses
+import itertools
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests import needs
@@ -60,7 +62,7 @@ def test_the_types_of_the_data_have_the_fields_that_python_sends(data):
     types = fields()
     values = types["Values"][1]
     required, known = types["GraphData"]
-    assert set(data) == required == known - {"lines", "fusions"}  # these are the live page's
+    assert set(data) == required == known - {"fusions"}  # these are the live page's
     for name, rows in (("Node", "nodes"), ("Box", "boxes")):
         required, known = types[name]
         assert all(required <= set(row) <= known | values for row in data[rows])
@@ -94,10 +96,26 @@ def test_the_page_has_every_script_and_none_of_their_imports():
     assert not re.search(r"^(import|export)\b", html.program(), re.MULTILINE)
 
 
-def test_forty_lines_of_a_program_have_colours_of_their_own_and_several_have_another_than_none():
-    style = html.read("drawing.css")
-    hues = re.findall(r"\.line-(\d+) { --hue: (\d+); }", style)
-    assert f"LINE_COLOURS = {len(hues)};" in html.read("graph.js")
-    assert [int(number) for number, _ in hues] == list(range(40))
-    assert len({hue for _, hue in hues}) == 40
-    assert len(set(re.findall(r"\.line-(?:many|none) { --fill: ([^;]+);", style))) == 2
+# Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision
+# Deficiency", IEEE TVCG 15(6), 2009: what is seen without the receptors for green; and Oklab
+DEUTERANOPIA = [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]
+CONES = [[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]
+OKLAB = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
+
+
+def seen(colour, receptors):
+    """A colour in Oklab, where distances are as seen."""
+    parts = np.array([int(colour[start : start + 2], 16) / 255 for start in (0, 2, 4)])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return OKLAB @ np.cbrt(np.clip(CONES @ (receptors @ linear), 0, None))
+
+
+def test_eight_hues_stay_apart_for_everybody_in_light_and_dark():
+    hues = re.findall(r"--hue-\d: #(\w{6});", html.read("page.css"))
+    assert len(hues) == 16
+    for shown in (hues[:8], hues[8:]):
+        for receptors in (np.eye(3), DEUTERANOPIA):
+            views = [seen(colour, receptors) for colour in shown]
+            pairs = itertools.combinations(views, 2)
+            assert min(float(np.linalg.norm(a - b)) for a, b in pairs) > 0.05
+    assert re.findall(r"\.line-(\d)", html.read("drawing.css")) == list("01234567")

@@ -6,9 +6,10 @@ from dataclasses import replace
 from tests.approval import approve
 from tests.examples.histories import KNOWN, ONE, PRODUCT, VALUES
 from tests.examples.walk import EXECUTION, STAGES
+from tflab.analysis.passes import Version
 from tflab.exporters import json as export
 from tflab.follow import node_history
-from tflab.records.graph import Node
+from tflab.records.graph import Node, Source, Tensor
 from tflab.records.stages import Backward, Frontend
 from tflab.report import drawing, viewer_data
 from tflab.report.contents import DrawnGraph
@@ -39,6 +40,54 @@ def test_each_box_has_its_data_its_gradient_and_what_it_computes():
     for title, histories in cases.items():
         lines += ["", title, *(f"  {name}: {box}" for name, box in shown(histories).items())]
     approve("report-boxes.txt", "\n".join(lines))
+
+
+def test_the_shape_of_a_tensor_is_that_of_the_step_if_both_ran_else_as_its_maker_knew_it():
+    def made(name, *shapes):
+        return Node(name, "Op", outputs=tuple(Tensor("float32", shape) for shape in shapes))
+
+    versions = {
+        "x": [Version(0, 1, made("x", (None, 28, 6), ())), Version(2, 3, made("x", None))],
+        "gone": [Version(0, 1, made("gone", (None,)))],
+        "same": [Version(0, 3, made("same", None, (None, 28, 6)))],
+    }
+    ran = {"x": (Tensor("float32", (16, 28, 6)),), "gone": (Tensor("float32", (7,)),)}
+    histories = {
+        name: replace(KNOWN["x"], name=name, carrier="same" if name == "gone" else name)
+        for name in versions
+    }
+    histories = {
+        name: replace(history, ran_outputs=ran.get(name, ())) for name, history in histories.items()
+    }
+    shapes = viewer_data.Shapes(versions, histories, 3)
+    early, late = Version(0, 1, made("user")), Version(2, 3, made("user"))
+    numbers = [
+        shapes.number(tensor, user)
+        for tensor, user in (
+            ("x", early),
+            ("x", late),
+            ("x:1", early),  # a scalar
+            ("x:2", early),  # no such output
+            ("gone", late),  # another node ran for it
+            ("same:1", late),
+            ("same", late),  # nobody knows it
+        )
+    ]
+    assert list(shapes.numbers) == ["?x28x6", "16x28x6", "?"]
+    assert numbers == [0, 1, None, None, 2, 0, None]
+
+
+def test_the_lines_of_a_drawing_are_those_of_its_program_or_of_the_file_that_made_most_nodes():
+    def line(name, file, number):
+        source = Source(file, number, "f", "")
+        return replace(KNOWN["x"], name=name, source=source, carries=())
+
+    histories = {"a": line("a", "m.py", 3), "b": line("b", "m.py", 5), "c": line("c", "n.py", 9)}
+    histories["d"] = replace(histories["a"], name="d", source=None, carries=("a", "b", "c"))
+    assert viewer_data.most_of(histories) == "m.py"
+    assert viewer_data.lines(histories, "m.py") == [[3], [5], [], [3, 5]]
+    assert viewer_data.lines(histories, "n.py") == [[], [], [9], [9]]
+    assert viewer_data.most_of({}) is None
 
 
 def test_a_scope_has_the_values_of_its_own_node_and_the_gradients_computed_in_it():

@@ -25,7 +25,7 @@ export class Graph {
     /** @type {Map<number, number | "more">} */
     this.colourOfLine = new Map(lines.map((line, number) => [line, number < HUES ? number : "more"])); // of the program
     this.linesIn = new Map(); // box -> lines, found once
-    this.cuts = new Set((data.cuts ?? []).map(([source, node]) => `${source}>${node}`)); // where a gradient stops
+    this.cuts = new Set(data.cuts.map(([source, node]) => `${source}>${node}`)); // where a gradient stops
     this.handing = new Set(data.transfers.flatMap((transfer) => [transfer.send, transfer.recv]));
   }
 
