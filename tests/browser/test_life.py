@@ -49,7 +49,7 @@ def test_a_run_is_drawn_as_in_the_report_alone_and_beside_another(page, tab, art
     choose(tab, "Run", "lenet")
     tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)
     assert tab.locator("[data-part=title]").first.inner_text() == "Execution"
-    tab.get_by_role("button", name="2 Backward").click()
+    tab.get_by_role("button", name="Backward", exact=True).click()
     tab.get_by_label("Find a node").first.fill("conv1/Conv2D")
     tab.get_by_label("Find a node").first.press("Enter")
     assert tab.locator(".panel h4").first.inner_text() == "conv1/Conv2D"
