@@ -284,11 +284,12 @@ test("of two labels at one place the more important one stays, and none lies on 
   assert.deepEqual([[5, 5], [10, 0], [0, 10], [9, 9]].map(([x, y]) => overlap(rect(0, 0), rect(x, y))), [true, false, false, true]);
 });
 
-test("an edge knows the shapes of its tensors, and that a gradient stops there once there are gradients", () => {
+test("an edge knows the shapes of its tensors, and whether a gradient stops there", () => {
   const at = (state, of) => of.edges(state, (node) => node).find(({ a, b }) => a === NODE.x && b === NODE["layer/MatMul"]);
   const nodes = data.nodes.map((node) => ({ ...node, versions: node.versions.map((version) => version.with(6, [0])) }));
   assert.deepEqual([...at(WRITTEN, graphOf({ nodes, shapes: ["?x2"] })).shapes], ["?x2"]);
-  const cut = graphOf({ cuts: [[NODE.x, NODE["layer/MatMul"]]] });
+  const states = data.states.map((state, number) => ({ ...state, cut: number === GRADIENTS ? [[NODE.x, NODE["layer/MatMul"]]] : [] }));
+  const cut = graphOf({ states });
   assert.deepEqual([at(WRITTEN, cut).cut, at(GRADIENTS, cut).cut, at(GRADIENTS, graph).cut], [false, true, false]);
 });
 

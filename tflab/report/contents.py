@@ -133,7 +133,6 @@ class Drawing:
     states: tuple[State, ...]
     idle: Frame | None = None  # the passes that changed nothing
     transfers: tuple[Transfer, ...] = ()  # between devices
-    cuts: tuple[tuple[str, str], ...] = ()  # nodes between which the gradient of a variable stops
 
 
 def nodes_of(box: Box) -> list[str]:

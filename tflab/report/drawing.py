@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from math import ceil, sqrt
 
 from tflab.records.graph import Node, node_of
 from tflab.records.node_history import NodeHistory
-from tflab.records.stages import Backward, Placement, Stage
+from tflab.records.stages import Placement, Stage
 from tflab.report import graph_states, layering
 from tflab.report.contents import Box, Drawing, Lane, nodes_of
 from tflab.report.layering import Row, Waits
@@ -48,11 +48,7 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
     )
     forward = without_outer_scope(parts(members(homes, 0), within), within)
     anchors = anchors_of(waits, within, homes, histories, forward)
-    stops = [
-        stop for stage in stages if isinstance(stage, Backward) for stop in stage.gradient_stops
-    ]
-    cuts = (pair for stop in stops for pair in pairwise(stop.path) if pair[1] == stop.node)
-    drawing = Drawing(tracks(forward, within, homes, anchors), states, cuts=tuple(cuts))
+    drawing = Drawing(tracks(forward, within, homes, anchors), states)
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
     if placement is None:
         return drawing

@@ -82,7 +82,6 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         "stops": list(stops_data(drawing.states)),
         "idle": encoded(drawing.idle),
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
-        "cuts": [[index[name] for name in pair] for pair in drawing.cuts],
         "shapes": list(shapes.numbers),
         "file": "" if graph.file or not file else PurePath(file).name,
         "lines": lines(histories, file),

@@ -23,7 +23,6 @@ export interface GraphData {
   shapes: string[]; // of tensors, such as 16 or ?x28x28x6
   lines: number[][]; // of each node, those of the program whose work it does
   file: string; // of these lines; empty where the program is shown beside the drawing
-  cuts: [source: number, node: number][]; // edges at which a gradient stops
   fusions?: { lines: number[]; text: string }[]; // what runs as one, and the lines that wrote it
 }
 

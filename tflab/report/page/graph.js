@@ -25,7 +25,6 @@ export class Graph {
     /** @type {Map<number, number | "more">} */
     this.colourOfLine = new Map(lines.map((line, number) => [line, number < HUES ? number : "more"])); // of the program
     this.linesIn = new Map(); // box -> lines, found once
-    this.cuts = new Set(data.cuts.map(([source, node]) => `${source}>${node}`)); // where a gradient stops
     this.handing = new Set(data.transfers.flatMap((transfer) => [transfer.send, transfer.recv]));
   }
 
@@ -115,6 +114,7 @@ export class Graph {
       return edge;
     };
     const versions = this.data.nodes.map((_, node) => this.version(node, state));
+    const { cut } = this.data.states[state];
     versions.forEach((version, node) => {
       if (!version) return;
       version[INPUTS].forEach((source, place) => {
@@ -123,7 +123,7 @@ export class Graph {
         edge.data++;
         edge.pairs.push([source, node]);
         edge.shapes.add(this.data.shapes[version[SHAPES][place]] ?? "");
-        edge.cut ||= this.cuts.has(`${source}>${node}`) && this.data.states[state].stage !== "frontend";
+        edge.cut ||= cut.some(([from, to]) => from === source && to === node);
       });
       for (const source of version[CONTROLS]) {
         const edge = versions[source] && bundle(source, node);
