@@ -97,6 +97,7 @@ def test_the_exit_status_says_if_a_step_is_slower(files, capsys, factor, spread,
     "changes, sentence",
     [
         ({"rounds": 1}, "'b' is not in the format that tflab writes: rounds is not an object"),
+        ({"programs": ["x.py", "y.py"]}, "'b' is a comparison of two programs; compare the"),
         ({"rounds": {}}, "'a' has batch sizes 4, 16, and 'b' "),
         ({"phase": "training"}, "'a' has --phase inference, and 'b' --phase training"),
         ({"by": "layer"}, "'a' has --by op, and 'b' --by layer"),

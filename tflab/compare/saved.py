@@ -82,6 +82,8 @@ def read_content(path: str) -> dict[str, Any]:
 
 def read(path: str, content: dict[str, Any]) -> SavedComparison:
     """Return what verdicts need of a file's content. Raise UsageError if it lacks that."""
+    if "programs" in content:
+        raise UsageError(f"'{path}' is a comparison of two programs; compare the programs again.")
     if "rounds" not in content or "phase" not in content:
         raise UsageError(f"'{path}' is not a saved comparison; {GIVE}.")
     saved: SavedComparison = saved_files.decode(SavedComparison, content, path)
