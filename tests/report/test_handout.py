@@ -21,6 +21,6 @@ def test_every_picture_of_every_chapter_is_written_in_both_formats(tmp_path):
 
 
 def test_a_program_line_by_line_is_in_the_page_only():
-    assert handout.markdown(Annotated((), (), None)) == (
+    assert handout.markdown(Annotated((), None)) == (
         "[report.html](report.html) has the program line by line."
     )

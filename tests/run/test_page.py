@@ -17,7 +17,7 @@ from tflab.records.graph import Node
 from tflab.records.placed import Fate
 from tflab.records.watched import OpTimes
 from tflab.report import html
-from tflab.report.contents import Annotated
+from tflab.report.contents import Annotated, Script, ScriptLine
 from tflab.run import lines, page
 
 
@@ -29,12 +29,12 @@ def seen(tmp_path, monkeypatch):
 
 
 def annotated(part):
-    yield " | ".join(("line", *part.headers, "share", "note", "nodes", "code"))
+    yield " | ".join(("line", "times", "share", "note", "nodes", "code"))
     for script in part.scripts:
         yield f"{script.name} {script.about}"
         for row in script.lines:
             share = "" if row.share is None else f"{row.share:.3f}"
-            cells = (str(row.number), *row.cells, share, row.note)
+            cells = (str(row.number), ", ".join(map(" ".join, row.times)), share, row.note)
             yield " | ".join((*cells, ", ".join(row.nodes), row.code))
 
 
@@ -91,7 +91,24 @@ def test_the_page_numbers_the_nodes_of_each_line(seen):
         *([], ["x"], ["m"], ["six", "y", "g"], [], []),
     ]
     assert "<code>loss = y &lt;/script&gt;</code>" in text
-    assert '<tr data-line="3" class="made"><th scope="row" class="heat-6">4</th>' in text
+    assert 'data-line="3" class="made"><th scope="row" class="heat-6">4</th>' in text
+    assert re.findall(r'<li><a class="heat-(.)" href="#annotated-\d+-(\d)">(.*?)</a>', text) == [
+        *(("6", "3", "train.py:4"), ("3", "0", "train.py:1")),
+    ]
+
+
+def test_lines_that_took_no_time_are_folded_except_next_to_others():
+    made = {4: {"times": (("forward", "7 ns"),)}, 12: {"nodes": ("n",)}}
+    usual = {"times": (), "nodes": ()}
+    lines = tuple(
+        ScriptLine(number, "", share=None, note="", **(usual | made.get(number, {})))
+        for number in range(1, 20)
+    )
+    parts = Script("a.py", "", lines).parts
+    assert [(folded, [line.number for line in part]) for folded, part in parts] == [
+        *((False, [1, 2]), (False, [3, 4, 5]), (True, [6, 7, 8, 9, 10]), (False, [11, 12, 13])),
+        (True, [14, 15, 16, 17, 18, 19]),
+    ]
 
 
 def test_a_file_that_is_no_longer_what_ran_shows_only_what_was_seen(seen, tmp_path):

@@ -3,6 +3,7 @@ commands and drawn graphs."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:  # a page without plots needs no matplotlib
 
 TOP = 10  # rows of a table of ops
 EPOCHS = 2  # of a training for the report: enough for curves, and done in seconds
+FOLDED = 3  # lines of a program that took no time are folded, if they are so many
+HOTTEST = 5  # lines of a program that stand above it
 OUTSIDE = "/"  # the end of a lane that leaves or enters its scope
 DIRECTIONS = {"Forward": "down", "Backward": "up"}  # direction of the edges in a track
 
@@ -163,7 +166,7 @@ class ScriptLine:
 
     number: int
     code: str
-    cells: tuple[str, ...]
+    times: tuple[tuple[str, str], ...]  # each with what it is of
     share: float | None  # of the time of the costliest line; None where it took none
     note: str  # what became of its nodes
     nodes: tuple[str, ...]  # that it made, in the graph beside it
@@ -177,14 +180,34 @@ class Script:
     about: str
     lines: tuple[ScriptLine, ...]
 
+    @property
+    def parts(self) -> list[tuple[bool, list[ScriptLine]]]:
+        """The lines in parts, and whether a part is folded: none of its lines took time, made a
+        node, or is next to one that did."""
+        warm = [at for at, line in enumerate(self.lines) if line.times or line.nodes]
+        shown = {at + near for at in warm for near in (-1, 0, 1)}
+        places = itertools.groupby(range(len(self.lines)), lambda at: at not in shown)
+        parts = ((cold, [self.lines[at] for at in part]) for cold, part in places)
+        return [(cold and len(part) >= FOLDED, part) for cold, part in parts]
+
 
 @dataclass(frozen=True)
 class Annotated:
     """A program line by line beside the graph that it made."""
 
     scripts: tuple[Script, ...]
-    headers: tuple[str, ...]  # of the cells of a line
     graph: DrawnGraph | None
+
+    @property
+    def hottest(self) -> list[tuple[int, str, ScriptLine]]:
+        """The costliest lines: the number of each, its place, and the line itself."""
+        every = ((script.name, line) for script in self.scripts for line in script.lines)
+        timed = [
+            (at, f"{name.rpartition('/')[2]}:{line.number}", line)
+            for at, (name, line) in enumerate(every)
+            if line.share
+        ]
+        return sorted(timed, key=lambda row: -(row[2].share or 0))[:HOTTEST]
 
 
 Part = Block | Picture | Method | DrawnGraph | Annotated

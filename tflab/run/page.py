@@ -39,16 +39,19 @@ def report(seen: Watched) -> Report:
     first, *rest = view.blocks(seen, with_lines=False)
     about = str(first).removeprefix("tflab: ")
     command = " ".join(("python -m tflab.run", *seen.program))
-    where: list[Part] = [*rest, *groups(seen)]
-    if seen.functions:
-        where.append(view.functions_table(seen.functions))
-    if seen.values:
-        where += values.statistics(seen.values.values)
-    chapters = [Chapter("The whole process", tuple(where))]
+    chapters = [Chapter("The whole process", tuple(rest))]
     graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
-    annotated = without_empty_columns(Annotated(tuple(scripts(seen)), HEADERS, graph))
+    annotated = Annotated(tuple(scripts(seen)), graph)
     if annotated.scripts:
-        chapters.append(Chapter("The program, line by line", (explained(seen), annotated)))
+        chapters.append(Chapter("The program, line by line", (annotated, explained(seen))))
+    runs: list[Part] = [*groups(seen)]
+    if seen.functions:
+        runs.append(view.functions_table(seen.functions))
+    if seen.values:
+        runs += values.statistics(seen.values.values)
+    if runs:
+        result = units.plural(sum(group.calls for group in seen.groups), "run")
+        chapters.append(Chapter("The runs", tuple(runs), folded=True, result=result))
     return Report(view.name_of(seen), about, command, tuple(chapters))
 
 
@@ -143,19 +146,6 @@ def scripts(seen: Watched) -> Iterator[Script]:
         )
 
 
-def without_empty_columns(annotated: Annotated) -> Annotated:
-    shown = [line for script in annotated.scripts for line in script.lines]
-    kept = [at for at in range(len(annotated.headers)) if any(line.cells[at] for line in shown)]
-
-    def narrowed(script: Script) -> Script:
-        cells = (tuple(line.cells[at] for at in kept) for line in script.lines)
-        pairs = zip(script.lines, cells, strict=True)
-        return replace(script, lines=tuple(replace(line, cells=own) for line, own in pairs))
-
-    headers = tuple(annotated.headers[at] for at in kept)
-    return replace(annotated, scripts=tuple(map(narrowed, annotated.scripts)), headers=headers)
-
-
 def row(
     known: Mapping[int, WatchedLine],
     most: int,
@@ -165,13 +155,10 @@ def row(
     note: str,
 ) -> ScriptLine:
     line = known.get(number)
-    if line is None:
-        return ScriptLine(
-            number, code.expandtabs(4), ("",) * len(HEADERS), None, note, tuple(nodes)
-        )
-    cells = (*lines.times(line), f"{line.runs:,}" if line.runs else "")
-    share = lines.total_ns(line) / most if lines.total_ns(line) else None
-    return ScriptLine(number, code.expandtabs(4), cells, share, note, tuple(nodes))
+    cells = (*lines.times(line), f"{line.runs:,}" if line.runs else "") if line else ()
+    times = tuple((what, cell) for what, cell in zip(HEADERS, cells, strict=False) if cell)
+    share = lines.total_ns(line) / most if line and lines.total_ns(line) else None
+    return ScriptLine(number, code.expandtabs(4), times, share, note, tuple(nodes))
 
 
 def shown_name(file: str) -> str:

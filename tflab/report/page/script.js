@@ -1,7 +1,25 @@
 /* Script: a program line by line beside a drawing. A line that is pointed at lights its nodes up; the
- * line of a node that is clicked stands out. */
+ * line of a node that is clicked stands out. Lines without time are folded. */
 
 const EDGE = 40; // pixels: a line nearer to the edge than that is brought to the middle
+
+/** Show or hide the lines of a part that is folded.
+ * @param {Element} lines
+ * @param {boolean} open */
+function unfold(lines, open) {
+  const button = lines.previousElementSibling && lines.previousElementSibling.querySelector("button");
+  if (!button) return;
+  lines.toggleAttribute("hidden", !open);
+  button.setAttribute("aria-expanded", String(open));
+}
+
+/** @param {HTMLElement} paper */
+export function folds(paper) {
+  paper.addEventListener("click", (event) => {
+    const fold = event.target instanceof Element && event.target.closest(".fold");
+    if (fold) unfold(fold.nextElementSibling, fold.nextElementSibling.hasAttribute("hidden"));
+  });
+}
 
 /** @param {HTMLElement} root
  * @param {number[][]} nodes of each line
@@ -27,6 +45,7 @@ export function script(root, nodes, viewer) {
     const alike = [viewer.selected, ...viewer.data.nodes[viewer.selected].related];
     const line = alike.map((node) => lineOf.get(node)).find((number) => number !== undefined);
     if (line === undefined) return;
+    unfold(rows[line].closest("tbody"), true);
     rows[line].classList.add("selected");
     const top = rows[line].offsetTop - paper.scrollTop;
     if (top < EDGE || top > paper.clientHeight - EDGE) paper.scrollTop += top - paper.clientHeight / 2;

@@ -4,7 +4,7 @@ import { Viewer } from "./viewer.js";
 import { printable } from "./prints.js";
 import { Presenter } from "./present.js";
 import { scroller } from "./scroller.js";
-import { script } from "./script.js";
+import { folds, script } from "./script.js";
 import { Predictor } from "./predict.js";
 import { folded } from "./folded.js";
 import { Slices } from "./slices.js";
@@ -34,6 +34,7 @@ async function start() {
     const beside = /** @type {HTMLElement | null} */ (root.closest(".annotated"));
     if (beside) script(beside, await embedded(beside.dataset.source), viewer);
   }
+  all(".script").forEach(folds);
   for (const root of all(".predict")) {
     const predictor = new Predictor(root, root.querySelector('[data-part="switch"]'), (on) => {
       document.body.classList.toggle("asking", on);
