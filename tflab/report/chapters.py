@@ -22,8 +22,7 @@ from tflab.train import view as training_view
 from tflab.units import percent, size, time
 from tflab.views.words import ratio_text
 
-ABOUT = "What TensorFlow does between a line of Python and the machine. Each chapter says how its "
-ABOUT += "numbers were obtained."
+ABOUT = "What TensorFlow does between a line of Python and the machine."
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
@@ -84,7 +83,7 @@ def slow(lab: Lab) -> Iterator[Chapter]:
 
 def surroundings(lab: Lab) -> Iterator[Chapter]:
     named = dict(lab.environment)
-    result = ", ".join(named[name] for name in ("(v)CPUs", "Framework") if name in named)
+    result = ", ".join(named[name] for name in ("Framework", "Operating system") if name in named)
     yield Chapter("Environment", tuple(environment(lab)), result=result)
 
 

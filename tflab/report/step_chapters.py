@@ -9,14 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from tflab.analysis import step_times
-from tflab.compare import view
 from tflab.exporters import plots
 from tflab.records.blocks import fact_table
 from tflab.records.measured import Comparison
 from tflab.records.trained import History
 from tflab.records.values import Maps, Probabilities
-from tflab.report import contents, graph_chapter
-from tflab.report.contents import EPOCHS, TOP, Lab, Method, Part, Walked
+from tflab.report import comparison_chapters, contents, graph_chapter
+from tflab.report.contents import EPOCHS, Lab, Method, Part, Walked
 from tflab.runtime import trace
 from tflab.train import view as training_view
 from tflab.views import execution
@@ -35,8 +34,7 @@ def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
             "The numbers are from untraced steps, which alternate with traced ones.",
             f"{contents.walking(walked)} --experiments",
         )
-    for size in compared.batch_sizes:
-        yield view.costs(compared, size, TOP)
+    yield comparison_chapters.calls_at_each_size(compared)
     yield contents.swept(compared)
 
 
@@ -62,7 +60,9 @@ def times(walked: Walked) -> Iterator[Part]:
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
     drawn = contents.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
-    yield replace(drawn, slices=plots.timeline.slices(runs, middle, step.critical_path))
+    title = plots.timeline.headline(runs, middle, {*step.critical_path.nodes})
+    slices = plots.timeline.slices(runs, middle, step.critical_path)
+    yield replace(drawn, title=title, slices=slices)
     yield fact_table(execution.parallel(step.critical_path, step.step_times))
     yield Method(contents.warm(step), contents.walking(walked))
 

@@ -64,15 +64,15 @@ def test_a_name_has_one_line_of_so_many_letters(name, most, short):
     [
         (
             [GRADIENT, GRADIENT.replace("conv2", "conv1")],
-            16,
+            28,
             ["…conv2/…/Conv2DBackpropInput", "…conv1/…/Conv2DBackpropInput"],
         ),
         (["conv1/a", "conv1/a"], 5, ["…/a", "…/a"]),
         (["a\u202e", "a"], 16, [r"a\u202e", "a"]),
-        (["a" * 20 + letter + "a" * 20 for letter in "bc"], 5, ["aaaaaa…#1", "aaaaaa…#2"]),
+        (["a" * 20 + letter + "a" * 20 for letter in "bc"], 5, ["aa…#1", "aa…#2"]),
     ],
 )
-def test_names_that_would_look_the_same_get_more_letters_or_numbers(names, most, short):
+def test_names_that_would_look_the_same_get_a_scope_or_a_number(names, most, short):
     assert style.distinct_names(names, most) == short
 
 

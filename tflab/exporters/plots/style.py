@@ -83,12 +83,9 @@ def short_name(name: str, most: int = 30) -> str:
 
 
 def distinct_names(names: Sequence[str], most: int) -> list[str]:
-    """Each name shortened to `most` characters; to more if two would look the same."""
-    shorter = [short_name(name, most) for name in names]
-    if len(set(shorter)) == len(set(names)):
-        return shorter
-    apart = fitting.short_names(map(visible, names), 2 * most - 1)
-    return [apart[visible(name)] for name in names]
+    """Each name shortened to `most` characters; different ones stay different."""
+    shorter = fitting.short_names(map(visible, names), most)
+    return [shorter[visible(name)] for name in names]
 
 
 def rgb(color: str) -> list[float]:

@@ -62,7 +62,7 @@ export class Slices {
     this.data = data;
     this.view = { from: 0, to: data.wall };
     this.svg = make("svg", { class: "slices", tabindex: "0", role: "img", "aria-label": "The step, op by op: + and - zoom, arrows move, 0 fits" });
-    this.said = make("p", { class: "said", "aria-live": "polite" }, "Wheel or + and - zoom, drag or arrows move, 0 fits. Point at an op for its name and time.");
+    this.said = make("p", { class: "slice-said", "aria-live": "polite" }, "Dark: on the critical path, by median times. The wheel or + and - zoom, dragging or arrows move, 0 fits. Point at an op for its name and time.");
     figure.classList.add("zoomable");
     figure.append(this.svg, this.said);
     this.svg.addEventListener("wheel", (event) => {
@@ -140,8 +140,10 @@ export class Slices {
         make("rect", { x: round(left), y: y + BETWEEN / 2, width: round(wide), height: SLICE - BETWEEN }),
         label === undefined ? null : make("text", { x: round(left + 4), y: y + SLICE / 2 + 4 }, label))];
     });
+    const named = this.data.lanes.filter(Boolean).length > 1 ? this.data.lanes : [];
+    const devices = named.map((name, lane) => make("text", { class: "tick", x: 2, y: AXIS + lane * SLICE + SLICE / 2 + 4 }, name));
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("height", String(height));
-    this.svg.replaceChildren(...marks, ...drawn);
+    this.svg.replaceChildren(...marks, ...drawn, ...devices);
   }
 }
