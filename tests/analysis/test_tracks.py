@@ -2,49 +2,35 @@
 
 import pytest
 
+from tests.approval import approve
 from tests.examples import runs as notation
 from tflab.analysis import tracks
 from tflab.analysis.op_runs import of
 
-
-@pytest.mark.parametrize(
-    ("kind", "devices"),
-    [
-        (tracks.OPS, "/job:localhost/replica:0/task:0/device:CPU:0 /job:w/task:0/cpu:0"),
-        (tracks.OPS, "/cpu:0 /device:XLA_CPU:0 /device:TPU:0"),
-        (tracks.LAUNCHES, "/job:worker/replica:0/task:3/device:GPU:1 /job:w/task:0/gpu:0 /gpu:0"),
-        (tracks.LAUNCHES, "/device:XLA_GPU:0"),
-        (tracks.KERNELS, "/device:GPU:0/stream:13 /gpu:0/stream:7 /device:GPU:0/stream:3<Kernel>"),
-        (tracks.KERNELS, "/device:GPU:0/stream:all"),
-        (tracks.COPIES, "/device:GPU:0/stream:14<MemcpyH2D> /device:GPU:0/memcpy /gpu:0/memcpy"),
-        (tracks.OTHERS, "/device:GPU:0/stream:"),
-        (tracks.WAITS, "/device:GPU:0/sync"),
-        (tracks.REPEATS, "/host:CPU"),
-    ],
+NAMES = """
+/job:localhost/replica:0/task:0/device:CPU:0 /job:w/task:0/cpu:0 /cpu:0 /device:XLA_CPU:0
+/device:TPU:0 /job:worker/replica:0/task:3/device:GPU:1 /job:w/task:0/gpu:0 /gpu:0
+/device:XLA_GPU:0 /device:GPU:0/stream:13 /gpu:0/stream:7 /device:GPU:0/stream:3<Kernel>
+/device:GPU:0/stream:all /device:GPU:0/stream:14<MemcpyH2D> /device:GPU:0/memcpy /gpu:0/memcpy
+/device:GPU:0/stream: /device:GPU:0/sync /host:CPU
+"""
+ROWS = (  # names and labels; one without a label is of 2016, and one of ROCm
+    ("conv1/Conv2D:Conv2D", "void cudnn::winograd<float> regs:32"),
+    ("conv1/Conv2D:Conv2D", ""),
+    ("x:Const:MEMCPYHtoD", "MEMCPYHtoD 4 bytes (Pageable to Device)"),
+    ("unknown:MEMCPYDtoH", "MEMCPYDtoH 8 bytes"),
+    ("x:_Send", "MemcpyD2H bytes:40 async"),
+    ("edge_7", "Kernel@@conv1/Conv2D:Conv2D#id=3#"),
+    *((name, "") for name in ("void fill<int, ns::kind>(int)", "unknown", "")),
 )
-def test_the_name_of_a_device_tells_what_its_rows_are(kind, devices):
-    assert {device: tracks.track_kind(device) for device in devices.split()} == dict.fromkeys(
-        devices.split(), kind
-    )
-    assert tracks.track_kind("") == tracks.OPS
 
 
-@pytest.mark.parametrize(
-    "name, label, expected",
-    [
-        ("conv1/Conv2D:Conv2D", "void cudnn::winograd<float> regs:32", ("conv1/Conv2D", "Conv2D")),
-        ("conv1/Conv2D:Conv2D", "", ("conv1/Conv2D", "Conv2D")),  # as in 2016
-        ("x:Const:MEMCPYHtoD", "MEMCPYHtoD 4 bytes (Pageable to Device)", ("x", "MEMCPYHtoD")),
-        ("unknown:MEMCPYDtoH", "MEMCPYDtoH 8 bytes", ("unknown", "MEMCPYDtoH")),
-        ("x:_Send", "MemcpyD2H bytes:40 async", ("x", "MemcpyD2H")),
-        ("edge_7", "Kernel@@conv1/Conv2D:Conv2D#id=3#", ("conv1/Conv2D", "Conv2D")),  # of ROCm
-        ("void fill<int, ns::kind>(int)", "", ("void fill<int, ns::kind>(int)", "unknown")),
-        ("unknown", "", ("unknown", "unknown")),
-        ("", "", ("", "unknown")),
-    ],
-)
-def test_a_kernel_and_a_copy_belong_to_an_op(name, label, expected):
-    assert tracks.node_and_op(name, label) == expected
+def test_devices_tell_what_their_rows_are_and_a_kernel_or_a_copy_belongs_to_an_op():
+    kinds = [f"{device}: {tracks.track_kind(device)}" for device in (*NAMES.split(), "")]
+    ops = [
+        f"{name!r}, {label!r}: {', '.join(tracks.node_and_op(name, label))}" for name, label in ROWS
+    ]
+    approve("tracks.txt", "\n".join([*kinds, "", *ops]))
 
 
 DEVICES = {

@@ -1,7 +1,5 @@
 """Saved files: JSON that may come from strangers."""
 
-import os
-
 import pytest
 
 from tflab.cli import saved_files
@@ -26,9 +24,3 @@ def test_what_is_no_object_is_a_sentence(tmp_path, monkeypatch, content, sentenc
     with pytest.raises(UsageError) as error:
         saved_files.read_object(str(tmp_path / "x"), "give one")
     assert sentence in str(error.value)
-
-
-def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "x")
-    with pytest.raises(UsageError, match="it is a pipe"):
-        saved_files.read_object(str(tmp_path / "x"), "give one")

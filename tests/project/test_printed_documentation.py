@@ -46,10 +46,3 @@ def test_a_page_shows_what_the_command_prints(
     bounds = dict(re.findall(r"\| (\w+): ([^|]+?)(?= \||$)", parts))
     shown = REFRESH["excerpt"](done.stdout, bounds.get("from"), bounds.get("to"))
     assert words_of(shown) == words_of(content), f"Run `make docs` to refresh {head}"
-
-
-def test_what_differs_in_words_is_found():
-    first = "merged  3 nodes ── 1.50 us\nChecked"
-    assert words_of(first) == words_of("merged  12 nodes ─ 17 ms\nChecked")
-    assert words_of(first) != words_of("folded  3 nodes ── 1.50 us\nChecked")
-    assert words_of(first) != words_of("merged  3 nodes ── 1.50 us")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.approval import approve
 from tests.examples.corners import lost
 from tflab.errors import TflabError
 from tflab.records.graph import Node
@@ -118,43 +119,31 @@ CPU = "_partition__job:localhost_replica:0_task:0_device:CPU:0"
 # The names that TensorFlow 2.21 gives: they differ in moment, group, pass, iteration and
 # partition.
 GRAPPLER, PHASE = "MetaOptimizer_iteration_", "unknown_graph.0336.graph_opt_pass.after_opt_group_"
-NAMES = {
-    f"before_{GRAPPLER}0_140728391191584.pb": "before grappler None 0 None",
-    f"after_{GRAPPLER}0_model_pruner_140728391191584.pb": "after grappler model_pruner 0 None",
+NAMES = (
+    f"before_{GRAPPLER}0_140728391191584.pb",
+    f"after_{GRAPPLER}0_model_pruner_140728391191584.pb",
     f"after_{GRAPPLER}1_tfg_optimizer{{any(tfg-consolidate-attrs,tfg-toposort,"
-    "tfg-shape-inference{graph-version=0},tfg-prepare-attrs-export)}_140725673955776.pb": (
-        "after grappler tfg_optimizer 1 None"
-    ),
-    f"after_{GRAPPLER}1_auto_mixed_precision_onednn_bfloat16_140728391191584.pb": (
-        "after grappler auto_mixed_precision_onednn_bfloat16 1 None"
-    ),
-    f"after_{GRAPPLER}1_140728391191584_1.pb": "after grappler None 1 None",
-    f"after_{GRAPPLER}0_remapper_140728391191584_12.pb": "after grappler remapper 0 None",
-    "after_MetaOptimizer_140728391191584.pb": "after grappler None None None",
-    "unknown_graph.0330.main.before_opt_group_pre_placement.pb": (
-        "before pre_placement None None None"
-    ),
-    f"{PHASE}pre_placement_phase_36_EncapsulateXlaComputationsPass.pb": (
-        "after pre_placement EncapsulateXlaComputationsPass None None"
-    ),
-    "unknown_graph.0360.main.before_opt_group_post_rewrite_for_exec.pb": (
-        "before post_rewrite_for_exec None None None"
-    ),
-    f"unknown_graph{CPU}.0052.main.before_opt_group_post_partitioning.pb": (
-        f"before post_partitioning None None {CPU}"
-    ),
+    "tfg-shape-inference{graph-version=0},tfg-prepare-attrs-export)}_140725673955776.pb",
+    f"after_{GRAPPLER}1_auto_mixed_precision_onednn_bfloat16_140728391191584.pb",
+    f"after_{GRAPPLER}1_140728391191584_1.pb",
+    f"after_{GRAPPLER}0_remapper_140728391191584_12.pb",
+    "after_MetaOptimizer_140728391191584.pb",
+    "unknown_graph.0330.main.before_opt_group_pre_placement.pb",
+    f"{PHASE}pre_placement_phase_36_EncapsulateXlaComputationsPass.pb",
+    "unknown_graph.0360.main.before_opt_group_post_rewrite_for_exec.pb",
+    f"unknown_graph{CPU}.0052.main.before_opt_group_post_partitioning.pb",
     f"unknown_graph{CPU}.0076.graph_opt_pass.after_opt_group_post_partitioning_phase_1_"
-    "MklLayoutRewritePass.pb": f"after post_partitioning MklLayoutRewritePass None {CPU}",
-}
+    "MklLayoutRewritePass.pb",
+)
 
 
-@pytest.mark.parametrize("file", NAMES)
-def test_the_name_of_a_file_says_which_moment_it_shows(file):
-    name = dumps.dump_name(file)
-    said = (name.moment, name.group, name.name, name.iteration, name.partition)
-    assert " ".join(map(str, said)) == NAMES[file]
-    if name.group == "grappler":  # the address of its graph
-        assert name.address in ("140728391191584", "140725673955776")
+def test_the_name_of_a_file_says_which_moment_it_shows():
+    said = []
+    for file in NAMES:
+        name = dumps.dump_name(file)
+        parts = (name.moment, name.group, name.name, name.iteration, name.partition, name.address)
+        said += [file, f"  {' '.join(map(str, parts))}"]
+    approve("dump-names.txt", "\n".join(said))
 
 
 @pytest.mark.parametrize(
