@@ -36,6 +36,7 @@ VARIANTS = {
         "no_gradient": "its gradient stops at mask (Round)",
         "gradient_path": ("x", "mask", "loss"),
     },
+    "another node was fused": {"unlike": ("a was fused into b", "c was folded")},
     "no constraints of the kernel, no kernel on a GPU": {
         "kernel": replace(FUSED.kernel, constraints="", on_gpu=None)
     },

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
                 raise
         histories = followed.histories if followed else node_history.histories(stages)
         history = node_history.find(args.node, histories, whose)
-        show(history, args)
+        show(compared(history, stages), args)
     return command.INTERRUPTED if followed is None or followed.interrupted else 0
 
 
@@ -96,11 +96,21 @@ def run_recorded(args: argparse.Namespace) -> int:
     if graph is None:
         why = " ".join(seen.notes) or "The program ran no graph, or ended too early."
         raise UsageError(f"'{args.run}' keeps no graph. {why}")
-    histories = recorded.histories(graph, recorded.stages(graph), seen.values)
+    stages = recorded.stages(graph)
+    histories = recorded.histories(graph, stages, seen.values)
     history = node_history.find(args.node, histories, f"group {graph.group} in '{args.run}'")
     args.model = args.run
-    show(history, args, recorded.times(graph, history))
+    show(compared(history, stages), args, recorded.times(graph, history))
     return 0
+
+
+def compared(history: NodeHistory, stages: Sequence[Stage]) -> NodeHistory:
+    """Return a history with what differs from nodes that had another fate."""
+    from tflab.follow import unlike
+
+    placed = (stage for stage in stages if isinstance(stage, Placement))
+    found = (sentence for stage in placed for sentence in unlike.sentences(stage, history.name))
+    return replace(history, unlike=tuple(found))
 
 
 def show(history: NodeHistory, args: argparse.Namespace, more: Iterable[str] = ()) -> None:

@@ -203,6 +203,7 @@ def meaning_lines(node: GradientNode) -> Iterator[Line]:
 def placement_lines(history: NodeHistory) -> Iterator[Line]:
     for touch in history.touches:
         yield tuple(parts_of_touch(touch))
+    yield from ((f"unlike it, {sentence}",) for sentence in history.unlike)
     if history.inlined:
         yield (
             f"{plural(len(history.inlined), 'node')} of the graph that runs were inlined from it",

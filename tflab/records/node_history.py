@@ -62,6 +62,8 @@ class NodeHistory(Shown):
     fate: Fate | None = None  # for a node of the user's graph
     origin: Origin | None = None  # for a node that the runtime made
     touches: tuple[Touch, ...] = ()
+    # What differs from nodes of its type that were fused, merged or folded, if it was not
+    unlike: tuple[str, ...] = ()
     carrier: str | None = None  # the executed node that does its work; None if there is none
     # Whether the carrier did not run, because no traced step took its branch; None: not known
     not_run: bool | None = False

@@ -1,0 +1,136 @@
+"""Unlike: what differs between a node that no pass fused, merged or folded, and one of its kind
+that a pass did.
+
+Both are compared in the graph before that pass. These are differences that the pass log shows, not
+the reasons of the pass, which may look at more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tflab.records.graph import Node, node_of
+from tflab.records.placed import Fate
+from tflab.records.stages import Placement
+from tflab.units import short_device
+from tflab.views import group_alike
+from tflab.views.words import counted
+
+Graph = Mapping[str, Node]
+Users = Mapping[str, Sequence[Node]]
+INTO = {"fused": "into", "merged": "with", "folded": "into"}
+
+
+def sentences(placement: Placement, name: str) -> Iterator[str]:
+    """Yield what differs from a node of the same type that was fused, merged or folded: one with a
+    like name, or with a common input or user. Nothing is yielded for a node that did not run."""
+    written = {node.name: node for node in placement.user_nodes}
+    if not any(fate.name == name and fate.fate == "executed" for fate in placement.ledger):
+        return
+    users, node = users_of(written), written[name]
+    does_work = any(f.into == name and f.is_work_of_replacement for f in placement.ledger)
+    near = neighbours(node, users)
+    for kind in INTO:
+        fates = (f for f in placement.ledger if f.fate == kind and f.into)
+        pairs = ((peer, f) for f in fates for peer in (f.name, f.into)[: 1 + (kind == "fused")])
+        for peer, fate in pairs:
+            one = written.get(peer or "")
+            if one is None or one is node or one.op != node.op or (does_work and peer == fate.into):
+                continue
+            alike = group_alike.pattern(one.name) == group_alike.pattern(name)
+            if not (alike or near & neighbours(one, users)):
+                continue
+            if sentence := compared(placement, name, one.name, fate):
+                yield sentence
+                break
+
+
+def compared(placement: Placement, name: str, peer: str, fate: Fate) -> str:
+    """Return what differs from a node with this fate in the graph before its pass; "" if nothing
+    that is known does."""
+    graph = {node.name: node for node in placement.user_nodes}
+    for place, step in enumerate(placement.passes):
+        taken = next((one for one in step.taken if one.name == fate.name), None)
+        if taken and taken.fate == fate.fate and taken.into and name in graph and peer in graph:
+            into = taken.into
+            if fate.fate == "fused":
+                differences = [*of_fused(placement, graph, name, peer, into)]
+            elif fate.fate == "merged":
+                differences = [*of_merged(graph, name, peer, into)]
+            else:
+                known = {one.name for one in placement.ledger if one.fate == "folded"}
+                differences = [*of_folded(graph, name, peer, known)]
+            which = "" if into == fate.name else f" {INTO[fate.fate]} {into}"
+            how = f"{fate.name} was {fate.fate}{which} by {step.name} (pass {place + 1})"
+            return f"{how}; {'; '.join(differences)}" if differences else ""
+        graph = {one: node for one, node in graph.items() if one not in {*step.removed}}
+        graph |= {node.name: node for node in step.definitions}
+    return ""
+
+
+def of_fused(placement: Placement, graph: Graph, name: str, peer: str, into: str) -> Iterator[str]:
+    """Yield the differences along both chains of ops, one of which became one kernel."""
+    users = users_of(graph)
+    fetched = {node_of(fetch) for fetch in placement.fetches}
+    group = {fate.name for fate in placement.ledger if fate.fate == "fused" and fate.into == into}
+    left = {*group, into} - {peer}
+    waiting = [(graph[name], graph[peer])]
+    while waiting:
+        mine, its = waiting.pop(0)
+        ends = mine.name, its.name
+        yield from unequal(*ends, "is on", short_device(mine.device), short_device(its.device))
+        types = (", ".join(output.dtype for output in node.outputs) for node in (mine, its))
+        yield from unequal(*ends, "makes", *types)
+        for tensor, other in zip(mine.inputs, its.inputs, strict=False):
+            if (maker := node_of(other)) in left and node_of(tensor) in graph:
+                left.discard(maker)
+                taken = graph[node_of(tensor)], graph[maker]
+                yield from unequal(*ends, "takes from", *(node.op for node in taken))
+                waiting += [taken] if taken[0].op == taken[1].op else []
+        if its.name == into:
+            continue  # who uses the result of the kernel does not matter
+        taking, other_taking = users.get(mine.name, ()), users.get(its.name, ())
+        kinds = (counted(sorted(user.op for user in each)) for each in (taking, other_taking))
+        yield from unequal(*ends, "is used by", *(kind or "nothing" for kind in kinds))
+        if (mine.name in fetched) != (its.name in fetched):
+            yield f"{mine.name if mine.name in fetched else its.name} is fetched"
+        for user in other_taking:
+            same = [node for node in taking if node.op == user.op]
+            if user.name in left and len(same) == 1:
+                left.discard(user.name)
+                waiting.append((same[0], user))
+
+
+def of_merged(graph: Graph, name: str, peer: str, into: str) -> Iterator[str]:
+    node = graph[name]
+    equal = [one for one in graph.values() if (one.op, one.inputs) == (node.op, node.inputs)]
+    same = into in graph and graph[peer].inputs == graph[into].inputs
+    if node.inputs and same and equal == [node]:
+        yield f"both take the same, and no other {node.op} takes what {name} takes"
+
+
+def of_folded(graph: Graph, name: str, peer: str, known: set[str]) -> Iterator[str]:
+    def varying(node: Node) -> list[str]:
+        makers = (graph.get(node_of(tensor)) for tensor in node.inputs)
+        others = (one for one in makers if one and one.op != "Const" and one.name not in known)
+        return [f"{one.name} ({one.op})" for one in others]
+
+    if graph[peer].inputs and not varying(graph[peer]) and (others := varying(graph[name])):
+        yield f"all that it takes is constant, and {name} takes {', '.join(others)}"
+
+
+def unequal(own: str, other: str, what: str, mine: str, its: str) -> Iterator[str]:
+    if mine != its:
+        yield f"{own} {what} {mine}, {other} {what} {its}"
+
+
+def users_of(graph: Graph) -> dict[str, list[Node]]:
+    users: dict[str, list[Node]] = {}
+    for node in graph.values():
+        for name in dict.fromkeys(map(node_of, node.inputs)):
+            users.setdefault(name, []).append(node)
+    return users
+
+
+def neighbours(node: Node, users: Users) -> set[str]:
+    return {*map(node_of, node.inputs), *(user.name for user in users.get(node.name, ()))}
