@@ -130,7 +130,7 @@ def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
 
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: entries)
     alone = "loads, from xprof alone"
-    assert doctor.profile_plugin() == Check("Profile plugin", "none", alone, True)
+    assert doctor.profile_plugin() == Check("Profile plugin", doctor.ABSENT, alone, True)
     provide("xprof", "2.24.2")
     provide("xprof", "2.24.2")  # an entry may be listed twice
     answer({})

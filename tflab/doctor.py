@@ -26,6 +26,7 @@ NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
 PROVIDER = "xprof"  # the package of the Profile plugin
 PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
 INSTALL = "python -m pip install -r requirements.txt"
+ABSENT = "not installed"  # and needed only by some commands
 EXTRAS = {  # what needs each
     "profile": "TensorBoard's page Profile",
     "report": "plots, drawings, and the digits that replace MNIST",
@@ -64,7 +65,7 @@ def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
         "What was checked",
         (
             Column("", lambda check: check.what),
-            Column("", lambda check: "ok" if check.works else "wrong"),
+            Column("", status),
             Column("checked", lambda check: check.checked),
             Column("found", lambda check: check.found, elastic=True),
         ),
@@ -81,6 +82,12 @@ def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
         yield f"{plural(wrong, 'thing')} {'is' if wrong == 1 else 'are'} wrong."
     else:
         yield "Everything that tflab needs works."
+
+
+def status(check: Check) -> str:
+    if not check.works:
+        return "wrong"
+    return "" if check.found == ABSENT else "ok"
 
 
 def packages() -> Iterator[Check]:
@@ -100,7 +107,7 @@ def packages() -> Iterator[Check]:
             yield Check(what, installed, checked, True)
         elif extra and not installed:
             remedy = f"For {EXTRAS[extra]}: {environment.installing(extra)}"
-            yield Check(what, "not installed", checked, True, remedy)
+            yield Check(what, ABSENT, checked, True, remedy)
         else:
             remedy = f'python -m pip install "{requirement.name}{versions}"'
             yield Check(what, installed or "missing", checked, False, remedy)
@@ -155,7 +162,7 @@ def profile_plugin() -> Check:
     found = " and ".join(f"{name} {provided[name]}" for name in sorted(provided))
     checked = f"loads, from {PROVIDER} alone"
     if not provided:  # which the row of its package says
-        return Check("Profile plugin", "none", checked, True)
+        return Check("Profile plugin", ABSENT, checked, True)
     if others := sorted(provided.keys() - {PROVIDER}):
         remedy = (
             f"python -m pip uninstall {' '.join(others)} && "

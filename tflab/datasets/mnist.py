@@ -55,6 +55,7 @@ def read(path: Path, published: Published) -> np.ndarray:
     return pixels.reshape(published.shape)
 
 
+SET = "set TFLAB_DATA_DIR to a folder with its four files"
 MIRRORS = (
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -101,12 +102,10 @@ def load(split: str, data_dir: str | Path | None = None, side: int = 32) -> Data
         try:
             images, labels = read_cached(split)
         except TflabError as reason:
-            files.announce(
-                "digits",
-                "Using the digits of scikit-learn, not MNIST; "
-                f"set TFLAB_DATA_DIR to a folder with its four files. {reason}",
-            )
-            return stand_in(split, side)
+            digits = stand_in(split, side)
+            words = f"Using the digits of scikit-learn, not MNIST; {SET}. {reason}"
+            files.announce("digits", words)
+            return digits
     columns = {"images": centred(images, 255, side), "labels": labels.astype(np.int32)}
     return Dataset("MNIST", split, columns)
 
@@ -155,7 +154,7 @@ def stand_in(split: str, side: int = 32) -> Dataset:
     """Return the digits of a split, in the columns and shapes of `mnist.load`."""
     if split not in STAND_IN_ROWS:
         raise TflabError(f"No split named {split!r}; choose from {', '.join(STAND_IN_ROWS)}.")
-    environment.require("The stand-in for MNIST, the digits of scikit-learn,", "sklearn")
+    environment.require(f"There is no MNIST ({SET}), and the stand-in", "sklearn")
     from sklearn.datasets import load_digits  # here, because it takes a second to import
 
     bundled = load_digits()
