@@ -13,6 +13,7 @@ from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 from tests import attacks, graphs
 from tests.approval import approve, refused
 from tests.examples import accounts
+from tests.sessions import opened
 from tflab import lifecycle
 from tflab.cli import confined
 from tflab.errors import RefusedError, TflabError, UsageError
@@ -325,7 +326,7 @@ def test_an_asset_is_read_from_the_folder_that_the_model_is_in_now(tmp_path):
     (path.parent / "assets" / "rows").write_bytes(b"7")
     program = walk(path.parent, "placement", fetches=("read:0",))["frontend"].program
     assert program.model.start.feeds == {"asset:0": str(path.parent / "assets" / "rows")}
-    with session.opened(program.graph, Options(), session.start_of(program)) as live:
+    with opened(program.graph, session.start_of(program)) as live:
         assert live.run("read:0") == b"7"
 
 

@@ -140,8 +140,8 @@ NAMES = (
 def test_the_name_of_a_file_says_which_moment_it_shows():
     said = []
     for file in NAMES:
-        name = dumps.dump_name(file)
-        parts = (name.moment, name.group, name.name, name.iteration, name.partition, name.address)
+        name, address = dumps.dump_name(file)
+        parts = (name.moment, name.group, name.name, name.iteration, name.partition, address)
         said += [file, f"  {' '.join(map(str, parts))}"]
     approve("dump-names.txt", "\n".join(said))
 

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tests.sessions import opened
 from tflab.errors import RanDryError, RefusedError
 from tflab.records.options import Options
 from tflab.runtime import refusals, session
@@ -43,7 +44,7 @@ def test_tables_and_iterators_are_initialised_like_variables():
         weight = tf1.get_variable("weight", initializer=4.0)
         local = tf1.get_local_variable("local", initializer=5.0)
         product = read.get_next() * table.lookup(tf1.constant("b")) * weight * local
-    with session.opened(graph, Options()) as live:
+    with opened(graph) as live:
         assert live.run(product) == 2 * 3 * 4 * 5
 
 

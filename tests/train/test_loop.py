@@ -15,13 +15,12 @@ from xprof.convert import raw_to_tool_data
 
 from tests.examples import training
 from tests.examples.training import STEPS, saved, steps_in, trained, untimed, with_rate
+from tests.sessions import opened
 from tflab import models
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.models import toy
-from tflab.records.options import Options
 from tflab.records.trained import Epoch, Settings, TimedStep, history
-from tflab.runtime import session
 from tflab.train import loop, summaries, trainer
 from tflab.train.loop import Evaluation
 
@@ -101,7 +100,7 @@ def test_traced_steps_count_in_the_time_and_in_the_rate_only_if_there_are_no_oth
 
 def test_without_labels_there_is_a_loss_and_no_accuracy():
     ready = trainer.prepare("toy", models.find("toy"))
-    with session.opened(ready.program.graph, Options()) as live:
+    with opened(ready.program.graph) as live:
         result = loop.evaluate(ready, live)
     columns = toy.line("test").columns
     errors = 2 * columns["x"] + 1 - columns["targets"]  # y and z start as 2 and 1

@@ -10,6 +10,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests.approval import approve, refused
+from tests.sessions import opened
 from tflab import models
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Options, Recipe
@@ -68,7 +69,7 @@ def columns(ready, split="train"):
 
 def first_step(ready):
     """(loss, how many were right) of all rows with the first weights, and the weights' change."""
-    with session.opened(ready.program.graph, Options()) as live:
+    with opened(ready.program.graph) as live:
         before = live.run(ready.weights)
         fetched = ready.train.callable(live)(*columns(ready), np.float32(0.5))
         after, counted = live.run(ready.weights), live.run("global_step/Read/ReadVariableOp:0")
@@ -93,7 +94,7 @@ def test_where_training_has_a_head_of_its_own_its_scores_count():
     (_, right), (before,), *_ = first_step(ready)
     labels, points = columns(ready)
     assert right == ((-points @ before).argmax(axis=1) == labels).sum()
-    with session.opened(ready.program.graph, Options()) as live:  # the test asks the other head
+    with opened(ready.program.graph) as live:  # the test asks the other head
         (weights,) = live.run(ready.weights)
         loss, read = ready.test.callable(live)(*columns(ready, "test"))
     labels, points = columns(ready, "test")
@@ -138,7 +139,7 @@ def test_every_registered_model_can_be_trained(name):
 def test_the_first_weights_follow_from_the_seed():
     def first_weights(seed):
         ready = prepare(one_head, seed)
-        with session.opened(ready.program.graph, Options()) as live:
+        with opened(ready.program.graph) as live:
             return live.run(ready.weights)[0]
 
     assert np.array_equal(first_weights(1), first_weights(1))
@@ -151,7 +152,7 @@ def test_updates_run_with_every_step():
         return replace(one_head(), updates=(seen.assign_add(1),))
 
     ready = prepare(counting)
-    with session.opened(ready.program.graph, Options()) as live:
+    with opened(ready.program.graph) as live:
         step = ready.train.callable(live)
         for _ in range(3):
             step(*columns(ready), np.float32(0.5))

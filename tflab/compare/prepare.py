@@ -20,7 +20,7 @@ from tflab.records.measured import ChangingPass, OpStats
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Backward, Placement
 from tflab.records.timed import StepTime
-from tflab.runtime import machine_load, measure, nodes, session, trace
+from tflab.runtime import machine_load, measure, nodes, processes, session, trace
 from tflab.units import plural
 
 CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
@@ -154,7 +154,8 @@ def first_step(
     job: measure.Job, values: measure.Values, batch_size: int
 ) -> tuple[int, tuple[OpStats, ...]]:
     """Run the first step of a process; return its ns, and its slowest ops."""
-    cold_step_ns, runs = measure.cold(job, values, batch_size)
+    cold_here = "tflab.runtime.measure:cold_here"
+    cold_step_ns, runs = processes.call(cold_here, job, values, batch_size)
     of_nodes = [run for run in runs if run.name != trace.EXECUTOR]
     rows = op_table.table(statistics.fold(of_nodes), "node", steps=1, images=batch_size)
     return cold_step_ns, rows[:COLD]

@@ -93,7 +93,8 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     if options.cluster:
         sent, network = networked(measured, placement, options)
     on_wire = network.wires if network else ()
-    middle = median_trace(measured)
+    median_step = step_times.median_step(measured.steps).step
+    middle = session.Unparsed(zlib.decompress(measured.traces[median_step])).parsed()
     of_nodes = op_runs.of(run for run in measured.runs if run.name != trace.EXECUTOR)
     stats = statistics.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
@@ -155,12 +156,6 @@ def networked(
         left_out=LEFT_OUT,
     )
     return sent, network
-
-
-def median_trace(measured: Measured) -> Any:
-    """Return the trace of the step of median length."""
-    step = step_times.median_step(measured.steps)
-    return session.Unparsed(zlib.decompress(measured.traces[step.step])).parsed()
 
 
 def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:

@@ -151,13 +151,17 @@ def job_of(placement: Placement, graph_def: Any, target: str, options: Options) 
 
 
 def types_that_run(job: measure.Job, placement: Placement, options: Options) -> dict[str, str]:
-    """Node -> op type, of the graph that runs."""
+    """Node -> op type, of the graph that runs; none if it cannot run."""
     values = next(session.feed_batches(placement.program, options.batch_size))
+    metadata = tf1.RunMetadata()
     try:
         with session.fresh(job.graph, job.options) as live:
-            return session.types_that_run(live, job.step, job.start, values)
+            run = job.step.callable(live, output_partition_graphs=True)
+            session.begin(live, job.start)
+            run(*values, run_metadata=metadata)
     except TflabError:
         return {}
+    return {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
 
 
 # The graph in which an op runs twice. The copy waits for the original, and everything that takes

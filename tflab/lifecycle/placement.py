@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
@@ -22,8 +21,8 @@ from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
 from tflab.lifecycle import first_run, split
 from tflab.records.graph import FORWARD, Node, Source, node_of
-from tflab.records.options import Options, Program, Start
-from tflab.records.placed import Fate, FirstRun, Generated, Partition, Snapshot, Transfer
+from tflab.records.options import Options, Program
+from tflab.records.placed import Fate, FirstRun, Generated, Partition, Snapshot
 from tflab.records.stages import Backward, Placement
 from tflab.runtime import (
     devices,
@@ -58,7 +57,7 @@ def place(backward: Backward, options: Options) -> Placement:
     placement = place_once(backward, options)
     if not options.without:
         return placement
-    usual = place_once(backward, replace(options, without=()))
+    usual = place_once(backward, replace(options, without=(), race=False))
     return replace(placement, toggle=passes.toggle(usual, placement, options.without))
 
 
@@ -84,7 +83,9 @@ def place_once(backward: Backward, options: Options) -> Placement:
     shapes |= {transfer.recv: transfer.shape for transfer in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, makers, shapes) for graph in graphs]
     remaining = tuple(node for part in parts for node in part)
-    not_run, unknown = nodes_not_run(remaining, sent, observed.metadata.step_stats)
+    unknown = trace.is_incomplete(observed.metadata.step_stats)
+    ran = trace.node_names(observed.metadata.step_stats)
+    ends = ((one.send, one.recv) for one in sent)
     generated, notes = code_of_step(program, observed, options)
     placement = Placement(
         program=program,
@@ -109,8 +110,8 @@ def place_once(backward: Backward, options: Options) -> Placement:
         first_run=observed.first_run,
         varying=varying,
         partition_graphs=tuple(graphs),
-        not_run=not_run,
-        notes=(*observed.notes, *unknown, *notes),
+        not_run=() if unknown else fates.not_taken(remaining, ran, ends),
+        notes=(*observed.notes, *([UNKNOWN] * unknown), *notes),
     )
     return (
         with_ledger(placement, observed.snapshots, step.feeds) if observed.snapshots else placement
@@ -126,16 +127,6 @@ def add_hint(error: RefusedError, program: Program) -> None:
             f"{with_full_stop(str(error))} It was fed seeded values; give --feed {name}=FILE.npy, "
             f"--shape {name}=SIZES, or --fetch NAME for another part.",
         )
-
-
-def nodes_not_run(
-    remaining: Sequence[Node], sent: Sequence[Transfer], step_stats: Any
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the nodes in branches that were not taken, or a note if the trace is incomplete."""
-    if trace.is_incomplete(step_stats):
-        return (), (UNKNOWN,)
-    ran = trace.node_names(step_stats)
-    return fates.not_taken(remaining, ran, ((one.send, one.recv) for one in sent)), ()
 
 
 def code_of_step(
@@ -254,17 +245,13 @@ def run_instrumented(program: Program, step: session.Step, options: Options) -> 
     values = next(session.feed_batches(program, options.batch_size))
     if dumps.prepare():
         return run_here(job, values)
-    run: Instrumented = processes.call("tflab.lifecycle.placement:run_here", job, values)
-    return run
+    return processes.call("tflab.lifecycle.placement:run_here", job, values)
 
 
-def run_here(job: measure.Job, values: Sequence[np.ndarray]) -> Instrumented:
+def run_here(job: measure.Job, values: measure.Values) -> Instrumented:
     """Run the step in this process, which `dumps.prepare` has prepared."""
-    step, options = job.step, job.options
-    metadata = tf1.RunMetadata()
-    folder = dumps.prepare()
+    options, metadata, folder = job.options, tf1.RunMetadata(), dumps.prepare()
     assert folder is not None
-    dumps.empty(folder)
     snapshots: tuple[Snapshot, ...] = ()
     generated: tuple[Generated, ...] = ()
     first: FirstRun | None = None
@@ -274,16 +261,14 @@ def run_here(job: measure.Job, values: Sequence[np.ndarray]) -> Instrumented:
             first = first_run.measured(job, values)
         except first_run.UnknownError as error:
             notes.append(str(error))
-    with (
-        session.fresh(job.graph, options) as live,
-        temporary.folder("graphs") as graphs,
-    ):
+    dumps.empty(folder)  # also of what XLA compiled in the first run
+    with session.fresh(job.graph, options) as live, temporary.folder("graphs") as graphs:
         observed = over_tasks if options.cluster else in_process
-        read = observed(live, job.start, step, values, metadata, Path(graphs))
+        read = observed(live, job, values, metadata, Path(graphs))
         try:
             snapshots = tuple(read())
             if options.xla:
-                generated = generated_code.read(folder, step.fetches, options.batch_size)
+                generated = generated_code.read(folder, job.step.fetches, options.batch_size)
         except TflabError as error:
             notes.append(str(error))
     return Instrumented(metadata, snapshots, generated, first, tuple(notes))
@@ -293,38 +278,30 @@ Reader = Callable[[], Iterable[Snapshot]]
 
 
 def in_process(
-    live: tf1.Session,
-    start: Start,
-    step: session.Step,
-    values: Sequence[np.ndarray],
-    metadata: tf1.RunMetadata,
-    folder: Path,
+    live: tf1.Session, job: measure.Job, values: measure.Values, metadata: Any, folder: Path
 ) -> Reader:
     """Run the step and read its dumps."""
     # The step is the first thing that the session builds, so all of its passes are dumped.
     with dumps.dump_into(folder):
-        compiled = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
-    session.begin(live, start)
+        compiled = job.step.callable(
+            live, trace_level=session.FULL_TRACE, output_partition_graphs=True
+        )
+    session.begin(live, job.start)
     compiled(*values, run_metadata=metadata)
     return lambda: dumps.read(folder)
 
 
 def over_tasks(
-    live: tf1.Session,
-    start: Start,
-    step: session.Step,
-    values: Sequence[np.ndarray],
-    metadata: tf1.RunMetadata,
-    folder: Path,
+    live: tf1.Session, job: measure.Job, values: measure.Values, metadata: Any, folder: Path
 ) -> Reader:
     """`in_process` over the tasks of a cluster. The master, which is in this process, assigns
     devices to the whole graph when it receives it, and builds a step when that first runs."""
     first, second = folder / "placing", folder / "step"
     first.mkdir()
     second.mkdir()
-    _, _, with_graphs = session.shared_steps(live, step, session.FULL_TRACE)
+    _, _, with_graphs = session.shared_steps(live, job.step, session.FULL_TRACE)
     with dumps.dump_into(first):
-        session.begin(live, start)
+        session.begin(live, job.start)
     with dumps.dump_into(second):
         with_graphs(*values, run_metadata=metadata)
 

@@ -56,6 +56,7 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         data_dir=wanted.data_dir,
         soft_placement=models.is_file(wanted.model),  # the devices were another machine's
         saved=Saved(trust=wanted.trust),
+        race=False,
     )
     # Fields of the lab
     measured: dict[str, Any] = dict.fromkeys(("toy", "walked", "history", "compared"))

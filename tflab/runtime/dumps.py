@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from tflab.records.placed import Snapshot
 from tflab.runtime import private
 
 DumpedNode = tuple[Node, str | None]  # with its XLA cluster
+DumpName = tuple[Snapshot, str | None]
 
 
 @functools.cache
@@ -105,14 +106,14 @@ def read(folder: Path) -> list[Snapshot]:
     parsed: dict[bytes, tuple] = {}  # most passes change nothing, so most files are equal
     known: dict[bytes, DumpedNode] = {}
     snapshots = []
-    for file, name in zip(files, names, strict=True):
-        if name.address and address and name.address != address:
+    for file, (snapshot, of_graph) in zip(files, names, strict=True):
+        if of_graph and address and of_graph != address:
             continue
         content = file.read_bytes()
         if content not in parsed:
             parsed[content] = parse(file.name, content, known)
-        of_name = name.moment, name.group, name.name, name.iteration, name.partition
-        snapshots.append(Snapshot(*of_name, *parsed[content]))
+        nodes, clusters = parsed[content]
+        snapshots.append(replace(snapshot, nodes=nodes, clusters=clusters))
     return snapshots
 
 
@@ -122,10 +123,8 @@ def address_of_graph(names: Iterable[DumpName]) -> str | None:
     After the graph it optimises the bodies of functions, with dumps of the same names. The last
     dump of all, the one without an iteration and a pass, is of the graph again.
     """
-    whole_graphs = [
-        name for name in names if name.address and name.iteration is None and not name.name
-    ]
-    return whole_graphs[-1].address if whole_graphs else None
+    whole = (address for name, address in names if name.iteration is None and not name.name)
+    return next(filter(None, reversed([*whole])), None)
 
 
 def parse(
@@ -191,20 +190,9 @@ OPT_PASS = re.compile(
 OF_FUNCTION = re.compile(r"(?!unknown_graph\b|unknown_graph_).+\.\d+\.(main|graph_opt_pass)\..+")
 
 
-@dataclass(frozen=True)
-class DumpName:
-    """The parts of the name of a dumped graph."""
-
-    moment: str  # "before" or "after"
-    group: str  # "grappler", or the phase of the runtime's own passes
-    name: str | None  # of the pass; None at the start and the end of a group
-    iteration: int | None  # of Grappler
-    partition: str | None  # if there are several graphs, one for each device
-    address: str | None  # of Grappler's graph in memory
-
-
 def dump_name(file: str) -> DumpName:
-    """The parts of the name of a dumped graph; a TflabError if the runtime names them differently.
+    """What the name of a dumped graph says, without its nodes, and the address of Grappler's graph
+    in memory; a TflabError if the runtime names them differently.
 
     tensorflow/core/grappler/optimizers/meta_optimizer.cc and
     tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
@@ -212,10 +200,10 @@ def dump_name(file: str) -> DumpName:
     if match := GRAPPLER.fullmatch(file):
         iteration = int(match["iteration"]) if match["iteration"] else None
         moment, name, address = match.group("moment", "name", "address")
-        return DumpName(moment, "grappler", name, iteration, None, address)
+        return Snapshot(moment, "grappler", name, iteration, None, (), {}), address
     if match := OPT_PASS.fullmatch(file):
         moment, group, name, partition = match.group("moment", "group", "name", "partition")
-        return DumpName(moment, group, name, None, partition, None)
+        return Snapshot(moment, group, name, None, partition, (), {}), None
     raise private.moved(
         "the moment of a graph dump",
         "tensorflow/core/util/debug_data_dumper.cc",

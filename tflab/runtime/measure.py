@@ -357,16 +357,12 @@ def several_rotations(
 Times = list[dict[int, list[int]]]  # of every job: batch size -> ns of its untraced steps
 
 
-def cold(job: Job, values: Values, batch_size: int) -> tuple[int, list[OpRun]]:
-    """Return the wall time of the first step of a process, in ns, and its op runs.
+def cold_here(job: Job, values: Values, batch_size: int) -> tuple[int, list[OpRun]]:
+    """Return the wall time of the first step of this process, in ns, and its op runs.
 
     The job has the options of the warm steps: otherwise other ops would run, and could not be
     compared.
     """
-    return processes.call("tflab.runtime.measure:cold_here", job, values, batch_size)
-
-
-def cold_here(job: Job, values: Values, batch_size: int) -> tuple[int, list[OpRun]]:
     with ready(job, untraced=False) as runner:
         timed, recorded = runner.take(Turn(values, batch_size, traced=True))
     assert recorded is not None

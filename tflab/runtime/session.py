@@ -64,20 +64,6 @@ def config_of(options: Options) -> tf1.ConfigProto:
 
 
 @contextmanager
-def opened(
-    graph: tf.Graph,
-    options: Options,
-    start: Start | None = None,
-    config: tf1.ConfigProto | None = None,
-) -> Iterator[tf1.Session]:
-    """A session whose variables have their initial values, by default those of their
-    initialisers; the runtime's errors become sentences."""
-    with fresh(graph, options, config) as session:
-        begin(session, start or Start(initializers(graph)))
-        yield session
-
-
-@contextmanager
 def fresh(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
@@ -231,17 +217,6 @@ def feed_batches(
     columns = feed_columns(program, split) or dataset.columns
     for batch in datasets.batches(replace(dataset, columns=columns), batch_size):
         yield list(batch.values()) if program.model.feeds else []
-
-
-def types_that_run(
-    live: tf1.Session, step: Step, start: Start, values: Sequence[np.ndarray]
-) -> dict[str, str]:
-    """Node -> op type, of the graph that runs when this session does the step."""
-    metadata = tf1.RunMetadata()
-    run = step.callable(live, output_partition_graphs=True)
-    begin(live, start)
-    run(*values, run_metadata=metadata)
-    return {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
 
 
 class Unparsed:

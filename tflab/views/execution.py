@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflab.analysis.step_times import median_step
@@ -11,7 +11,7 @@ from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
 from tflab.records.timed import CriticalPath, KernelTime, Memory, Owner, Race, StepTime
-from tflab.records.verdicts import Experiments, Load
+from tflab.records.verdicts import Load
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import network, op_table, values
 from tflab.views.words import control_text, ends_text
@@ -45,9 +45,8 @@ def facts(stage: Execution) -> list[Fact]:
 
 def tables(stage: Execution) -> list[Block]:
     """Return what was asked for, the most expensive nodes and types, values and memory."""
-    experiments = list(costs(stage))
     return [
-        *experiments,
+        *costs(stage),
         *network.tables(stage),
         top_table("The most expensive nodes", stage.top_ops, stage, "node"),
         top_table("The most expensive op types", stage.top_types, stage, "op"),
@@ -111,12 +110,6 @@ def kernel_time(taken: KernelTime | None) -> Iterator[Fact]:
         of = f"{time(taken.kernels_ns)} of {time(taken.op_runs_ns)} of all ops"
         share = f"{percent(taken.share)} in the step of median length; the executor took the rest"
         yield Fact("kernels", of, share, detail=True)
-
-
-def costs(stage: Execution) -> Iterable[Block]:
-    """What the largest ops cost a step, measured by running each of them once more."""
-    self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
-    return op_costs(stage.experiments, self_ns) if stage.experiments else ()
 
 
 def parallel(path: CriticalPath, step_times: Sequence[StepTime]) -> Iterator[Fact]:
@@ -203,9 +196,12 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
 # What an op costs a step
 
 
-def op_costs(experiments: Experiments, self_ns: Mapping[str, float]) -> Iterable[Block]:
-    """Yield the experiments, and the ops without one. `self_ns` has the self time per step of
-    nodes, if known."""
+def costs(stage: Execution) -> Iterator[Block]:
+    """Yield the experiments, and the ops without one, if they were asked for."""
+    experiments = stage.experiments
+    if experiments is None:
+        return
+    self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
     own = Column(
         "self a step, mean",
         lambda row: op_table.text_or_blank(self_ns.get(row.name), time),

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
-from typing import Any, Protocol
+from typing import Any
 
 from tflab.errors import TflabError
 from tflab.runtime.private.corner import corner
@@ -45,29 +45,9 @@ COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.en
 MADE = (f"{WATCHER}.keep_stack()", "pass")  # of `extract_stack`
 
 
-class SessionWatcher(Protocol):
-    """Receives reports of runs. No method raises; the result of `begin` is passed to `end`."""
-
-    def enter(self) -> Any: ...
-
-    def leave(self, noted: Any) -> None: ...
-
-    def begin(self, session: Any, options: Any, feeds: Any, *names: Any) -> Any: ...
-
-    def begin_part(self, session: Any, fetches: Any) -> Any: ...
-
-    def begin_compiled(self, session: Any) -> Any: ...
-
-    def results(self, noted: Any, session: Any, values: Any) -> Any: ...
-
-    def end(self, noted: Any, session: Any = None) -> None: ...
-
-    def keep_stack(self) -> None: ...
-
-
-def watch(watcher: SessionWatcher) -> Callable[[], None]:
-    """Report all runs of all sessions, and the making of ops, to the watcher; returns a function
-    that stops it.
+def watch(watcher: Any) -> Callable[[], None]:
+    """Report all runs of all sessions, and the making of ops, to the watcher by the calls above;
+    returns a function that stops it. None of the watcher's methods raises.
 
     `BaseSession.run`, `_call_tf_sessionrun`, `_call_tf_sessionprun` and `BaseSession._Callable` in
     tensorflow/python/client/session.py, `extract_stack` in tensorflow/python/util/tf_stack.py,

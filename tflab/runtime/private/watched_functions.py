@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tflab.runtime.private.corner import corner
 from tflab.runtime.private.sessions import NOTED, WATCHER, exchanged, instrumented
@@ -40,37 +40,10 @@ TRACE = (
 )
 
 
-class CallWatcher(Protocol):
-    """Receives reports of calls. No method raises; the result of `begin_function` is passed to
-    `end`."""
-
-    def begin_function(self, function: Any) -> Any: ...
-
-    def returned(self, noted: Any, results: Any) -> Any: ...
-
-    def end(self, noted: Any) -> None: ...
-
-    def got(self, value: Any) -> Any: ...
-
-    def enter_function(self, name: str) -> Any: ...
-
-    def leave_function(self, noted: Any) -> None: ...
-
-
-class TracingWatcher(Protocol):
-    """Receives reports of tracings. No method raises; the result of the first is passed to the
-    second."""
-
-    def begin_tracing(self, function_type: Any, options: Any) -> Any: ...
-
-    def end_tracing(self, noted: Any) -> None: ...
-
-
-def watch_functions(
-    calls: CallWatcher, tracings: TracingWatcher, outer: bool = False
-) -> Callable[[], None]:
-    """Report all calls and tracings of functions to these watchers, with `outer` also where a
-    program calls a tf.function; returns a function that stops it.
+def watch_functions(calls: Any, tracings: Any, outer: bool = False) -> Callable[[], None]:
+    """Report all calls and tracings of functions to these watchers by the calls above, with `outer`
+    also where a program calls a tf.function; returns a function that stops it. None of the
+    watchers' methods raises.
 
     `AtomicFunction.call_flat`, `_create_concrete_function` and `Function.__call__` in
     atomic_function.py, tracing_compilation.py and polymorphic_function.py of
