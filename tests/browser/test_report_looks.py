@@ -47,8 +47,9 @@ def test_the_whole_drawing_is_seen_at_once_with_its_controls_in_every_window(at,
     if window[0] >= 1400:
         assert letters(page.locator("#toy .viewer")) >= 11
     page.set_viewport_size({"width": window[0], "height": 700})
-    page.wait_for_function("document.querySelector('.paper').offsetHeight < 700")
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
     assert overflow(viewer) == [0, 0]
+    assert viewer.locator(".paper").bounding_box()["height"] < 700
 
 
 def test_the_wheel_and_the_mouse_move_a_drawing_that_the_reader_is_in(at, page):
@@ -64,7 +65,7 @@ def test_the_wheel_and_the_mouse_move_a_drawing_that_the_reader_is_in(at, page):
     page.keyboard.down("Control")
     page.mouse.wheel(0, -500)
     page.keyboard.up("Control")
-    assert svg.bounding_box()["width"] == pytest.approx(whole * 2.5 / (whole / 826), rel=1) > whole
+    assert svg.bounding_box()["width"] > whole
     before = svg.bounding_box()
     page.mouse.down()
     page.mouse.move(middle[0] - 60, middle[1] - 40, steps=4)
@@ -262,12 +263,13 @@ def test_paper_has_whole_drawings_with_arrowheads_and_legends_and_no_controls(at
     assert min(svg["x"] for svg in svgs) >= 0
     assert max(svg["x"] + svg["width"] for svg in svgs) <= PAGE["width"]
     assert all(figure.locator(".legend li").count() for figure in figures.all())
-    lost = page.evaluate(
-        """() => [...document.querySelectorAll('.prints [marker-end]')]
-            .map(line => line.getAttribute('marker-end').slice(5, -1))
-            .filter(id => !document.getElementById(id).closest('.prints')).length"""
+    heads = page.evaluate(
+        """() => [...document.querySelectorAll('.prints .line')]
+            .map(line => document.getElementById(line.getAttribute('marker-end').slice(5, -1)))
+            .map(head => Boolean(head.closest('.prints')))"""
     )
-    assert lost == 0
+    assert heads
+    assert all(heads)
 
 
 def test_a_phone_has_one_column_of_whole_sentences_and_low_rows(at, page, artefacts):

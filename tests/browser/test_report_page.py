@@ -35,7 +35,7 @@ def viewer(at):
 
 
 def go(viewer, state):
-    viewer.locator(f"[data-state='{state}']").last.click()
+    viewer.locator(f"[data-state='{state}']").first.click()
 
 
 def test_it_opens_from_a_file_without_an_error_or_a_request(page, heard, written, artefacts):

@@ -30,6 +30,15 @@ class FakeElement {
     if (key === "value") this.value = value;
   }
 
+  getAttribute(key) {
+    return this.attributes.get(key) ?? null;
+  }
+
+  /* All elements in it with a name. */
+  all(name) {
+    return this.children.flatMap((child) => (child instanceof FakeElement ? [...(child.name === name ? [child] : []), ...child.all(name)] : []));
+  }
+
   append(...children) {
     this.children.push(...children);
     const texts = children.filter((child) => typeof child === "string");

@@ -5,6 +5,10 @@ import { test } from "node:test";
 
 import { fakePage } from "./fake_dom.js";
 import { ProgramFile } from "../../tflab/explore/page/file.js";
+import { folded } from "../../tflab/report/page/folded.js";
+import { showHistory } from "../../tflab/report/page/history.js";
+import { Predictor } from "../../tflab/report/page/predict.js";
+import { printable } from "../../tflab/report/page/prints.js";
 import { Presenter } from "../../tflab/report/page/present.js";
 import { Viewer } from "../../tflab/report/page/viewer.js";
 import { spaced } from "../../tflab/report/page/layout.js";
@@ -48,6 +52,65 @@ test("keys go through the screens of a presentation, and stop at both ends", () 
   const { press, shown } = presenting(4);
   for (const key of ["End", "ArrowRight", "ArrowLeft", "Home", "PageUp", " ", "x"]) press(key);
   assert.deepEqual(shown, [3, 3, 2, 0, 0, 1]);
+});
+
+test("links of a history lead to the state and the node that they name, and its table has every row", () => {
+  const { part } = fakePage();
+  const went = [];
+  const lines = [["by ", { text: "remapper", state: 5 }, " into ", { text: "relu", node: 7 }]];
+  const times = { title: "Times", rows: [["batch", "1"], ["calls", "2"], ["median", "3 us"]] };
+  const node = { name: "conv", op: "Conv2D", history: [{ title: "Placement", about: "", state: 3, lines }], times, code: true };
+  const viewer = { data: { nodes: [node] }, selected: 0, part, root: { id: "v" } };
+  for (const does of ["go", "select", "listing"]) viewer[does] = (place) => went.push([does, place]);
+  showHistory(viewer);
+  for (const link of part("panel").all("a")) link.happens("click");
+  assert.deepEqual(went, [["go", 3], ["go", 5], ["select", 7], ["listing", "conv"]]);
+  assert.deepEqual(part("panel").all("tr").map((row) => row.children.map((cell) => cell.textContent)), times.rows);
+});
+
+test("each drawing on paper has arrowheads of its own, and the screen keeps its state", () => {
+  const { part } = fakePage();
+  const stops = ["Frontend", "Backward"].map((title, last) => ({ title, last }));
+  const viewer = { part, data: { stops, states: [{ count: 1 }, { count: 2 }] }, mark: "v", state: 0, open: new Set([1]), selected: 4, chosen: "line", asking: false, zoom: 2 };
+  const drawn = [];
+  viewer.arrange = () => {
+    drawn.push([viewer.mark, viewer.state, viewer.open.size, viewer.chosen]);
+    part("paper").firstElementChild = { removeAttribute() {} };
+  };
+  const before = { ...viewer };
+  printable(viewer);
+  assert.deepEqual(drawn, [["v-print-0", 0, 0, "stage"], ["v-print-1", 1, 0, "stage"], ["v", 0, 1, "line"]]);
+  assert.deepEqual({ ...viewer }, before);
+  assert.equal(part("prints").children.length, 2);
+});
+
+test("a folded chapter opens where the address leads to it, and by a link to it later", () => {
+  const { part } = fakePage();
+  const chapters = { first: part("first"), second: part("second") };
+  for (const [name, chapter] of Object.entries(chapters)) Object.assign(chapter, { querySelector: () => part(`${name} details`), scrollIntoView() {} });
+  Object.assign(document, { querySelector: () => null, querySelectorAll: () => [], getElementById: (id) => chapters[id] ?? null });
+  window.matchMedia = () => new EventTarget();
+  globalThis.location = { hash: "#first" };
+  const open = () => Object.keys(chapters).map((name) => part(`${name} details`).getAttribute("open"));
+  folded();
+  assert.deepEqual(open(), ["", null]);
+  location.hash = "#second";
+  window.happens("hashchange");
+  assert.deepEqual(open(), ["", ""]);
+});
+
+test("the switch asks while it is on, and shows the results when it is off", () => {
+  const { part } = fakePage();
+  const toggle = document.createElement("button");
+  toggle.setAttribute("aria-checked", "false");
+  const asked = [];
+  const root = { querySelector: (selector) => document.querySelector(selector), classList: { toggle() {} } };
+  const predictor = new Predictor(/** @type {any} */ (root), toggle, (on) => asked.push([on, part("form").hidden]));
+  predictor.put([{ text: "How many?", options: [], unit: "", answer: "1", reason: "" }]);
+  toggle.happens("click");
+  toggle.happens("click");
+  assert.deepEqual(asked, [[true, false], [false, true]]);
+  assert.equal(toggle.getAttribute("aria-checked"), "false");
 });
 
 function following(start = {}) {

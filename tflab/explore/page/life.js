@@ -63,7 +63,7 @@ export class Life {
 
   /* The generated code of a node, or all of it. */
   show(name) {
-    const part = [...this.parts.children].find((details) => details.querySelector("h2").textContent === CODE);
+    const part = [...this.parts.querySelectorAll("details")].find((details) => details.querySelector("h2").textContent === CODE);
     if (!part) return;
     part.open = true;
     const titles = [...part.querySelectorAll(".strip > p")];

@@ -1,35 +1,32 @@
 /* Colours: the class that gives a box its colour, and the legend that says what colours mean. */
 
 import { make } from "./elements.js";
-import { DEVICE } from "./graph.js";
+import { DEVICE, HUES } from "./graph.js";
 
-const DEVICES = 6; // colours of devices; more of them share these
-
-/** The class of a box for a colour; `here` are its nodes that this state has.
+/** What a box consists of for a colour: classes, each with how much of the box it is.
  * @param {import("./graph.js").Graph} graph
  * @param {string} colour
  * @param {number} state
  * @param {number} id of the box
- * @param {number[]} here */
+ * @param {number[]} here its nodes that this state has
+ * @returns {[name: string, count: number][]} */
+export function partsOf(graph, colour, state, id, here) {
+  if (colour === "fate") return graph.data.boxes[id].fates.map(([fate, count]) => [`fate-${fate}`, count]);
+  if (colour === "line") return graph.linesOf(id).map((line) => [`line-${graph.colourOfLine.get(line)}`, 1]);
+  if (colour !== "device") return [];
+  const devices = here.map((node) => graph.version(node, state)[DEVICE]).filter(Boolean);
+  return [...new Set(devices)].map((device) => [
+    `device-${graph.data.legend.device.indexOf(device) % HUES}`,
+    devices.filter((other) => other === device).length,
+  ]);
+}
+
+/* The class of a box for a colour: none for its kind, of which every box has the class. */
 export function colourOf(graph, colour, state, id, here) {
-  const box = graph.data.boxes[id];
-  if (colour === "time") {
-    return `heat-${box.heat ?? "none"}`;
-  }
-  if (colour === "device") {
-    const devices = new Set(here.map((node) => graph.version(node, state)[DEVICE]).filter(Boolean));
-    if (!devices.size) return "device-none";
-    return devices.size > 1 ? "device-many" : `device-${graph.data.legend.device.indexOf([...devices][0]) % DEVICES}`;
-  }
-  if (colour === "line") {
-    const lines = graph.linesOf(id);
-    if (!lines.length) return "line-none";
-    return lines.length > 1 ? "line-many" : `line-${graph.colourOfLine.get(lines[0])}`;
-  }
-  if (colour === "fate") {
-    return box.fates.length > 1 ? "fate-many" : `fate-${box.fates[0][0]}`;
-  }
-  return "";
+  if (colour === "time") return `heat-${graph.data.boxes[id].heat ?? "none"}`;
+  if (!["device", "line", "fate"].includes(colour)) return "";
+  const parts = partsOf(graph, colour, state, id, here);
+  return parts.length > 1 ? `${colour}-many` : parts.length ? parts[0][0] : `${colour}-none`;
 }
 
 /** The entries of a legend, as [class of the swatch, text]. `has` says whether a selector finds
@@ -46,7 +43,7 @@ export function legendEntries(graph, colour, has) {
   const entries = [];
   if (colour === "kind") words.kind.forEach(([kind, text]) => entries.push([`kind-${kind}`, text]));
   if (colour === "device") {
-    words.device.forEach((device, i) => entries.push([`device-${i % DEVICES}`, device]));
+    words.device.forEach((device, i) => entries.push([`device-${i % HUES}`, device]));
     entries.push(...drawn("device-many", "several"), ...drawn("device-none:not(.gone)", "not assigned yet"));
   }
   if (colour === "line") {

@@ -38,7 +38,7 @@ export function drawEdge(view, edge) {
   );
 }
 
-/** What edges carry, beside them, where it lies on no box and on no other label; the most important first.
+/** What edges carry, beside them, the most important first; shapes and counts only where they lie on no box and on no other label.
  * @param {import("./data").View} view */
 export function labelsOfEdges({ drawn, layout, routes }) {
   const taken = layout.solid.map((rect) => ({ ...rect, height: rect.height + BELOW }));
@@ -48,12 +48,13 @@ export function labelsOfEdges({ drawn, layout, routes }) {
   order.sort((p, q) => weight(q.edge) - weight(p.edge));
   for (const { edge, text } of order) {
     const width = textWidth(text, layout.fonts.type) + 4;
-    const free = routes.points(edge.a, edge.b, ALONG).map(({ x, y, upright }) => ({
+    const places = routes.points(edge.a, edge.b, ALONG).map(({ x, y, upright }) => ({
       x: (upright && !edge.cut ? x + width / 2 + 4 : x) - width / 2,
       y: (upright || edge.cut ? y : y - AWAY) - HIGH / 2,
       width,
       height: HIGH,
-    })).find((rect) => !taken.some((other) => overlap(rect, other)));
+    }));
+    const free = places.find((rect) => !taken.some((other) => overlap(rect, other))) ?? (weight(edge) > 1 ? places[0] : null);
     if (!free) continue;
     taken.push(free);
     const kind = edge.cut ? "cross" : edge.transfers.length ? "transfer" : "";

@@ -2,7 +2,6 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const IN_SVG = new Set(["svg", "g", "rect", "path", "text", "title", "defs", "marker", "line", "tspan"]);
-const LONGEST = 40; // characters of a label in the drawing; the panel has all of them
 
 export function make(name, attributes, ...children) {
   const element = IN_SVG.has(name) ? document.createElementNS(SVG, name) : document.createElement(name);
@@ -11,16 +10,6 @@ export function make(name, attributes, ...children) {
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
-}
-
-/* A long name without its outer scopes: `.../Conv2D_grad/Conv2DBackpropFilter`. The last part stays
- * whole, however long it is. */
-export function shortened(text) {
-  let rest = text;
-  while (rest.length + (rest === text ? 0 : 4) > LONGEST && rest.includes("/")) {
-    rest = rest.slice(rest.indexOf("/") + 1);
-  }
-  return rest === text ? text : `.../${rest}`;
 }
 
 /* A text that may break after the scopes in its names, and not within one of them. */

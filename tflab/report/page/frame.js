@@ -25,7 +25,10 @@ export class Frame {
     observer.observe(this.paper);
     viewer.ended.signal.addEventListener("abort", () => observer.disconnect());
     this.paper.addEventListener("wheel", (event) => this.turn(event), { passive: false });
-    this.paper.addEventListener("pointerdown", (event) => this.drag(event));
+    this.way = 0; // of the mouse since its button is down
+    this.paper.addEventListener("pointerdown", () => (this.way = 0));
+    this.paper.addEventListener("pointermove", (event) => this.drag(event));
+    this.paper.addEventListener("click", (event) => this.way > STILL && event.stopImmediatePropagation(), { capture: true });
   }
 
   /* The whole drawing, in what the window has below the controls. */
@@ -75,22 +78,10 @@ export class Frame {
   }
 
   /* The mouse moves what is larger than its paper; fingers scroll it anyway. */
-  drag(start) {
-    if (start.button || start.pointerType !== "mouse") return;
-    const { paper } = this;
-    const [left, top] = [paper.scrollLeft, paper.scrollTop];
-    const over = new AbortController();
-    let moved = false;
-    window.addEventListener("pointermove", (event) => {
-      const [dx, dy] = [event.clientX - start.clientX, event.clientY - start.clientY];
-      moved ||= Math.hypot(dx, dy) > STILL;
-      if (moved) paper.scrollTo({ left: left - dx, top: top - dy, behavior: "instant" });
-    }, over);
-    window.addEventListener("pointerup", () => {
-      over.abort();
-      // A click comes now: at the end of a way it is none
-      if (moved) paper.addEventListener("click", (event) => event.stopImmediatePropagation(), { capture: true, once: true });
-    }, { ...over, once: true });
+  drag({ buttons, pointerType, movementX, movementY }) {
+    if (buttons !== 1 || pointerType !== "mouse") return;
+    this.way += Math.hypot(movementX, movementY);
+    if (this.way > STILL) this.paper.scrollBy({ left: -movementX, top: -movementY, behavior: "instant" });
   }
 
   scale(zoom) {

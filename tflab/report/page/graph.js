@@ -1,12 +1,10 @@
 /* Graph: the nodes in each state of the graph, and the boxes that they are in. */
 
-import { shortened } from "./elements.js";
-
 // What stands where in a version of a node, as Python sends it
 export const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS, SHAPES] = /** @type {const} */ ([0, 1, 2, 3, 4, 5, 6]);
 
-const BREAK = 16; // letters of a label that stay in one line
-const HUES = 8; // that can be told apart; further lines share a neutral colour, and have their number
+const BREAK = 16; // letters in a line of a label
+export const HUES = 8; // that can be told apart; further lines share a neutral colour, and have their number
 
 export class Graph {
   /** @param {import("./data").GraphData} data */
@@ -19,25 +17,11 @@ export class Graph {
     });
     this.inside = data.boxes.map(() => []); // box -> the nodes in it
     this.boxOf.forEach((id, node) => this.ways[id].forEach((around) => this.inside[around].push(node)));
-    this.labels = data.boxes.map((box) => shortened(box.label));
-    data.boxes.forEach((box) => this.distinguish(box.rows.flat().filter((entry) => typeof entry === "number")));
     const lines = [...new Set(data.lines.flat())].sort((a, b) => a - b);
     /** @type {Map<number, number | "more">} */
     this.colourOfLine = new Map(lines.map((line, number) => [line, number < HUES ? number : "more"])); // of the program
     this.linesIn = new Map(); // box -> lines, found once
     this.handing = new Set(data.transfers.flatMap((transfer) => [transfer.send, transfer.recv]));
-  }
-
-  /* Give boxes that stand together their whole labels where the short ones are the same. */
-  distinguish(ids) {
-    const alike = new Map();
-    for (const id of ids) {
-      if (!alike.has(this.labels[id])) alike.set(this.labels[id], []);
-      alike.get(this.labels[id]).push(id);
-    }
-    for (const group of alike.values()) {
-      if (group.length > 1) group.forEach((id) => (this.labels[id] = this.data.boxes[id].label));
-    }
   }
 
   /** The lines of the program whose work a box does, in their order.
@@ -57,12 +41,15 @@ export class Graph {
     return lines.length > 2 ? `${lines[0]}–${lines.at(-1)}` : lines.join(",");
   }
 
-  /** The label of a box as lines of text: a long one breaks before its last part.
+  /** The label of a box as lines of text, which break after scopes.
    * @param {number} id */
   labelLines(id) {
-    const label = this.labels[id];
-    const end = label.lastIndexOf("/") + 1;
-    return end && label.length > BREAK ? [label.slice(0, end), label.slice(end)] : [label];
+    const lines = [""];
+    for (const part of this.data.boxes[id].label.split(/(?<=\/)/)) {
+      if (lines.at(-1) && (lines.at(-1) + part).length > BREAK) lines.push("");
+      lines[lines.length - 1] += part;
+    }
+    return lines;
   }
 
   /** The version of a node that stands in a state; none where it is not in the graph.

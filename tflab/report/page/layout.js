@@ -8,7 +8,7 @@ import { least, most, textWidth } from "./elements.js";
 import { CONTROLS, INPUTS, OP, saysOp, valueLines } from "./graph.js";
 
 export const READING = { name: 13, type: 11, rowGap: 24, pad: 8, both: true }; // pixels of letters, and between rows; both: op and values
-export const PRESENTING = { name: 20, type: 17, rowGap: 16, pad: 6, both: false }; // for a projector
+export const PRESENTING = { name: 20, type: 17, rowGap: 13, pad: 4, both: false }; // for a projector
 export const LEADING = 3; // between the lines of a box
 const NODE_GAP = 10; // between boxes of a row
 export const TRACK_GAP = 44; // room for the edges between forward, backward and update
@@ -113,7 +113,7 @@ export class Layout {
     if (this.isOpen(id)) {
       const inner = this.arranged(id);
       const [pad, head] = box.framed ? [PAD, this.head] : [0, 0];
-      const label = box.framed ? this.textWidth(this.graph.labels[id], this.fonts.name) + 44 : 0;
+      const label = box.framed ? this.textWidth(box.label, this.fonts.name) + 44 : 0;
       const width = Math.max(inner.width + 2 * pad, label);
       return { id, inner, width, height: inner.height + head + pad };
     }

@@ -7,7 +7,7 @@
 import { least, make, nodesOf, round, rounded, textWidth, thousands } from "./elements.js";
 import { DEVICE, FIRST, OP, flowedIn, saysOp, valueLines } from "./graph.js";
 import { LEADING, MARGIN } from "./layout.js";
-import { colourOf } from "./colours.js";
+import { colourOf, partsOf } from "./colours.js";
 import { drawEdge, labelsOfEdges } from "./edges.js";
 
 const MANY = 500; // edges: such a drawing is not painted again while it scrolls; see viewer.css
@@ -110,15 +110,14 @@ function drawFrame({ graph, layout }, id, here) {
 function drawHead({ graph, layout }, id) {
   const rect = layout.rects.get(id);
   const { label } = graph.data.boxes[id];
-  const short = graph.labels[id];
   const line = rect.y + layout.head / 2 + layout.sizes.name / 3;
   return make(
     "g",
     { class: "box head", "data-box": id, role: "button", tabindex: -1, "aria-expanded": "true", "aria-label": `scope ${label}, open` },
     make("title", {}, label),
-    make("rect", { x: rect.x + 4, y: rect.y + 3, width: textWidth(short, layout.fonts.name) + 30, height: layout.head - 6, rx: 5 }),
+    make("rect", { x: rect.x + 4, y: rect.y + 3, width: textWidth(label, layout.fonts.name) + 30, height: layout.head - 6, rx: 5 }),
     make("text", { x: rect.x + 11, y: line, class: "sign" }, "▾"),
-    make("text", { x: rect.x + 24, y: line, class: "name" }, short),
+    make("text", { x: rect.x + 24, y: line, class: "name" }, label),
   );
 }
 
@@ -180,11 +179,8 @@ function drawBox(view, id, here, about) {
     })),
     ...lines.map((line, i) => make("text", { x: middle, y: foot(i), class: line.kind }, line.text)),
   );
-  if (scope && colour === "fate" && box.fates.length > 1) {
-    group.append(shares(box.fates.map(([fate, count]) => [`fate-${fate}`, count]), rect));
-  }
-  const several = colour === "line" ? graph.linesOf(id) : [];
-  if (several.length > 1) group.append(shares(several.map((line) => [`line-${graph.colourOfLine.get(line)}`, 1]), rect));
+  const parts = partsOf(graph, colour, state, id, here);
+  if (parts.length > 1) group.append(shares(parts, rect));
   if (edited) group.append(make("text", { x: rect.x + 2, y: rect.y - 3, class: "edit" }, edited));
   if (scope && (leaving || changed)) {
     const signs = [leaving ? `−${leaving}` : "", changed ? `~${changed}` : ""].filter(Boolean).join(" ");

@@ -26,8 +26,8 @@ export class Presenter {
   /* The drawing and the words on its state go to the screen, as long as it is there. */
   async show() {
     const { viewer, screen } = this;
-    const { layout, open, selected, frame } = viewer;
-    this.before = { layout, open, selected, zoom: viewer.zoom, fitted: frame.fitted };
+    const { layout, open, selected } = viewer;
+    this.before = { layout, open, selected, presenting: false };
     for (const name of ["states", "caption", "drawn", "legend"]) {
       const part = viewer.part(name);
       const place = document.createComment(name);
@@ -40,10 +40,8 @@ export class Presenter {
     viewer.part("paper").focus();
     viewer.presenting = true;
     viewer.layout = new Layout(viewer.graph, getComputedStyle(viewer.part("paper")).fontFamily, PRESENTING);
-    viewer.open = new Set(); // so that the whole is seen first
     viewer.selected = null;
-    viewer.arrange();
-    frame.fit();
+    viewer.openOnly([]); // so that the whole is seen first
     try {
       await document.documentElement.requestFullscreen();
     } catch {
@@ -55,15 +53,11 @@ export class Presenter {
   leave() {
     if (document.fullscreenElement) document.exitFullscreen();
     const { viewer } = this;
-    const { layout, open, selected, zoom, fitted } = this.before;
     this.places.forEach(([place, part]) => place.replaceWith(part));
     this.places = [];
     this.button.textContent = "Present";
-    Object.assign(viewer, { layout, open, selected, presenting: false });
-    viewer.arrange();
-    if (fitted) viewer.frame.fit();
-    else viewer.frame.scale(zoom);
-    viewer.frame.fitted = fitted;
+    Object.assign(viewer, this.before);
+    viewer.openOnly(viewer.open);
     this.button.focus();
   }
 

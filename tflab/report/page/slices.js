@@ -1,6 +1,6 @@
 /* Slices: the timeline of a step, which one can zoom; its plot is for paper. */
 
-import { make, shortened, textWidth, round } from "./elements.js";
+import { make, textWidth, round } from "./elements.js";
 
 const [SLICE, AXIS, BETWEEN] = [24, 24, 3]; // pixels: a lane, the ticks above, and between two lanes
 const SLICE_FONT = "12px system-ui, sans-serif";
@@ -133,7 +133,7 @@ export class Slices {
       if (start + length < from || start > to) return [];
       const left = Math.max(0, x(start));
       const wide = Math.max(1, Math.min(width, x(start + length)) - left);
-      const label = [name, shortened(name), name.slice(name.lastIndexOf("/") + 1)].find((text) => textWidth(text, SLICE_FONT) < wide - 8);
+      const label = [name, name.slice(name.lastIndexOf("/") + 1)].find((text) => textWidth(text, SLICE_FONT) < wide - 8);
       const y = AXIS + lane * SLICE;
       return [make("g", { "data-slice": number, class: critical ? "critical" : null },
         make("title", {}, `${name}, ${timeText(length)}`),

@@ -106,18 +106,13 @@ export class Timeline {
       else button.removeAttribute("aria-current");
     }
     this.part("passes").hidden = !data.stops.some((stop) => stop.ticks.length && stop.first <= state && state <= stop.last);
-    this.caption(state);
-  }
-
-  caption(number) {
-    const state = this.states[number];
-    this.part("title").textContent = state.title;
-    this.part("count").textContent = nodeCount(this.states, number);
-    this.part("about").textContent = state.about;
-    this.part("lines").replaceChildren(...state.lines.map((line) => make("li", {}, ...pieces(line))));
-    const pass = this.current();
+    const { title, about, lines } = this.states[state];
+    this.part("title").textContent = title;
+    this.part("count").textContent = nodeCount(this.states, state);
+    this.part("about").textContent = about;
+    this.part("lines").replaceChildren(...lines.map((line) => make("li", {}, ...pieces(line))));
     const row = this.part("passes");
-    if (!row.hidden) row.scrollTo?.({ left: pass.offsetLeft - row.clientWidth / 2, behavior: "instant" });
+    if (!row.hidden) row.scrollTo({ left: this.current().offsetLeft - row.clientWidth / 2, behavior: "instant" });
     this.unfold(this.whole);
   }
 

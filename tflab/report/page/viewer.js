@@ -51,7 +51,7 @@ export class Viewer {
   begin() {
     this.arrange();
     this.frame.fit();
-    if (this.zoom < LEAST && this.open.size) this.closeAll();
+    if (this.zoom < LEAST && this.open.size) this.openOnly([]);
   }
 
   /* What the colours say in this state; on a projector, without the program, what its stage is about. */
@@ -65,7 +65,7 @@ export class Viewer {
       this.chosen = target.value;
       this.draw();
     });
-    this.part("open-all").addEventListener("click", () => (this.allOpen ? this.closeAll() : this.openAll()));
+    this.part("open-all").addEventListener("click", () => this.openOnly(this.allOpen ? [] : this.data.boxes.keys()));
     const search = this.part("search");
     search.addEventListener("change", () => this.find(search.value));
     search.addEventListener("keydown", (event) => {
@@ -101,14 +101,9 @@ export class Viewer {
     return this.data.boxes.every((box, id) => !box.rows.length || !box.framed || this.open.has(id));
   }
 
-  openAll() {
-    this.data.boxes.forEach((box, id) => box.rows.length && this.open.add(id));
-    this.arrange();
-    this.frame.fit();
-  }
-
-  closeAll() {
-    this.open.clear();
+  /* Open these scopes, and no others. */
+  openOnly(scopes) {
+    this.open = new Set(scopes);
     this.arrange();
     this.frame.fit();
   }
