@@ -11,7 +11,7 @@ from tflab.analysis.slow_steps import Evidence, Reason
 from tflab.compare import setting_of
 from tflab.records.measured import Compared, ConfigTimes, StepTimes
 from tflab.records.verdicts import Diagnosis
-from tflab.units import percent, time
+from tflab.units import percent, three_digits, time
 from tflab.views.words import ends_text
 
 TOP = 3  # rows that have sentences of their own
@@ -62,7 +62,7 @@ def longer(
     for row in rows[:TOP]:
         times = {size: batch_fit.unit_ns(cell, steps[size], by) for size, cell in row.cells.items()}
         parts = [
-            f"{times[large] / times[small]:.2f} x as long at batch {large} as at {small}"
+            f"{three_digits(times[large] / times[small])} x as long at batch {large} as at {small}"
             for small, large in pairwise(sizes)
             if large in times and times.get(small)
         ]
