@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tflab.errors import TflabError
@@ -525,3 +526,30 @@ def test_what_ran_in_a_loop_or_its_gradient_has_the_line_of_the_body(lab, tmp_pa
         'lambda x: (tf.square(x, name="squared"),),  # a line of its own'
     }
     assert lab.faults == []
+
+
+@pytest.mark.parametrize(
+    "runs, thorough, noted",
+    [
+        ([1.0, np.nan, np.nan], False, {"loss": 2}),
+        ([1.0, np.inf], False, {"loss": 2}),  # a number gets infinite
+        ([np.inf, np.inf, 1.0], False, {}),  # a number that begins so, such as the best loss
+        ([[0, np.inf], [np.nan, 0]], False, {"loss": 2}),  # a mask
+        ([[0, np.inf]], True, {"loss": 1}),
+        ([[np.nan] * 4_097], False, {}),  # too many to look at
+        ([[np.nan] * 4_097], True, {"loss": 1}),
+        ([b"text"], False, None),
+    ],
+)
+def test_the_first_run_that_fetches_nan_is_noted(lab, runs, thorough, noted):
+    lab.seen.values = SimpleNamespace(begin=lambda *step: None) if thorough else None
+    for value in runs:
+        call = lab.seen.enter()
+        step = lab.seen.begin(lab.session, None, {}, ["loss"], [], None)
+        fetched = [value if isinstance(value, bytes) else np.asarray(value, np.float32)[()]]
+        assert lab.seen.results(step, lab.session, fetched) is fetched
+        lab.seen.end(step, lab.session)
+        lab.seen.leave(call)
+    assert lab.faults == []
+    (group,) = lab.seen.groups.values()
+    assert group.not_finite == noted

@@ -311,14 +311,14 @@ def test_what_grew_and_what_waited_for_children_is_in_the_record():
     grown = {"graph": 1, "sizes": [3, 9], "size": 21, "runs": 8, "rises": 6, "rose_at": 8}
     seen = watched(
         grown=[{**grown, "made": {("/code/a.py", 3): 2, ("/code/a.py", 4): 4}}],
-        memory={"from": 10, "to": 90, "ns": 5, "line": ("/code/a.py", 7, "f")},
+        memory={"from": 10, "to": 90, "line": ("/code/a.py", 7, "f")},
         for_children={("a.py", 1, "f"): (5, 1), ("a.py", 2, "f"): (50, 4)},
     )
     assert seen.grown_graphs == (GrownGraph(1, 3, 21, 8, 6, {"a.py:4": 4, "a.py:3": 2}),)
-    assert seen.grown_memory == GrownMemory(10, 90, 5, "a.py:7 in f")
+    assert seen.grown_memory == GrownMemory(10, 90, "a.py:7 in f")
     assert seen.for_children == SampledLine("a.py:2 in f", 55, 5)
-    without_line = watched(memory={"from": 10, "to": 90, "ns": 5, "line": None})
-    assert without_line.grown_memory == GrownMemory(10, 90, 5, "")
+    without_line = watched(memory={"from": 10, "to": 90, "line": None})
+    assert without_line.grown_memory == GrownMemory(10, 90, "")
 
 
 def test_a_line_of_several_groups_is_known_as_well_as_the_one_with_fewest_traces():

@@ -84,9 +84,9 @@ CASES = {
         WATCHED,
         grown_graphs=(GrownGraph(2, 1, 41, 11, 10, {f"a.py:{at}": 9 for at in range(4, 8)}),),
     ),
-    "growing memory": replace(WATCHED, grown_memory=GrownMemory(2**29, 2**30, 10**10, "")),
+    "growing memory": replace(WATCHED, grown_memory=GrownMemory(2**29, 2**30, "")),
     "growing memory, at a line": replace(
-        WATCHED, grown_memory=GrownMemory(2**29, 2**30, 10**10, "a.py:3 in main")
+        WATCHED, grown_memory=GrownMemory(2**29, 2**30, "a.py:3 in main")
     ),
     "findings": replace(WATCHED, findings=("Half of it is lost.", "Try less.")),
     "runs that wait for data": replace(

@@ -114,7 +114,6 @@ class GrownMemory:
 
     first_bytes: int
     last_bytes: int
-    ns: int  # in which it did
     place: str  # where it rose; "" if it is not known
 
 

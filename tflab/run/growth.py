@@ -1,7 +1,8 @@
 """Growth: the resident memory of the process over its time, and the lines at which it rose.
 
 Memory is said to grow only if it rose in each part of the later time: allocators, caches and first
-epochs fill, and then stay. This imports nothing that a file of the program may be named like.
+epochs fill, and then stay. The time is that of the processor, so what else runs does not matter.
+This imports nothing that a file of the program may be named like.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Memory:
             self.spans += [(size, {}, 0)] * missing + [new]
 
     def segment(self) -> dict[str, object] | None:
-        """Return from what to what it grew, in which time, and the line; None if it did not."""
+        """Return from what to what it grew late, and the line; None if it did not."""
         spans = list(self.spans)
         if len(spans) < 2 * PARTS:
             return None
@@ -83,8 +84,7 @@ class Memory:
                 at_lines[line] = at_lines.get(line, 0) + ns
         most = max(at_lines, key=at_lines.__getitem__, default=None)
         known = most and at_lines[most] >= MOST_OF * (sum(at_lines.values()) + fallen)
-        took_ns = (len(spans) - ends[FIRST]) * self.span_ns
-        return {"from": late[0], "to": late[-1], "ns": took_ns, "line": most if known else None}
+        return {"from": late[0], "to": late[-1], "line": most if known else None}
 
 
 def joined(

@@ -245,7 +245,7 @@ def grown_memory(grown: Mapping[str, Any] | None) -> GrownMemory | None:
     if not grown:
         return None
     at = place(*grown["line"]) if grown["line"] else ""
-    return GrownMemory(grown["from"], grown["to"], grown["ns"], at)
+    return GrownMemory(grown["from"], grown["to"], at)
 
 
 def ledger(

@@ -199,7 +199,7 @@ class Ops:
 
     def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """An op has run."""
-        frame = sys._getframe(3)
+        frame = sys._getframe(1)
         line = None if self.origins else self.line_of(frame)
         known = [self.sources[id(given)] for given in inputs if id(given) in self.sources]
         for output in () if self.origins else outputs:

@@ -276,7 +276,7 @@ def grown_graph(grown: GrownGraph) -> str:
 def grown_memory(grown: GrownMemory) -> str:
     place = f", at {grown.place}" if grown.place else ""
     return (
-        f"Resident memory grew steadily in the last {units.time(grown.ns)}, from "
+        "Resident memory grew steadily until the end, from "
         f"{units.size(grown.first_bytes)} to {units.size(grown.last_bytes)}{place}."
     )
 

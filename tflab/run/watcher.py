@@ -13,7 +13,7 @@ import atexit
 import gc
 import os
 import sys
-from time import perf_counter_ns
+from time import perf_counter_ns, process_time_ns
 
 from tflab.run import exchange, growth, sampler, v1
 
@@ -40,6 +40,7 @@ class Watcher:
         self.sampler = sampler.Sampler(settings.start_ns)
         self.recorder: Recorder | None = None  # after TensorFlow is imported
         self.memory = growth.Memory()
+        self.began = False  # whether this is of the time since the first run
         self.faults: list[str] = []
         self.finder = TensorFlowFinder(self)
         self.running = self.stopping = self.forked = self.looking = False
@@ -105,8 +106,10 @@ class Watcher:
                 if not self.stopping:
                     if self.recorder:
                         self.recorder.read_traces()
-                        if not self.sampler.importing:
-                            self.memory.look(perf_counter_ns(), self.sampler.main_line)
+                        if self.sampler.importing or (self.sampler.inside[2] and not self.began):
+                            self.memory = growth.Memory()  # what was before does not count
+                            self.began = self.sampler.inside[2] > 0
+                        self.memory.look(process_time_ns(), self.sampler.main_line)
                     self.turns += 1
                     asked = self.turns % ASK_EVERY == 0 and exchange.is_asked(self.folder)
                     if asked or perf_counter_ns() > self.flush_at_ns:
