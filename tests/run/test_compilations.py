@@ -63,8 +63,10 @@ def test_a_compilation_has_its_shapes_its_line_and_the_time_from_its_first_file_
     assert list((folder / "xla").iterdir()) == []
 
 
-def test_dumps_that_the_user_wants_are_left_alone(dumps):
+def test_nothing_is_dumped_without_overhead_and_dumps_that_the_user_wants_are_left_alone(dumps):
     folder, flags, environ = dumps
+    compilations.Compilations(str(folder), wanted=False).look(LINE)
+    assert flags == {}
     environ["XLA_FLAGS"] = "--xla_dump_to=/mine"
     compilations.Compilations(str(folder)).look(LINE)
     assert flags == {}

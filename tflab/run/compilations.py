@@ -26,12 +26,12 @@ HEAD = 100_000  # bytes of a module that name its inputs
 class Compilations:
     """The compilations so far, each with the line of the call in which it happened."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, wanted: bool = True) -> None:
         self.folder = Path(folder, "xla")
         self.made: list[tuple[str, Line | None, str, int]] = []  # function, line, shapes, ns
         self.given = os.environ.get(FLAGS)
         # Dumps that the user of the program requested are left alone.
-        self.wanted = "xla_dump_to" not in (self.given or "")
+        self.wanted = wanted and "xla_dump_to" not in (self.given or "")
         if self.wanted:
             self.folder.mkdir()
             os.putenv(FLAGS, f'{self.given or ""} --xla_dump_to="{self.folder}"'.strip())

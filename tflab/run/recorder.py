@@ -66,7 +66,7 @@ class Recorder:
         self.groups: dict[Hashable, RunGroup] = {}
         self.graphs = program_graph.ProgramGraphs(self.note)
         self.functions = Functions(sampler, broke)
-        self.compilations = Compilations(settings.folder)
+        self.compilations = Compilations(settings.folder, settings.overhead > 0)
         self.calls: dict[int, PythonCall] = {}  # by thread
         sampler.in_calls = self.calls
         self.begun = 0  # calls of functions
