@@ -79,6 +79,7 @@ def found(text, fetches, feeds=(), functions=()):
             "y:0 up",
             ["up writes w r"],
         ),
+        (COND + "; late=ReadVariableOp(w,^m)", "late:0 up", ["late reads w up"]),
         (LOOP + "up=AssignVariableOp(w,z)", "out:0 up", ["r reads w up"]),
         (LOOP + "up=AssignVariableOp(w,out)", "out:0 up", []),
         (LOOP + "up=AssignVariableOp(w,z,^out)", "out:0 up", []),
@@ -106,6 +107,8 @@ FUNCTIONS = (
     Function("adding", (Call("c", "f", "calling"),), graph(f"a=_Arg; {ADD}"), (), ("u",)),
     Function("circle", (Call("c", "f", "circle"), Call("round", "f")), graph(INNER), ("c",)),
     Function("lost", (Call("lose", "f"),), graph(f"a=_Arg; {ADD}"), ("a",)),
+    Function("unused", (Call("unused", "f"),), graph("a=_Arg; r=ReadVariableOp(a)"), (), ("r",)),
+    Function("chosen", (Call("cond", "then_branch"),), graph(f"a=_Arg; {ADD}"), (), ("u",)),
     Function("map", (Call("data", "f"),), graph(f"a=_Arg; {ADD}"), (), ("u",)),
 )  # fmt: skip
 
@@ -116,7 +119,9 @@ FUNCTIONS = (
         ("call=PartitionedCall(x,w)", ["call reads w up"]),
         ("call=PartitionedCall(w,x)", []),  # it only gets the other argument
         ("while=While(w)", ["while writes w up"]),
+        ("cond=If(x,w)", ["cond writes w up"]),
         ("round=PartitionedCall(w)", []),
+        ("unused=PartitionedCall(w)", []),  # a read that nothing of its body uses
         ("lose=PartitionedCall(w)", []),  # a change that does not run
         ("data=MapDataset(w)", []),
     ],
@@ -125,6 +130,14 @@ def test_a_call_does_what_its_function_shows(call, expected):
     name = call.partition("=")[0]
     nodes = f"w=VarHandleOp; x; {call}; up=AssignVariableOp(w,x)"
     assert found(nodes, f"{name}:0 up", functions=FUNCTIONS) == expected
+
+
+def test_two_calls_that_add_have_no_order_that_matters():
+    nodes = "w=VarHandleOp; c=PartitionedCall(w); d=PartitionedCall(w); up=AssignVariableOp(w,d)"
+    body = graph("a=_Arg; u=AssignAddVariableOp(a)")
+    adding = Function("adding", (Call("c", "f"), Call("d", "f")), body, (), ("u",))
+    assert found(nodes, "c d", functions=[adding]) == []
+    assert found(nodes, "c up", functions=[adding]) == ["c writes w up"]
 
 
 def test_many_variables_are_read_in_parts(monkeypatch):
@@ -164,6 +177,8 @@ SWITCHED = (
         (IF + "; t=NoOp(^z)", "y:0 t", []),
         (IF.replace("z=Mul(x,x)", "z=Mul(c,c)"), "y:0", []),  # known before the step
         (IF.replace("z=Mul(x,x)", "z=Identity(x)"), "y:0", []),
+        (IF.replace("p=Placeholder", "p=Const"), "y:0", []),
+        (SWITCHED.replace("p=Placeholder", "p=Const"), "y:0", []),
         (SWITCHED, "y:0", [("z", "true branch of cond")]),
         (SWITCHED.replace("m=Merge(o,n)", "b=Neg(s); m=Merge(b,n)"), "y:0", []),  # both branches
         (SWITCHED.replace("s:1", "s"), "y:0", [("z", "false branch of cond")]),

@@ -29,6 +29,7 @@ HOLDERS = re.compile(
     r"|(Mutable)?(Dense)?HashTable(OfTensors)?(V2)?"
 )
 REFERENCES = VARIABLES[1:]  # whose output is the value itself, not a handle
+SUMS = re.compile(r"(Assign|(Resource)?Scatter(Nd)?)(Add|Sub)(VariableOp)?|\w*ApplyGradientDescent")
 WRITES = re.compile(
     r"Assign(Add|Sub)?(VariableOp)?|(Resource)?(Sparse)?Apply\w+"
     r"|(Resource)?(Scatter(Nd)?(Add|Sub|Mul|Div|Min|Max|Update)|StridedSliceAssign|CountUpTo)"
@@ -43,12 +44,11 @@ DOES = {
     "takes": re.compile(r"QueueDequeue(Many|UpTo)?(V2)?"),
     "puts": re.compile(r"QueueEnqueue(Many)?(V2)?"),
 }
-# Changes whose order only affects rounding
-SUMS = re.compile(r"(Assign|(Resource)?Scatter(Nd)?)(Add|Sub)(VariableOp)?|\w*ApplyGradientDescent")
 # Ops whose output is what they were given: a handle; with the prefix `Ref` the variable itself
 HAND_ON = ("Identity", "Enter", "Exit", "Merge", "NextIteration", "Switch")
 BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")  # their first input is the condition
 CALLS = (*BRANCHES, "While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall")
+CHANGES = ("writes", "adds")
 AT_ONCE = 512  # variables and others whose accesses are bits of one number per node
 VARYING = re.compile(rf"Placeholder|{'|'.join(VARIABLES)}|IteratorGetNext|QueueDequeue.*")
 # Ops that do no work of a step, whoever uses them
@@ -130,7 +130,9 @@ class Bodies:
             ends = map(node_of, (*function.returns, *function.ends))
             step = Step(function.nodes, reach(ends, edges_of(function.nodes)))
             found = accesses(function.nodes[index], step.users, self, function.name)
-            self.known[key] = frozenset(does for _, does in found)
+            seen = {*step.users, *map(node_of, function.returns)}
+            done = (does for node, does in found if does != "reads" or node.name in seen)
+            self.known[key] = frozenset(done)
         return self.known.get(key, frozenset())
 
 
@@ -145,13 +147,14 @@ def accesses(
             kind = user.op.removeprefix("Ref")
             passes = kind in HAND_ON and is_reference == (kind != user.op)
             done = {does for does, ops in DOES.items() if ops.fullmatch(user.op)}
+            done = {"adds"} if SUMS.fullmatch(user.op) else done  # in any order, but for rounding
             if is_reference and (not done or (place and "Apply" not in user.op)):
                 ignored = passes or user.op in ("IsVariableInitialized", *SHAPES)
                 done = set() if ignored else {"reads"}
             for _, function, first in bodies.calls(user, inside):
                 done |= bodies.of_argument(function, place - first)
             yield from ((user, does) for does in done)
-            passes |= is_reference and "writes" in done
+            passes |= is_reference and bool(done & {*CHANGES})
             if passes and user.name not in visited:
                 visited.add(user.name)
                 waiting.append(user.name)
@@ -201,9 +204,10 @@ def unordered(
                 continue
             reached = reach([one.name], followers) if does in ("reads", "takes") else ()
             into = tuple(fetch for fetch, node in results.items() if node in reached)
+            ends_of = ((one, does), (other, its))
             first, second = (
-                Access(one.name, does, one.line),
-                Access(other.name, its, other.line),
+                Access(node.name, "writes" if kind == "adds" else kind, node.line)
+                for node, kind in ends_of
             )
             rows[key] = Unordered(name, first, second, into)
     return tuple(rows.values())
@@ -211,13 +215,14 @@ def unordered(
 
 def conflicts(found: Accesses) -> Iterator[tuple[Node, str, Node, str]]:
     """Yield the pairs whose order matters; the second one changes what the first one finds."""
-    for place, (other, changes) in enumerate(found):
-        for index, (one, does) in enumerate(found if changes != "reads" else ()):
-            alike = does == changes and index < place
-            if alike and changes == "writes":
-                alike = not (SUMS.fullmatch(one.op) and SUMS.fullmatch(other.op))
-            if one is not other and (alike or (does, changes) == ("reads", "writes")):
-                yield one, does, other, changes
+    for place, (other, its) in enumerate(found):
+        for index, (one, does) in enumerate(found if its != "reads" else ()):
+            both = {does, its} <= {*CHANGES} or does == its
+            matters = (both and index < place and {does, its} != {"adds"}) or (
+                does == "reads" and its in CHANGES
+            )
+            if one is not other and matters:
+                yield one, does, other, its
 
 
 def paths(
@@ -268,10 +273,11 @@ def of_one_branch(
     step = step_of(nodes, fetches, feeds, (*BRANCHES, *SWITCHES).__contains__)
     if step is None:
         return ()
-    branches = branches_of_inputs(step, Bodies(functions))
     first = [n.name for n in step.nodes if VARYING.fullmatch(n.op) or RANDOM.search(n.op)]
     followers = turned_around({node.name: [*map(node_of, node.inputs)] for node in step.nodes})
-    working = reach(first, followers) - step.in_branches() - {node_of(name) for name in fetches}
+    varying = reach(first, followers)
+    branches = branches_of_inputs(step, Bodies(functions), varying)
+    working = varying - step.in_branches() - {node_of(name) for name in fetches}
     working -= {name for node in step.nodes for name in node.control_inputs}
     inputs = []
     for node in step.nodes:
@@ -283,15 +289,18 @@ def of_one_branch(
     return tuple(inputs)
 
 
-def branches_of_inputs(step: Step, bodies: Bodies) -> dict[tuple[str, int], set[str]]:
-    """Return, for each input that a node hands to branches, the branches that use it."""
+def branches_of_inputs(
+    step: Step, bodies: Bodies, varying: Collection[str]
+) -> dict[tuple[str, int], set[str]]:
+    """Return, for each input that a node hands to branches, the branches that use it. Passes remove
+    branches whose condition does not vary."""
     uses: dict[tuple[str, int], set[str]] = {}
-    for node in step.switches:
+    for node in (one for one in step.switches if node_of(one.inputs[-1]) in varying):
         scope = node_of(node.inputs[-1]).removesuffix("/pred_id")
         taken = {t for user, _ in step.users.get(node.name, ()) for t in user.inputs}
         sides = ((f"{node.name}:1", "true"), (node.name, "false"))
         uses[node.name, 0] = {f"{side} branch of {scope}" for t, side in sides if t in taken}
-    for node in (node for node in step.nodes if node.op in BRANCHES):
+    for node in (n for n in step.nodes if n.op in BRANCHES and node_of(n.inputs[0]) in varying):
         for role, body, first in bodies.calls(node):
             used = {node_of(t) for t in body.returns}
             used |= {node_of(t) for inner in body.nodes for t in inner.inputs}

@@ -42,6 +42,7 @@ from tflab.runtime import functions, nodes, phases, private
 UPDATES = re.compile(r"(Resource)?(Sparse)?Apply\w+")
 GRADIENTS = re.compile(r"(^|/)gradients(_\d+)?/")
 NOT_NEEDED = "the loss does not depend on it"
+NO_PATH = "no path of tensors leads from it to the loss"
 SAMPLED = "only a sample of the variables is checked"
 UNKNOWN = "tflab could not confirm which tensor is its gradient"
 NO_VARIABLE = "it does not depend on a trainable variable"
@@ -375,7 +376,7 @@ def of_variables(
         name = variable.op.name
         ends = stops.at(name)
         if gradient is None and name not in needed:
-            yield GradientStop(name, "", "", None, NOT_NEEDED, ())
+            yield GradientStop(name, "", "", None, NO_PATH, ())
         elif gradient is None or all(stops.reasons[end] == ZEROS for end in ends):
             for end in ends:
                 node, path = by_name[end], tuple(islice(stops.path(name, end), MOST_ON_PATH))
