@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -23,7 +22,7 @@ from tflab.exporters import text
 from tflab.lifecycle import __main__ as command
 from tflab.records.blocks import Block, Table
 from tflab.records.graph import Node
-from tflab.records.stages import Backward, Execution, Frontend
+from tflab.records.stages import Backward, Frontend
 from tflab.report import storage
 from tflab.views import stages
 
@@ -32,7 +31,6 @@ pytestmark = pytest.mark.tensorflow
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "tflab.lifecycle")
 WIDTH = 100
-SCREEN = 42  # lines
 NODES = (Node("s/x", "Placeholder"), Node("s/exp", "Exp", ("s/x",)))
 ESCAPE = "\x1b"
 CHATTER = re.compile(r"^[IWEF]\d{4} |^WARNING|TF_ENABLE_ONEDNN_OPTS", re.MULTILINE)
@@ -173,18 +171,17 @@ def test_piped_text_has_no_escape_codes_and_a_quiet_stderr(as_text):
     assert places[0] < places[1] < done.stdout.index("More: ")
 
 
-@pytest.mark.parametrize("width", ["80", "100"])
+@pytest.mark.parametrize(("width", "most"), [(100, 40), (80, 44)])
 @pytest.mark.parametrize("name", ["toy", "lenet"])
-def test_a_walk_in_short_fits_one_screen(name, width, walked, monkeypatch):
-    monkeypatch.setenv("COLUMNS", width)
-    out = io.StringIO()
-    console = text.console(out)
-    for number, stage in enumerate(walked(name).values(), 1):
-        quiet = replace(stage, load=None) if isinstance(stage, Execution) else stage
-        text.show(console, number, quiet, stages.on_one_screen(quiet))
-    text.show_block(console, command.MORE)
-    assert len(out.getvalue().splitlines()) <= SCREEN - 2  # the last opens TensorBoard
-    assert max(map(len, out.getvalue().splitlines())) <= int(width)
+def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(
+    name, width, most, walked, monkeypatch, capsys
+):
+    monkeypatch.setenv("COLUMNS", str(width))
+    command.one_screen(name, tuple(walked(name).values()))
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) < most  # the last line opens TensorBoard
+    assert max(map(len, shown)) <= width
+    assert shown[0].startswith(f"{name}: ") and " a step at batch size " in " ".join(shown[:2])
 
 
 def shown_with(*options: str) -> list[list[Block] | None]:

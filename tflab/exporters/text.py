@@ -67,13 +67,14 @@ def show(
         line = visible(f"{stages.title(stage)}: {stages.summary(stage)}.")
         out.print(Text(f"{number}  {line}", style="dim"))
         return
+    if apart or number > 1:
+        out.print()
     show_heading(out, number, stage)
     for place, block in enumerate(blocks):
         show_block(out, block, apart=apart and place > 0)
 
 
 def show_heading(out: Console, number: int, stage: Stage) -> None:
-    out.print()
     heading = Text(f"{number}  {stages.title(stage)}", style="bold")
     width = prose_width(out)
     ruled = heading.cell_len + 4 <= width

@@ -292,7 +292,7 @@ def one_screen(model: str, stages: Sequence[Stage]) -> None:
     text.show_block(out, f"{model}: {views.headline(stages)}", apart=False)
     for number, stage in enumerate(stages, 1):
         text.show(out, number, stage, views.on_one_screen(stage), apart=False)
-    text.show_block(out, MORE)
+    text.show_block(out, MORE, apart=False)
 
 
 def blocks_of(args: argparse.Namespace, stage: Stage) -> list[Block] | None:

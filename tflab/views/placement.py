@@ -156,7 +156,7 @@ def first_run(stage: Placement) -> Iterator[Fact]:
         most = max(idle, key=lambda part: part.ns)
         spent = time(sum(part.ns for part in idle))
         by = f"in {plural(len(idle), 'run')} of passes, most in {called(most)}"
-        yield Fact("changed nothing", f"{spent} of the first run", by)
+        yield Fact("changed nothing", f"{spent} of the first run", by, detail=True)
 
 
 def first_run_parts(stage: Placement, first: FirstRun) -> Table:
