@@ -61,6 +61,10 @@ def numbers(lab: Lab) -> Iterator[Fact]:
         yield Fact("nodes written", f"{len(lab.walked.stages[0].nodes):,}")
         placing = lab.walked.placement
         yield Fact("nodes that run", f"{len(placing.nodes) - len(placing.not_run):,}")
+    if lab.walked and not lab.compared:
+        step = lab.walked.execution
+        note = f"{step_chapters.phase(lab.walked)}, batch {step.batch_size}"
+        yield Fact("median step", time(step.untraced_step_ns.median), note)
     if lab.compared:
         steps = lab.compared.steps
         times = " / ".join(time(step.untraced_ns.median) for step in steps.values())
@@ -174,10 +178,12 @@ def environment(lab: Lab) -> Iterator[Part]:
     measured = [("Model", f"{lab.model}, as a graph that a session runs")]
     if lab.walked:
         step = lab.walked.execution
-        phase = "training" if step_chapters.trains(lab.walked) else "inference"
         measured += [
             ("Data", step.data),
-            ("Graphs, times, memory", f"{phase}, batch size {step.batch_size}"),
+            (
+                "Graphs, times, memory",
+                f"{step_chapters.phase(lab.walked)}, batch {step.batch_size}",
+            ),
         ]
     measured.append(("Graph passes", "the runtime's defaults; XLA is off"))
     yield contents.pairs("Configuration that was measured", measured)

@@ -42,6 +42,10 @@ def trains(walked: Walked) -> bool:
     return "updates" in graph_chapter.more_than_forward(walked)
 
 
+def phase(walked: Walked) -> str:
+    return "training" if trains(walked) else "inference"
+
+
 def phases(walked: Walked) -> str:
     """Which numbers are from training and which from inference."""
     if not trains(walked):

@@ -18,6 +18,7 @@ LANE = 0.5  # inches
 SHORTEST, TALLEST = 1.6, 8.0  # inches, for all lanes
 BAR = 0.8  # height of a bar, in lanes
 IDLE = "#EDEDED"
+LONG = 100  # in a step: a bar that is longer has edges
 MANY = 2_000  # op runs; with more, bars that touch are joined
 PIXELS = 1_000  # width of the page for that
 PANEL = 460  # points, the width of the panel, about
@@ -125,8 +126,12 @@ def draw_bars(axes: Axes, lane: int, spans: Sequence[Span], color: str) -> None:
     axes.broken_barh(
         [(start, end - start) for start, end in spans],
         (lane - BAR / 2, BAR),
-        color=color,
-        linewidth=0.5,  # so that the shortest is visible
+        facecolors=color,
+        # A long one is apart from its neighbours, and the shortest is visible.
+        edgecolors=[
+            "white" if end - start > axes.get_xlim()[1] / LONG else color for start, end in spans
+        ],
+        linewidth=0.5,
         zorder=2,
     )
 
@@ -150,8 +155,9 @@ def write_name(axes: Axes, lane: int, run: OpRun, step: StepTime, color: str) ->
     """Write the end of a run's name into its bar; nothing if not even its last part fits."""
     start, end = span_in_step(run, step)
     letters = int(PANEL * (end - start) / max(step.wall_ns, 1) / LETTER)
-    name = style.short_name(run.name, letters)
-    if letters >= 3 and (name == run.name or len(run.name.rpartition("/")[2]) <= letters - 2):
+    last = run.name.rpartition("/")[2]
+    name = style.short_name(run.name if len(last) <= letters - 2 else last, letters)
+    if letters >= 3 and (name == run.name or len(last) <= letters):
         axes.text(
             (start + end) / 2, lane, name, size=8.5, color=color, ha="center", va="center", zorder=3
         )

@@ -8,6 +8,7 @@ const SLICE_FONT = "12px system-ui, sans-serif";
 const TIME_UNITS = [["ns", 1], ["us", 1e3], ["ms", 1e6], ["s", 1e9]];
 const TICK_PIXELS = 90; // pixels from one tick to the next, at least
 const LEAST_NS = 100; // ns that are shown at least
+const LEAST_PIXELS = 0.5; // of a slice after another one
 const NOTCH = 1.25; // of one notch of the wheel
 
 /** A time as Python writes it: 812 ns, 18.3 us.
@@ -129,9 +130,11 @@ export class Slices {
       make("line", { class: "tick", x1: round(x(at)), x2: round(x(at)), y1: AXIS - 6, y2: height }),
       make("text", { class: "tick", x: round(x(at)) + 3, y: 12 }, text),
     ]);
+    const ends = this.data.lanes.map(() => -1); // of what is drawn already, in pixels
     const drawn = this.data.slices.flatMap(([lane, start, length, name, , critical], number) => {
-      if (start + length < from || start > to) return [];
+      if (start + length < from || start > to || x(start + length) < ends[lane] + LEAST_PIXELS) return [];
       const left = Math.max(0, x(start));
+      ends[lane] = x(start + length);
       const wide = Math.max(1, Math.min(width, x(start + length)) - left);
       const label = [name, name.slice(name.lastIndexOf("/") + 1)].find((text) => textWidth(text, SLICE_FONT) < wide - 8);
       const y = AXIS + lane * SLICE;
