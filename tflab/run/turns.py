@@ -354,7 +354,7 @@ def changes(turns: Sequence[Turn], kind: str) -> Iterator[Change]:
 
 
 def blocks(result: Programs, top: int) -> Iterator[Block]:
-    names, proven = result.programs, bool(result.least_slower)
+    names, proven = result.programs, min(result.runs) >= verdicts.LEAST
     smallest = Column(
         "smallest shown", lambda row: least_text(result.least_slower.get(row.key)), right=True
     )
@@ -411,7 +411,7 @@ def by_gain(change: Change) -> float:
 
 
 NO_VERDICT = (
-    "Times also differ between processes by chance, so single runs have no verdict. To get one, "
+    "Times also differ between processes by chance, so few runs have no verdict. To get one, "
     "compare the programs themselves, in turns: compare OLD.py NEW.py."
 )
 BASIS = (
