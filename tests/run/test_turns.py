@@ -202,6 +202,17 @@ def test_two_watched_runs_stand_side_by_side_without_a_verdict():
     approve("compare-programs.txt", text.as_text(turns.blocks(result, 10)))
 
 
+def test_the_formats_of_two_watched_runs_do_not_name_this_machine(tmp_path, capsys):
+    files = [tmp_path / "a.json", tmp_path / "b.json"]
+    for file in files:
+        file.write_text(saved_files.run_text(WATCHED))
+    assert command.main([*map(str, files), "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["environment"], found["programs"], found["runs"]) == ({}, ["a", "b"], [1, 1])
+    assert command.main([*map(str, files), "--format", "csv"]) == 0
+    assert ",program,whole process,98" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [

@@ -24,6 +24,7 @@ from itertools import pairwise
 from math import isfinite
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 from tflab.analysis import verdicts
 from tflab.cli import (
@@ -92,9 +93,11 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
         if args.fail_if_slower is not None:
             result = replace(result, gate=gate_of(result, args.fail_if_slower))
         with command.reader_may_leave():
-            show(args, result)
+            show(args, result, environment.describe())
         if args.save:
-            output_paths.write(Path(args.save), content(result).encode(), WHAT, "--save")
+            output_paths.write(
+                Path(args.save), content(result, environment.describe()).encode(), WHAT, "--save"
+            )
             notes = sys.stdout if args.format == "text" else sys.stderr
             terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
     if result.failure:
@@ -110,7 +113,8 @@ def run_of_files(args: argparse.Namespace) -> int:
     if args.fail_if_slower is not None:
         raise UsageError("--fail-if-slower does not apply to watched runs; omit it.")
     names = saved.names_of(args.files, GIVE_RUNS)
-    show(args, of_runs(dict(zip(names, map(saved_files.read_run, args.files), strict=True))))
+    seen = dict(zip(names, map(saved_files.read_run, args.files), strict=True))
+    show(args, of_runs(seen), {})  # the files may come from other machines
     return 0
 
 
@@ -119,21 +123,21 @@ def of_runs(seen: Mapping[str, Watched]) -> Programs:
     return concluded([*seen], turns, None)
 
 
-def show(args: argparse.Namespace, result: Programs) -> None:
+def show(args: argparse.Namespace, result: Programs, about: dict[str, Any]) -> None:
     kinds = {WHOLE: result.whole, GROUP: result.groups, OWNER: result.owners}
     kinds |= {OP: result.ops, LINE: result.lines}
     text.show_in_format(
         args.format,
         " and ".join(result.programs),
-        environment.describe(),
+        about,
         blocks(result, args.top),
-        json=lambda: content(result),
+        json=lambda: content(result, about),
         csv=lambda: csv.changes(kinds),
     )
 
 
-def content(result: Programs) -> str:
-    return json.document(environment=environment.describe(), **json.plain(result))
+def content(result: Programs, about: dict[str, Any]) -> str:
+    return json.document(environment=about, **json.plain(result))
 
 
 def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Program]:
