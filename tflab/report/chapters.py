@@ -74,7 +74,7 @@ def numbers(lab: Lab) -> Iterator[Fact]:
         if rows := lab.compared.tables.get(last):
             dearest = max(rows, key=lambda row: row.share)
             note = f"{percent(dearest.share)} of the op time at batch {last}"
-            yield Fact("dearest op", dearest.key, note)
+            yield Fact("most expensive op", dearest.key, note)
     if lab.history and lab.history.epochs and training_view.classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)
         yield Fact("test accuracy", accuracy, f"after epoch {lab.history.epochs[-1].epoch}")

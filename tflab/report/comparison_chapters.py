@@ -104,7 +104,7 @@ def dearest(comparison: Comparison) -> Table:
     """The ops that took most of the time at the largest batch size."""
     size = comparison.batch_sizes[-1]
     rows = comparison.tables.get(size, ())
-    of = f"{min(len(rows), TOP)} dearest of {len(rows)} op types"
+    of = f"{min(len(rows), TOP)} most expensive of {len(rows)} op types"
     return Table(
         f"The {of} at batch {size}, {comparison.phase}",
         (op_table.key("op"), *op_table.columns(("calls", "total", "mean", "share"))),

@@ -31,7 +31,7 @@ def chapters(lab: Lab) -> Iterator[Chapter]:
     swept, size = contents.swept(lab.compared), lab.compared.batch_sizes[-1]
     bars = contents.picture("op_bars", plots.op_bars.draw, lab.compared.tables[size], "op")
     dearest = comparison_chapters.dearest(lab.compared)
-    yield Chapter("Step 5: the ten dearest ops", (dearest, bars, swept))
+    yield Chapter("Step 5: the ten most expensive ops", (dearest, bars, swept))
     sizes = (
         comparison_chapters.table(lab.compared),
         comparison_chapters.calls_at_each_size(lab.compared),

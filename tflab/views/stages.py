@@ -103,7 +103,7 @@ def headline(walked: Sequence[Stage]) -> str:
     if isinstance(last, Execution):
         step = time(last.untraced_step_ns.median)
         parts.append(f"{step} a step at batch size {last.batch_size:,}")
-        parts += [f"dearest: {row.key} ({percent(row.share)})" for row in last.top_ops[:1]]
+        parts += [f"most expensive: {row.key} ({percent(row.share)})" for row in last.top_ops[:1]]
     return f"{'; '.join(parts)}."
 
 
