@@ -63,7 +63,7 @@ export function legendEntries(graph, colour, has) {
   }
   if (colour === "kind") entries.push(...drawn("bookkeeping", "bookkeeping: not part of a formula"));
   entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed"));
-  if (has(".badge")) entries.push(["badge", "nodes removed and changed in a scope"]);
+  if (has(".badge")) entries.push(["badge", "removed, changed in a scope"]);
   if (has(".edge.transfer")) entries.push(["transfer", "sent to another device, with its bytes"]);
   if (has(".edge.cut")) entries.push(["cross", "the gradient stops here"]);
   return entries;

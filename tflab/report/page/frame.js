@@ -62,12 +62,12 @@ export class Frame {
   enlarge(factor, x = null, y = null) {
     const { paper, viewer } = this;
     this.fitted = false;
-    const rect = paper.getBoundingClientRect();
-    const [dx, dy] = [x === null ? rect.width / 2 : x - rect.left, y === null ? rect.height / 2 : y - rect.top];
-    const before = viewer.zoom;
+    const around = paper.getBoundingClientRect();
+    const [px, py] = [x ?? around.left + around.width / 2, y ?? around.top + around.height / 2];
+    const [before, { left, top }] = [viewer.zoom, paper.firstElementChild.getBoundingClientRect()];
     this.scale(Math.max(SMALLEST, Math.min(LARGEST, before * factor)));
-    const grown = viewer.zoom / before;
-    paper.scrollTo({ left: (paper.scrollLeft + dx) * grown - dx, top: (paper.scrollTop + dy) * grown - dy, behavior: "instant" });
+    const [grown, now] = [viewer.zoom / before, paper.firstElementChild.getBoundingClientRect()];
+    paper.scrollBy({ left: now.left - px + (px - left) * grown, top: now.top - py + (py - top) * grown, behavior: "instant" });
   }
 
   /* The wheel scrolls the page, unless the reader is in the drawing or holds Ctrl. */

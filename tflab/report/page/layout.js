@@ -8,7 +8,7 @@ import { least, most, textWidth } from "./elements.js";
 import { CONTROLS, INPUTS, OP, saysOp, valueLines } from "./graph.js";
 
 export const READING = { name: 13, type: 11, rowGap: 24, pad: 8, both: true }; // pixels of letters, and between rows; both: op and values
-export const PRESENTING = { name: 20, type: 17, rowGap: 13, pad: 4, both: false }; // for a projector
+export const PRESENTING = { name: 20, type: 17, rowGap: 11, pad: 4, both: false }; // for a projector
 export const LEADING = 3; // between the lines of a box
 const NODE_GAP = 10; // between boxes of a row
 export const TRACK_GAP = 44; // room for the edges between forward, backward and update
