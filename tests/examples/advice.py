@@ -37,16 +37,12 @@ with tf.Session() as session:
         session.run([loss, train], {{ids: random.randint(0, 60_000, 128)}})
 """
 SMALL_OPS = f"""{START}
-x = tf.placeholder(tf.float32, [200, 8])
-weights = tf.get_variable("weights", [200, 8])
-if after:
-    total = tf.reduce_sum(tf.tanh(x * weights))
-else:
-    total = tf.add_n([tf.reduce_sum(tf.tanh(x[row] * weights[row])) for row in range(200)])
+x = tf.placeholder(tf.float32, [400, 8])
+rows = tf.tanh(x) if after else tf.stack([tf.tanh(row) for row in tf.unstack(x)])
+total = tf.reduce_sum(rows)
 with tf.Session() as session:
-    session.run(tf.global_variables_initializer())
     for _ in range(600):
-        session.run(total, {{x: np.ones([200, 8])}})
+        session.run(total, {{x: np.ones([400, 8])}})
 """
 MOVED = f"""{START}
 x = tf.placeholder(tf.float32, [512, 1024])

@@ -266,6 +266,13 @@ def test_ops_by_type_are_those_of_all_groups():
     assert matmul == WatchedOp("MatMul", 10, 450, 1, "train.py:3")
 
 
+def test_ops_that_tf_data_ran_during_a_profiled_call_are_not_those_of_the_function():
+    ops = {"y": (2, 100, 2, 60), "PyFunc": (2, 900, 2, 500)}
+    group = {**TRAIN_RUNS, "function": "step", "types": {"PyFunc": "PyFunc"}, "ops": ops}
+    (matmul,) = summary.ops_of([group], SEGMENT["graphs"])
+    assert (matmul.op, matmul.share) == ("MatMul", 1)
+
+
 def test_findings_are_of_runs_that_take_a_tenth_of_the_time():
     fates = {"findings": ["Half of it is lost."]}
     said = [summary.findings_of([TRAIN_RUNS], fates, wall_ns) for wall_ns in (40_000, 40_001)]

@@ -59,7 +59,7 @@ class Work:
     moves: bool  # copies, fills or converts data, and computes nothing
     # moves the channels of images to another axis, next to an op that depends on the axis
     moves_channels: bool
-    hands_on: bool  # passes a buffer on: its time is the overhead of an op
+    hands_on: bool  # passes a buffer on: its time is the overhead of an op, or waiting for data
 
     @property
     def ns(self) -> float:
@@ -291,8 +291,9 @@ def main_line(nodes: Sequence[Work]) -> str:
 
 
 def one_op(batch: Evidence) -> Iterator[Reason]:
-    """An op that takes more than all others together."""
-    node = max(batch.nodes, key=lambda node: node.ns, default=None)
+    """An op that takes more than all others together, and does not only wait."""
+    computing = (node for node in batch.nodes if not node.hands_on)
+    node = max(computing, key=lambda node: node.ns, default=None)
     if node is None or batch.cost_ns([node]) <= ONE * batch.step_ns:
         return
     line = f" at {node.line}" if node.line else ""

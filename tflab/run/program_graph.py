@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tflab.errors import TflabError
 from tflab.records.graph import Node, Tensor
-from tflab.run.groups import FEW, RunGroup, without_longest
+from tflab.run.groups import DATA_OPS, FEW, RunGroup, without_longest
 from tflab.runtime import dumps, private
 
 # Not before the end: to import what shows the graph takes a while
@@ -370,7 +370,8 @@ def findings(
         for node in executed
     ]
     lines = row_labels.line_labels({node.name: node.line for node in user_nodes})
-    types = {node.name: node.op for node in (*user_nodes, *executed)} | group.types
+    types = {node.name: node.op for node in (*user_nodes, *executed)}
+    types |= {name: op for name, op in group.types.items() if name in types or not group.function}
     if group.function:
         moving = costs.NO_ARITHMETIC - costs.HAND_ON
         movers = {name for name, op in types.items() if costs.plain_type(op) in moving}
@@ -397,10 +398,12 @@ def findings(
                 bytes=None,
                 moves=name in movers,
                 moves_channels=False,
-                hands_on=types.get(name) in costs.HAND_ON,
+                hands_on=types.get(name, "") in costs.HAND_ON
+                or types.get(name, "").startswith(DATA_OPS),
             )
             for name, (runs, ns, traced_runs, most_ns) in group.ops.items()
-            if name != trace.EXECUTOR
+            # A profile also has the ops of tf.data, which run meanwhile
+            if name != trace.EXECUTOR and (name in types or not group.function)
         ),
     )
     reasons = slow_steps.costliest(slow_steps.reasons([evidence], FEW), MOST_FINDINGS)

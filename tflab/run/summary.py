@@ -170,9 +170,11 @@ def ops_of(groups: Sequence[Mapping[str, Any]], graphs: Sequence[Graph]) -> tupl
     for group in groups:
         graph = graphs[group["graph"] - 1] if group["graph"] else ()
         lines_of_nodes = {name: line for name, _, line, _ in graph if line}
-        types = {name: op for name, _, _, op in graph} | group["types"]
+        types = {name: op for name, _, _, op in graph}
+        known = types.keys() if group["function"] else group["ops"].keys()
         for name, (runs, ns, traced_runs, most_ns) in group["ops"].items():
-            op = types.get(name, "")
+            # A profile also has the ops of tf.data, which run meanwhile
+            op = group["types"].get(name, types.get(name, "")) if name in known else ""
             if op and not op.startswith(DATA_OPS):
                 all_ns = round(without_longest(traced_runs, ns, most_ns) * group["scale"])
                 calls[op] += round(runs * (group["calls"] - 1) / group["traced"])
