@@ -102,6 +102,23 @@ def test_of_more_batch_sizes_than_stand_abreast_the_last_table_has_the_fit():
     assert not any("fit" in title for title in tables(replace(COMPARISON, rows=(SOFTMAX, CONST))))
 
 
+def test_rows_that_stand_out_are_the_dearest_and_those_with_a_verdict():
+    found = tables(COMPARISON)
+    raced = found["The untraced step under other configurations, in turn with the default"]
+    assert [raced.tone(row) for row in raced.rows] == [
+        "faster",
+        "slower",
+        "",
+        "",
+        "slower",
+        "slower",
+    ]
+    calls = found["Calls and times at each batch size"]
+    assert {row.key for row in calls.rows if calls.tone(row) == "dearest"} == {"MaxPool"}
+    each = found["Batch 4: times, the most expensive first"]
+    assert [each.tone(row) for row in each.rows] == ["dearest", "", ""]
+
+
 def test_the_least_number_of_observations_is_told():
     first, second = CONFIGS[1:3]
     more = replace(second, verdict=replace(second.verdict, observations=9))

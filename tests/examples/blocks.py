@@ -16,7 +16,7 @@ OPS = Table(
     ),
     more=1234,
     option="--top",
-    tone=lambda row: {3: "less", 4: "dearest"}.get(row[1], ""),
+    tone=lambda row: {3: "less", 64: "dearest"}.get(row[1], ""),
 )
 STRIP = Strip(
     "The_passes",

@@ -169,6 +169,7 @@ def bar() -> Iterator[None]:
 
         def get_renderables(self) -> Iterable[RenderableType]:
             for task in self.tasks:  # none yet, or the only one
+                task.start_time = phases[0].start
                 self.update(task.id, description=escape(visible(phases[-1].label)))
                 if (share := share_done()) is not None:
                     self.update(task.id, total=1.0, completed=max(share, task.completed))
@@ -179,7 +180,6 @@ def bar() -> Iterator[None]:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), *left)
     with Bar(*columns, console=Console(stderr=True), transient=True) as progress:
         progress.add_task("", total=None)
-        progress.tasks[0].start_time = phases[0].start
         yield
 
 

@@ -14,7 +14,7 @@ from tflab.records.comparison import Change
 from tflab.records.measured import ChangingPass, Compared, Comparison, OpStats, StepTimes
 from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import execution, op_table
-from tflab.views.op_table import costs, legend, work
+from tflab.views.op_table import costs, without_flops, work
 from tflab.views.words import control_text, ratio_text
 
 BRIEF = 10  # rows of each table
@@ -58,7 +58,7 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     for batch in comparison.tables:
         yield costs(comparison, batch, top)
         yield work(comparison, batch, top)
-    yield legend(comparison)
+    yield from without_flops(comparison)
     yield from cold(comparison)
 
 

@@ -177,22 +177,8 @@ def work(comparison: Comparison, batch: int, top: int) -> Table:
     )
 
 
-def legend(comparison: Comparison) -> str:
-    """The meaning of the columns of the work whose names are too short to say it."""
-    sentences = (
-        "Requested is the number of bytes that the ops of a row requested from their allocators; "
-        "peak is the most of these in use at once. FLOPs are counted from op type and shapes; a "
-        "multiply-add counts as two"
-    )
+def without_flops(comparison: Comparison) -> Iterator[str]:
+    """Yield the types of ops whose FLOPs are unknown."""
     if comparison.uncovered:
         types = (f"{op} ({plural(nodes, 'node')})" for op, nodes in comparison.uncovered.items())
-        sentences += f". They are unknown for {', '.join(types)}, so rows with these have none"
-    if by_phase(comparison):
-        sentences += (
-            ". Forward, backward and updates add up to the total. Backward: the gradients of what "
-            "the line made. Updates: what uses the gradients, such as clipping and the "
-            "optimiser's ops; they are attributed to the line that creates the training step or, "
-            "if tflab creates it, to the line of the optimiser. Forward: all other ops. "
-            "The time of a fused op is attributed to the line of the node whose name it has"
-        )
-    return f"{sentences}."
+        yield f"FLOPs are unknown for {', '.join(types)}, so rows with these have none."
