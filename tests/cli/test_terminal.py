@@ -114,6 +114,37 @@ def test_a_file_gets_lines_of_the_innermost_phase(monkeypatch):
     assert stream.getvalue() == written  # the thread has ended
 
 
+def test_a_command_that_counts_its_phases_is_done_by_parts(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with terminal.phase("lenet"):
+        assert terminal.share_done() is None
+    shares = []
+    with terminal.phase("lenet", 4, whole=True):
+        with terminal.phase("frontend"):
+            shares.append(terminal.share_done())
+        shares.append(terminal.share_done())
+        with terminal.phase("execution"):
+            shares += [terminal.share_done() for _ in terminal.track("steps", "ab", 2)]
+        shares.append(terminal.share_done())
+    assert shares == [0, 0.25, 0.25, 0.375, 0.5]
+
+
+@pytest.mark.slow
+def test_one_bar_shows_all_phases_of_a_command_which_prints_between_them(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(terminal, "PATIENCE_S", 0)
+    with terminal.phase("lenet", 2, whole=True):
+        assert stream.getvalue() == ""
+        with terminal.phase("frontend"):
+            assert "frontend" in waited(stream, "frontend")
+            with terminal.phase("inner"):
+                assert stream.getvalue().count("\x1b[?25l") == 1  # the cursor is hidden once
+                assert "inner" in waited(stream, "inner")
+        assert stream.getvalue().count("\x1b[?25h") == 1  # and shown for what is printed
+
+
 def test_between_two_lines_there_are_seconds(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
