@@ -60,7 +60,7 @@ PARTS = [
     ("graph_optimizer", None, 45),
     ("kernels", None, 50),
     ("first run of the ops", None, 200 + 300),
-    ("XLA: cluster_0 for float [16,2], float []", None, 400),
+    ("XLA for float [16,2], float []", None, 400),
     ("XLA: f_1 for float [3]", None, 100),
 ]
 

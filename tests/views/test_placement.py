@@ -6,13 +6,16 @@ import pytest
 
 from tests.examples.printed import approve_view, printed
 from tests.graph_notation import graph, one_pass
-from tests.records_by_hand import CPU_0, CPU_1
+from tests.records_by_hand import CPU_0, CPU_1, read
+from tflab.records.blocks import Fact
 from tflab.records.graph import Node
 from tflab.records.placed import (
     Assignment,
     CompiledKernel,
     Fate,
     FateChange,
+    FirstPart,
+    FirstRun,
     Generated,
     Kernel,
     Origin,
@@ -310,3 +313,39 @@ def test_the_pass_log_knows_the_types_that_nodes_of_the_runtime_had_before_a_pas
         "1 no longer needed: Identity",
         "1 no longer needed: _FusedMul",
     ]
+
+
+def test_the_first_run_says_of_each_pass_what_it_changed_and_how_long_passes_took_in_vain():
+    step = replace(PASSES[1], definitions=(Node("b", "_FusedMatMul"),), removed=("a",))
+    parts = (
+        FirstPart("not broken down", None, 1_000),
+        FirstPart("placer", None, 6_000),
+        FirstPart("remapper", 0, 5_000),
+        FirstPart("remapper", 1, 40_000),
+        FirstPart("layout", 1, 30_000),
+        FirstPart("remapper on functions", None, 2_000),
+        FirstPart("first run of the ops", None, 16_000),
+    )
+    stage = replace(
+        STAGE, passes=(PASSES[0], step, *PASSES[2:]), first_run=FirstRun(100_000, parts)
+    )
+    assert [*placement.first_run(stage)] == [
+        Fact("first run", "100 us, measured once", "16.0 us of it in ops, the rest prepared them"),
+        Fact(
+            "changed nothing",
+            "70.0 us of the first run",
+            "in 2 runs of passes, most in remapper (iteration 2)",
+            detail=True,
+        ),
+    ]
+    assert read(placement.first_run_parts(stage, stage.first_run))[1:-1] == [
+        ("part", "time", "share", "nodes changed"),
+        ("remapper (iteration 2)", "40.0 us", "40.0 %", "nothing"),
+        ("layout (iteration 2)", "30.0 us", "30.0 %", "nothing"),
+        ("first run of the ops", "16.0 us", "16.0 %", ""),
+        ("placer", "6.00 us", "6.0 %", ""),
+        ("remapper", "5.00 us", "5.0 %", "2"),
+        ("remapper on functions", "2.00 us", "2.0 %", ""),
+        ("not broken down", "1.00 us", "1.0 %", ""),
+    ]
+    assert [*placement.first_run(STAGE)] == []

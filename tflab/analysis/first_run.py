@@ -134,12 +134,14 @@ def began(entry: Entry, owner: str, folds: bool) -> str:
 
 
 def compilations(read: Iterable[Entry]) -> Iterator[Span]:
-    """Yield what XLA compiled: `XLA: cluster_0 for float [16], float []`."""
+    """Yield what XLA compiled: `XLA: step for float [16], float []`. Clusters have no name, because
+    it numbers them anew in every session."""
     signatures: dict[tuple[str, str], str] = {}
     for entry in read:
         if match := SIGNATURE.match(entry.text):
             signatures[entry.thread, match[1]] = ", ".join(SHAPE.findall(match[2]))
         elif match := COMPILED.match(entry.text):
             shapes = signatures.get((entry.thread, match[1]), "")
-            name = f"{XLA}: {match[1]}{f' for {shapes}' if shapes else ''}"
+            name = XLA if match[1].startswith("cluster_") else f"{XLA}: {match[1]}"
+            name = f"{name} for {shapes}" if shapes else name
             yield entry.ns - 1_000 * int(match[2]), entry.ns, name, None
