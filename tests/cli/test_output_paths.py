@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.approval import approve, refused
 from tflab.cli import confined, output_paths
 from tflab.errors import TflabError, UsageError
 
@@ -85,15 +86,34 @@ def test_a_write_that_fails_leaves_nothing(here, monkeypatch, number, kind, advi
     assert files(here) == []
 
 
-def test_a_check_says_before_anything_is_computed_what_a_write_would_and_leaves_nothing(here):
+def entered(place):
+    with place:
+        pytest.fail("the body ran")
+
+
+def test_a_name_that_is_taken_is_refused_before_anything_runs(here, monkeypatch):
     output_paths.check(here / "new" / "a", "picture")
-    assert files(here) == []
+    Path("taken").write_text("precious")
+    Path("full/of/things").mkdir(parents=True)
+    Path("empty").mkdir()
+    Path("link").symlink_to("empty")
     Path("a").symlink_to("elsewhere")
-    Path("file").touch()
-    for path, wrong in (("a", "exists already"), ("file/b", "cannot be written")):
-        with pytest.raises(UsageError, match=wrong):
-            output_paths.check(here / path, "picture")
-    assert files(here) == ["a", "file"]
+    before = files(here)
+    said = [refused(output_paths.check, Path(name), "picture") for name in ("a", "taken/b")]
+    for name in ("taken", "taken/run", "full", ".", "link"):
+        said.append(refused(entered, output_paths.new_folder(Path(name), "--out")))
+
+    def refuse(*_, **__):  # chmod would not stop root
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "mkdir", refuse)
+        said.append(refused(entered, output_paths.new_run("run", "toy")))
+    assert (files(here), Path("taken").read_text()) == (before, "precious")
+    # The name of a model never becomes a path
+    models = ("my.models:build", "../../etc/passwd", "/absolute:f", ".hidden", "a b\n<c>", "..", "")
+    said += ["", *(str(output_paths.choose_run_folder(None, model)) for model in models)]
+    approve("output-paths.txt", "\n".join(said))
 
 
 # Folders
@@ -117,22 +137,6 @@ def test_a_run_takes_a_logdir_that_is_new_or_empty_and_else_has_a_numbered_folde
 
 
 FIRST = "toy-20260102-030405"
-
-
-@pytest.mark.parametrize(
-    "model, name",
-    [
-        ("my.models:build", "my.models-build"),
-        ("../../etc/passwd", "etc-passwd"),
-        ("/absolute:f", "absolute-f"),
-        (".hidden", "hidden"),
-        ("a b\n<c>", "a-b-c"),
-        ("..", "model"),
-        ("", "model"),
-    ],
-)
-def test_the_name_of_a_model_never_becomes_a_path(model, name):
-    assert output_paths.choose_run_folder(None, model) == Path("runs") / f"{name}-20260102-030405"
 
 
 @pytest.mark.parametrize("folder", ["run", "deep/er/run", "run/"])
@@ -165,42 +169,6 @@ def test_a_failure_leaves_nothing_and_a_full_disk_is_a_sentence(here, failure, s
         raise failure
     assert str(error.value) == said
     assert files(here) == []
-
-
-@pytest.mark.parametrize(
-    ("folder", "why"),
-    [
-        ("taken", "exists already; remove it or give another path."),
-        (
-            "taken/run",
-            "cannot be written: 'taken' is not a folder. Give a path that you may write to.",
-        ),
-        ("full", "exists already; remove it or give another path."),
-        *((name, "exists already; remove it or give another path.") for name in (".", "link")),
-    ],
-)
-def test_a_name_that_is_taken_is_refused_before_anything_runs(folder, why):
-    Path("taken").write_text("precious")
-    Path("full/of/things").mkdir(parents=True)
-    Path("empty").mkdir()
-    Path("link").symlink_to("empty")
-    with pytest.raises(UsageError) as error, output_paths.new_folder(Path(folder), "--out"):
-        pytest.fail("the body ran")
-    assert str(error.value) == f"The folder '{folder}' {why}"
-    assert Path("taken").read_text() == "precious"
-
-
-def test_a_place_without_permission_is_named_before_anything_runs(here, monkeypatch):
-    def refuse(*_, **__):  # chmod would not stop root
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(UsageError) as error, output_paths.new_run("run", "toy"):
-        pytest.fail("the body ran")
-    assert str(error.value) == (
-        "The logdir 'run' cannot be written: Permission denied. Give a path that you may write to."
-    )
-    assert os.listdir(here) == []
 
 
 def test_an_empty_folder_is_taken_and_no_empty_one_is_left(here):
