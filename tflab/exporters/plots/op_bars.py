@@ -14,7 +14,7 @@ from tflab.units import percent, plural, time
 THRESHOLD = 0.05  # of the time of all ops
 MOST = 10  # bars of ops
 PITCH = 0.3  # inches from one bar to the next
-LETTERS = 30  # of a name
+LETTERS = 36  # of a name
 OTHERS = "all others"
 # The numbers right of the panel, and where their right edges are, in points
 COLUMNS = {"mean": 50, "median": 102, "share": 146}
