@@ -10,6 +10,7 @@ from tests.examples.lab import COMPARED, HISTORY, LAB, LINEAR, RACED
 from tests.records_by_hand import LOAD, config_times, verdict
 from tests.shown import grid
 from tflab.compare import CONFIGURATIONS
+from tflab.records.graph import Tensor
 from tflab.records.verdicts import Load
 from tflab.report import chapters, comparison_chapters, hand_in, handout, html, language
 from tflab.report.contents import Picture
@@ -109,10 +110,23 @@ def test_a_call_is_compared_with_the_batch_size_before_if_a_step_has_as_many():
     more_calls = {**STEPS, 4: replace(STEPS[4], steps=6)}
     assert comparison_chapters.finding_at(replace(compared, steps=more_calls), 64) == alone
     assert comparison_chapters.finding_at(replace(compared, batch_sizes=(64,)), 64) == alone
+    first = replace(conv, cells={1: conv.cells[64]})
+    smallest = replace(compared, batch_sizes=(1,), rows=(first,), steps={1: STEPS[64]})
+    assert comparison_chapters.finding_at(smallest, 1) == alone
 
 
 def test_the_picture_of_the_graph_has_the_nodes_as_differentiated_and_the_shapes_between():
-    tracks, edges = hand_in.layers(LINEAR, LINEAR.stages[1].nodes)
+    """Of the two tensors from relu to loss, one has another shape than the other."""
+    shapes = {"x": ((None, 3),), "relu": ((None, 5), (5,))}
+    nodes = tuple(
+        replace(
+            node,
+            inputs=(*node.inputs, "relu:1") if node.name == "loss" else node.inputs,
+            outputs=tuple(Tensor("float32", shape) for shape in shapes.get(node.name, ())),
+        )
+        for node in LINEAR.stages[1].nodes
+    )
+    tracks, edges = hand_in.layers(LINEAR, nodes)
     approve("hand-in-graph.txt", "\n".join(map(str, (*tracks, *edges))))
 
 
