@@ -329,21 +329,24 @@ def test_what_ends_the_configurations_keeps_the_sweep_and_the_observations(
     monkeypatch, capsys, error, status, said
 ):
     def once(jobs, *_):
-        """Two observations, each of a process with default, its control and no-grappler."""
+        """Two observations, each of a process with default, its control and the others."""
         place = {(0, name): {16: [100, 110]} for name in jobs}
         yield place
         yield place
         raise error
 
     monkeypatch.setattr(configurations, "observations", once)
-    line = "--model toy --batch-sizes 16 --images 64 --configs no-grappler --format json"
+    line = "--model toy --batch-sizes 16 --images 64 --configs passes no-grappler --format json"
     assert run(line) == status
     out, err = capsys.readouterr()
     assert err == said
     found = json.loads(out)
     assert (found["interrupted"], found["steps"]["16"]["steps"]) == (status == 130, 4)
     names = [(row["config"], row["observations_ns"]) for row in found["configs"]]
-    assert names == [("default", [105, 105]), ("no-grappler", [105, 105])]
+    raced = [f"without {one['name']}" for one in found["passes"] if one["has_switch"]]
+    assert {"without model_pruner", "without constant_folding"} & {*raced}
+    assert names == [(name, [105, 105]) for name in ("default", "no-grappler", *raced)]
+    assert all(one["changed_nodes"] and one["first_run_ns"] > 0 for one in found["passes"])
 
 
 # Steps that fail

@@ -1,6 +1,9 @@
 """What XLA compiled in a program, by the files of its dumps."""
 
+import json
 import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +15,7 @@ from tflab.run import compilations, summary, view
 LINE = ("/a/train.py", 17, "main")
 NAME = "module_{:04}.{}.{}.{}.txt"
 KERNEL = "a_inference_step_175__XlaMustCompile_true_config_proto_135_executor_type_111_"
+KERAS = "a_inference_one_step_on_data_229__"  # of a function that another calls
 CLUSTER = "cluster_0__XlaCompiledKernel_true__XlaHasReferenceVars_false_"
 HEAD = (
     "HloModule a_inference_step_175.3, entry_computation_layout={{({})->f32[]}}\n\n"
@@ -57,9 +61,9 @@ def test_a_compilation_has_its_shapes_its_line_and_the_time_from_its_first_file_
         ("step", LINE, "f32[8,4], s32[]", 700_000_000),
     ]
     assert flags == {}  # read by now, and not for child processes
-    write(folder, 10, KERNEL, "f32[7,4]{1,0}, s32[]", 5_000, 5_100)
+    write(folder, 10, KERAS, "f32[7,4]{1,0}, s32[]", 5_000, 5_100)
     found.look(LINE)
-    assert found.made[2:] == [("step", LINE, "f32[7,4], s32[]", 100_000_000)]
+    assert found.made[2:] == [("one_step_on_data", LINE, "f32[7,4], s32[]", 100_000_000)]
     assert list((folder / "xla").iterdir()) == []
 
 
@@ -93,3 +97,31 @@ def test_compilations_of_one_function_at_one_line_are_added_up_and_told_by_their
         "2 other compilations by XLA took 180 ms.",
     ]
     assert not WATCHED.compiled
+
+
+PROGRAM = """import tensorflow as tf
+
+@tf.function(jit_compile=True, input_signature=[tf.TensorSpec((None, 4))])
+def step(x):
+    return tf.reduce_sum(x + 1.0)
+
+for rows in (3, 5, 3, 7, 5):
+    step(tf.ones((rows, 4)))
+"""
+
+
+@pytest.mark.thorough
+@pytest.mark.tensorflow
+def test_of_a_program_each_new_shape_is_one_compilation(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "tflab.run", "--format", "json", "program.py"]
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    environment["PYTHONPATH"] = os.getcwd()
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    (compiled,) = json.loads(done.stdout[done.stdout.index(b"{\n") :])["compiled"]
+    assert (compiled["name"], compiled["place"]) == ("step", "program.py:8")
+    assert (compiled["compilations"], compiled["shapes"]) == (
+        3,
+        ["f32[3,4]", "f32[5,4]", "f32[7,4]"],
+    )
+    assert compiled["ns"] > 0

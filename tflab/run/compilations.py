@@ -17,7 +17,7 @@ FLAGS = "XLA_FLAGS"  # read by XLA when it first compiles
 LEAST_NS = 10_000_000  # a call that took less compiled nothing
 MOST = 1_000  # compilations that are kept
 # The files and the head of a module; xla/service/dump.cc, TensorFlow 2.21.0
-MODULE = re.compile(r"(module_\d+\.)(.+?)(?:__Xla.*)?\.before_optimizations\.txt")
+MODULE = re.compile(r"(module_\d+\.)(.+?)(?:__.*)?\.\d+\.before_optimizations\.txt")
 INPUTS = re.compile(r"entry_computation_layout=\{\((.*?)\)->")
 SHAPE = re.compile(r"\w+\[[\d,]*\]")
 HEAD = 100_000  # bytes of a module that name its inputs
