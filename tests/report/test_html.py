@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.sax.saxutils import escape, quoteattr
 
@@ -15,7 +16,7 @@ from tests.examples.histories import FUSED
 from tests.examples.layer import EVIL, STAGES
 from tflab.escaping import visible
 from tflab.follow import node_history
-from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.blocks import Column, Fact, Frame, Strip, Table
 from tflab.records.graph import Node
 from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.placed import Fate, Transfer
@@ -165,16 +166,23 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
         Picture("curves", "A curve.", "<svg><text>y</text></svg>", b""),
         Method("As it was measured.", "tflab run\ntflab again"),
     )
-    chapters = (Chapter("First, one", parts), Chapter("The last", ("The end.",)))
-    whole = Report("A title", "About it.", "python -m tflab.report", chapters)
+    chapters = (
+        Chapter("First, one", parts),
+        Chapter("Folded", ("A sentence in it.",), folded=True, result="2 of 3"),
+        Chapter("The last", (replace(parts[4], title="A title below"), "The end.")),
+    )
+    numbers = (Fact("nodes", "7"), Fact("step", "3 us", "batch 4"))
+    whole = Report("A title", "About it.", "python -m tflab.report", chapters, numbers=numbers)
     read = Text(html.page(whole)).read
     approve("report-page.txt", "\n".join(f"{element}: {text}" for element, text in read))
 
 
 def test_each_chapter_is_where_the_contents_point():
-    chapters = (Chapter("Where a step's time goes", ()), Chapter("The stages of x*y + z", ()))
+    chapters = tuple(
+        Chapter(t, ()) for t in ("Where a step's time goes", "Stages of x*y", "步骤 1/图")
+    )
     elements = Reader(html.page(Report("", "", "", chapters))).elements
-    anchors = ["where-a-step-s-time-goes", "the-stages-of-x-y-z"]
+    anchors = ["where-a-step-s-time-goes", "stages-of-x-y", "步骤-1-图"]
     assert [a["href"] for tag, a in elements if tag == "a"] == [f"#{name}" for name in anchors]
     assert [a["id"] for tag, a in elements if tag == "section"] == anchors
 
