@@ -4,6 +4,7 @@ import pytest
 
 from tests.graph_notation import graph
 from tflab.analysis import access_order
+from tflab.analysis.access_order import Step
 from tflab.records.access import BranchInput
 from tflab.records.graph import Call, Function
 
@@ -24,7 +25,7 @@ LOOP = (
 
 def found(text, fetches, feeds=(), functions=()):
     """`r reads w up`: what the first access is, of which variable, and the second."""
-    rows = access_order.unordered(graph(text), functions, fetches.split(), feeds)
+    rows = access_order.unordered(Step(graph(text), fetches.split(), feeds), functions)
     return [f"{r.first.node} {r.first.does} {r.resource} {r.second.node}" for r in rows]
 
 
@@ -96,7 +97,7 @@ def test_no_path_leads_through_a_tensor_that_is_fed():
 
 def test_fetches_that_are_computed_from_a_read_are_named_and_reads_of_a_line_are_one():
     nodes = graph(W + "z=Neg(y); up=AssignVariableOp(w,x)")
-    (row,) = access_order.unordered(nodes, (), ["z:0", "x:0", "up"])
+    (row,) = access_order.unordered(Step(nodes, ["z:0", "x:0", "up"]), ())
     assert row.fetches == ("z:0",)
 
 
@@ -185,6 +186,6 @@ SWITCHED = (
     ],
 )
 def test_what_only_one_branch_uses_and_always_runs_is_named(nodes, fetches, expected):
-    rows = access_order.of_one_branch(graph(nodes), BODIES, fetches.split())
+    rows = access_order.of_one_branch(Step(graph(nodes), fetches.split()), BODIES)
     assert [(row.node, row.branch) for row in rows] == expected
     assert all(isinstance(row, BranchInput) for row in rows)

@@ -8,6 +8,7 @@ from tflab.analysis import gradient_stops
 NONE = gradient_stops.RETURNED_NONE
 CHAIN = "w; a=Mul(w); f=Floor(a); b=Mul(f); loss=Mean(b)"
 TWO = "w; f=Floor(w); g=Floor(w); y=Add(f,g); loss=Mean(y)"
+FAR = "w; a=Mul(w); f=Floor(a); g=Mul(w); y=Add(f,g); loss=Mean(y)"
 LOOP = "w; e=Enter(w); m=Merge(e,n); r=Round(m); n=Next(r); x=Exit(m); loss=Mean(x)"
 
 
@@ -33,6 +34,7 @@ def stops_of(text, given, without="", none="", node="w"):
         (CHAIN, "loss b", "", "", []),  # nothing is known of why
         (TWO, "loss y, y f, y g", "f", "g w", ["f: w > f > y > loss", "g: w > g > y > loss"]),
         (TWO, "loss y, y f, y g, g w", "f", "", []),  # one way has a gradient
+        (FAR, "loss y, y f, y g, g w", "f", "", []),
         (LOOP, "loss x, x m, m n, n r", "r", "m e", ["m: w > e > m > x > loss"]),
         ("w; v; loss=Mean(v)", "loss v", "", "", []),
     ],
@@ -51,6 +53,13 @@ def test_at_most_three_stops_are_named_also_far_from_them():
         == len(stops_of(text, given, none=none, node="a"))
         == 3
     )
+
+
+def test_at_most_three_stops_of_several_ways_are_named():
+    floors = "; ".join(f"f{n}=Floor({'ab'[n % 2]})" for n in range(6))
+    text = f"w; a=Mul(w); b=Mul(w); {floors}; loss=AddN({','.join(f'f{n}' for n in range(6))})"
+    given = ", ".join(f"loss f{n}" for n in range(6))
+    assert len(stops_of(text, given, none=", ".join(f"f{n} {'ab'[n % 2]}" for n in range(6)))) == 3
 
 
 def test_a_gradient_of_zeros_is_no_way_for_the_gradient():

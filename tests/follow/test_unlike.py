@@ -81,6 +81,26 @@ def test_the_graph_is_that_before_the_pass():
     assert found("l2/Conv", NETWORK, log, LEDGER.format(NODES)) == []
 
 
+def test_what_a_pass_did_before_is_in_the_graph():
+    before, fused = passes("grappler: ~sum; " + A_FUSED)
+    before = replace(before, definitions=graph("sum=Sum(x)"))
+    placement = Placement(
+        None,
+        (),
+        user_nodes=graph(NETWORK),
+        passes=(before, fused),
+        ledger=tuple(fates(LEDGER.format(NODES))),
+    )
+    assert list(unlike.sentences(placement, "l2/Conv")) == []
+
+
+def test_a_node_that_does_the_work_of_others_is_only_compared_with_what_went_into_another():
+    nodes = "x; l1/Conv=Conv(x); l1/Bias=Bias(l1/Conv); m=MatMul(l1/Bias); l2/Bias=Bias(m)"
+    log = "remapper: l1/Conv fused l1/Bias, m fused l2/Bias"
+    ledger = f"x executed, l1/Bias executed, l2/Bias executed; {log}"
+    assert found("l1/Bias", nodes, log, ledger) == []
+
+
 def test_what_was_folded_takes_constants_only_and_the_other_node_does_not():
     ledger = "fold: m folded m, o folded o; x executed, k executed, n executed"
     (row,) = found("n", FOLD, "prune: +z; fold: m folded m, o folded o", ledger)

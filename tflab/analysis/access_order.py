@@ -8,9 +8,10 @@ inside of a tf.function.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
-from tflab.analysis.fates import MERGES, RANDOM, SHAPES, SWITCHES, edges_of
+from tflab.analysis.fates import MERGES, RANDOM, SHAPES, SWITCHES
 from tflab.records.access import Access, BranchInput, Unordered
 from tflab.records.graph import (
     VARIABLES,
@@ -61,7 +62,13 @@ Accesses = Sequence[tuple[Node, str]]  # nodes, each with what it does
 class Step:
     """The nodes that some fetches need, and how they depend on one another."""
 
-    def __init__(self, nodes: Iterable[Node], needed: Collection[str], fed: Collection[str] = ()):
+    def __init__(
+        self, nodes: Sequence[Node], fetches: Collection[str], feeds: Iterable[str] = ()
+    ) -> None:
+        fed = {graph_def_name(name) for name in feeds}
+        needed = nodes_needed(nodes, fetches, fed)
+        self.fetches = fetches
+        self.results = {name: node_of(name) for name in fetches if ":" in name}
         self.nodes = [node for node in nodes if node.name in needed]
         self.before: dict[str, list[str]] = {}  # node -> those that it waits for
         self.users: dict[str, list[tuple[Node, int]]] = {}
@@ -71,38 +78,30 @@ class Step:
             for name, place in taken:
                 self.users.setdefault(name, []).append((node, place))
         loops = {node.name for node in self.nodes if node.op == "LoopCond"}
-        self.switches = [
+        self.chosen = [  # ops that pass values on to branches; loops have Switch ops, too
             node
             for node in self.nodes
-            if node.op in SWITCHES and node_of(node.inputs[-1]) not in loops
+            if node.op in BRANCHES
+            or (node.op in SWITCHES and node_of(node.inputs[-1]) not in loops)
         ]
+
+    @cached_property
+    def after(self) -> dict[str, list[str]]:
+        """The nodes that take from each node."""
+        return {name: [user.name for user, _ in each] for name, each in self.users.items()}
 
     def in_branches(self) -> set[str]:
         """Return the nodes that run only if a branch is taken, those that choose one included.
-        Branches of TensorFlow 1 are between Switch and Merge; loops have these ops too."""
-        merges = {node.name for node in self.nodes if node.op in MERGES}
-        switches = (node.name for node in self.switches)
-        inside = reach(switches, turned_around(self.before), stop=merges)
-        return inside | {node.name for node in self.nodes if node.op in BRANCHES}
+        Branches of TensorFlow 1 are between Switch and Merge."""
+        ends = {node.name for node in self.nodes if node.op in (*MERGES, *BRANCHES)}
+        first = {node.name for node in self.chosen}
+        return first | reach(first - ends, turned_around(self.before), stop=ends)
 
-
-def step_of(
-    nodes: Sequence[Node],
-    fetches: Iterable[str],
-    feeds: Iterable[str],
-    is_wanted: Callable[[str], object],
-) -> Step | None:
-    """Return the step that computes these fetches; None if it has no op of a wanted type."""
-    fed = {graph_def_name(name) for name in feeds}
-    if not any(map(is_wanted, {node.op for node in nodes})):
-        return None
-    needed = nodes_needed(nodes, fetches, fed)
-    wanted = any(map(is_wanted, {node.op for node in nodes if node.name in needed}))
-    return Step(nodes, needed, fed) if wanted else None
-
-
-def is_change(op: str) -> bool:
-    return op in CALLS or any(DOES[does].fullmatch(op) for does in ("writes", "takes", "puts"))
+    def is_seen(self, node: Node, does: str) -> bool:
+        """Return whether anything uses the value that a node reads."""
+        used = any(user.op not in SHAPES for user, _ in self.users.get(node.name, ()))
+        used |= node.name in self.results.values() or node.op in CALLS
+        return does != "reads" or used or WRITES.fullmatch(node.op) is not None
 
 
 class Bodies:
@@ -127,12 +126,10 @@ class Bodies:
         key = function.name, index
         if key not in self.known and 0 <= index < len(function.nodes):
             self.known[key] = frozenset()  # functions may call each other in a circle
-            ends = map(node_of, (*function.returns, *function.ends))
-            step = Step(function.nodes, reach(ends, edges_of(function.nodes)))
+            tensors = (t if ":" in t else f"{t}:0" for t in function.returns)
+            step = Step(function.nodes, (*tensors, *function.ends))
             found = accesses(function.nodes[index], step.users, self, function.name)
-            seen = {*step.users, *map(node_of, function.returns)}
-            done = (does for node, does in found if does != "reads" or node.name in seen)
-            self.known[key] = frozenset(done)
+            self.known[key] = frozenset(does for node, does in found if step.is_seen(node, does))
         return self.known.get(key, frozenset())
 
 
@@ -160,57 +157,41 @@ def accesses(
                 waiting.append(user.name)
 
 
-def unordered(
-    nodes: Sequence[Node],
-    functions: Iterable[Function],
-    fetches: Sequence[str],
-    feeds: Iterable[str] = (),
-) -> tuple[Unordered, ...]:
-    """Return the accesses without order in a step that computes these fetches; of those of the same
-    lines one.
+def unordered(step: Step, functions: Iterable[Function]) -> tuple[Unordered, ...]:
+    """Return the accesses without order in a step; of those of the same lines one.
 
     Two accesses of which at most one runs are left out: those in branches, and a read in a branch,
     which may be the one that is taken where nothing is written.
     """
-    step = step_of(nodes, fetches, feeds, is_change)
-    if step is None:
-        return ()
-    bodies, in_branches = Bodies(functions), step.in_branches()
-    results = {name: node_of(name) for name in fetches if ":" in name}
-
-    def matters(node: Node, does: str) -> bool:
-        used = any(user.op not in SHAPES for user, _ in step.users.get(node.name, ()))
-        used |= node.name in results.values() or node.op in CALLS
-        is_seen = used or WRITES.fullmatch(node.op) is not None
-        return does != "reads" or (is_seen and node.name not in in_branches)
-
+    bodies = Bodies(functions)
     pairs: dict[str, list[tuple[Node, str, Node, str]]] = {}
-    for holder in step.nodes:
-        if HOLDERS.fullmatch(holder.op):
-            every = dict.fromkeys(accesses(holder, step.users, bodies))
-            pairs[holder.name] = [*conflicts([access for access in every if matters(*access)])]
-    names = [name for name, each in pairs.items() if each]
-    order, loops = makers_first(step.before) if names else ([], False)
-    followers = turned_around({node.name: [*map(node_of, node.inputs)] for node in step.nodes})
+    for holder in (node for node in step.nodes if HOLDERS.fullmatch(node.op)):
+        every = dict.fromkeys(accesses(holder, step.users, bodies))
+        if found := [*conflicts([access for access in every if step.is_seen(*access)])]:
+            pairs[holder.name] = found
+    if not pairs:
+        return ()
+    in_branches = step.in_branches()
+    order, loops = makers_first(step.before)
     rows: dict[object, Unordered] = {}
-    for start in range(0, len(names), AT_ONCE):
-        some = names[start : start + AT_ONCE]
+    for start in range(0, len(pairs), AT_ONCE):
+        some = [*pairs][start : start + AT_ONCE]
         ends = (end.name for name in some for pair in pairs[name] for end in (pair[0], pair[2]))
         own, earlier = paths(step.before, order, loops, ends)
         for name, (one, does, other, its) in ((n, pair) for n in some for pair in pairs[n]):
             ordered = earlier[one.name] & own[other.name] or earlier[other.name] & own[one.name]
+            may_not_run = one.name in in_branches and (does == "reads" or other.name in in_branches)
             key = name, one.line or one.name, does, other.line or other.name
-            if ordered or key in rows or {one.name, other.name} <= in_branches:
+            if ordered or may_not_run or key in rows:
                 continue
-            reached = reach([one.name], followers) if does in ("reads", "takes") else ()
-            into = tuple(fetch for fetch, node in results.items() if node in reached)
-            ends_of = ((one, does), (other, its))
-            first, second = (
-                Access(node.name, "writes" if kind == "adds" else kind, node.line)
-                for node, kind in ends_of
-            )
-            rows[key] = Unordered(name, first, second, into)
+            reached = reach([one.name], step.after) if does in ("reads", "takes") else ()
+            into = tuple(fetch for fetch, node in step.results.items() if node in reached)
+            rows[key] = Unordered(name, access(one, does), access(other, its), into)
     return tuple(rows.values())
+
+
+def access(node: Node, does: str) -> Access:
+    return Access(node.name, "writes" if does == "adds" else does, node.line)
 
 
 def conflicts(found: Accesses) -> Iterator[tuple[Node, str, Node, str]]:
@@ -262,22 +243,15 @@ def makers_first(before: Mapping[str, Sequence[str]]) -> tuple[list[str], bool]:
     return [name for name in order if name in before], loops
 
 
-def of_one_branch(
-    nodes: Sequence[Node],
-    functions: Iterable[Function],
-    fetches: Sequence[str],
-    feeds: Iterable[str] = (),
-) -> tuple[BranchInput, ...]:
+def of_one_branch(step: Step, functions: Iterable[Function]) -> tuple[BranchInput, ...]:
     """Return the nodes that run in every step although only one branch of a `tf.cond` uses them,
     without what is computed from constants before the step."""
-    step = step_of(nodes, fetches, feeds, (*BRANCHES, *SWITCHES).__contains__)
-    if step is None:
+    if not step.chosen:
         return ()
     first = [n.name for n in step.nodes if VARYING.fullmatch(n.op) or RANDOM.search(n.op)]
-    followers = turned_around({node.name: [*map(node_of, node.inputs)] for node in step.nodes})
-    varying = reach(first, followers)
+    varying = reach(first, step.after)
     branches = branches_of_inputs(step, Bodies(functions), varying)
-    working = varying - step.in_branches() - {node_of(name) for name in fetches}
+    working = varying - step.in_branches() - set(map(node_of, step.fetches))
     working -= {name for node in step.nodes for name in node.control_inputs}
     inputs = []
     for node in step.nodes:
@@ -295,12 +269,15 @@ def branches_of_inputs(
     """Return, for each input that a node hands to branches, the branches that use it. Passes remove
     branches whose condition does not vary."""
     uses: dict[tuple[str, int], set[str]] = {}
-    for node in (one for one in step.switches if node_of(one.inputs[-1]) in varying):
-        scope = node_of(node.inputs[-1]).removesuffix("/pred_id")
-        taken = {t for user, _ in step.users.get(node.name, ()) for t in user.inputs}
-        sides = ((f"{node.name}:1", "true"), (node.name, "false"))
-        uses[node.name, 0] = {f"{side} branch of {scope}" for t, side in sides if t in taken}
-    for node in (n for n in step.nodes if n.op in BRANCHES and node_of(n.inputs[0]) in varying):
+    for node in step.chosen:
+        condition = node_of(node.inputs[0 if node.op in BRANCHES else -1])
+        if condition not in varying:
+            continue
+        if node.op in SWITCHES:
+            scope = condition.removesuffix("/pred_id")
+            taken = {t for user, _ in step.users.get(node.name, ()) for t in user.inputs}
+            sides = ((f"{node.name}:1", "true"), (node.name, "false"))
+            uses[node.name, 0] = {f"{side} branch of {scope}" for t, side in sides if t in taken}
         for role, body, first in bodies.calls(node):
             used = {node_of(t) for t in body.returns}
             used |= {node_of(t) for inner in body.nodes for t in inner.inputs}

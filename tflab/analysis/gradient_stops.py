@@ -50,7 +50,7 @@ def stops(
     inputs = makers(nodes)
     users = turned_around(inputs)
     given = {
-        name: [at for at in before if name not in without and handed.get((name, at)) == ""]
+        name: [at for at in before if handed.get((name, at)) == ""]
         for name, before in inputs.items()
     }
     reached = reach([loss], given)

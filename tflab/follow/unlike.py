@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import Node, makers, node_of, turned_around
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
 from tflab.units import short_device
@@ -17,7 +17,7 @@ from tflab.views import group_alike
 from tflab.views.words import counted
 
 Graph = Mapping[str, Node]
-Users = Mapping[str, Sequence[Node]]
+Users = Mapping[str, Sequence[str]]
 INTO = {"fused": "into", "merged": "with", "folded": "into"}
 
 
@@ -89,7 +89,7 @@ def of_fused(placement: Placement, graph: Graph, name: str, peer: str, into: str
                 waiting += [taken] if taken[0].op == taken[1].op else []
         if its.name == into:
             continue  # who uses the result of the kernel does not matter
-        taking, other_taking = users.get(mine.name, ()), users.get(its.name, ())
+        taking, other_taking = ([graph[u] for u in users.get(name, ())] for name in ends)
         kinds = (counted(sorted(user.op for user in each)) for each in (taking, other_taking))
         yield from unequal(*ends, "is used by", *(kind or "nothing" for kind in kinds))
         if (mine.name in fetched) != (its.name in fetched):
@@ -124,13 +124,9 @@ def unequal(own: str, other: str, what: str, mine: str, its: str) -> Iterator[st
         yield f"{own} {what} {mine}, {other} {what} {its}"
 
 
-def users_of(graph: Graph) -> dict[str, list[Node]]:
-    users: dict[str, list[Node]] = {}
-    for node in graph.values():
-        for name in dict.fromkeys(map(node_of, node.inputs)):
-            users.setdefault(name, []).append(node)
-    return users
+def users_of(graph: Graph) -> Users:
+    return turned_around(makers(graph.values()))
 
 
 def neighbours(node: Node, users: Users) -> set[str]:
-    return {*map(node_of, node.inputs), *(user.name for user in users.get(node.name, ()))}
+    return {*map(node_of, node.inputs), *users.get(node.name, ())}

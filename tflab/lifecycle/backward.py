@@ -20,7 +20,7 @@ from tflab.analysis.gradient_graph import GradientGraph
 from tflab.analysis.gradient_stops import RETURNED_NONE, ZEROS, Stops
 from tflab.errors import RefusedError, TflabError
 from tflab.lifecycle import check_points, derivatives, gradient_check, gradients, graph_copies
-from tflab.lifecycle.frontend import fetches_and_feeds
+from tflab.lifecycle.frontend import step_of
 from tflab.lifecycle.gradient_check import Pairs
 from tflab.lifecycle.graph_copies import Copy
 from tflab.records.gradients import Derivative, GradientStop
@@ -93,8 +93,8 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         data=program.dataset("train").name,
         variable_count=len(pairs),
     )
-    step = fetches_and_feeds(stage.program, options)
-    found = access_order.unordered(stage.nodes, stage.functions, *step)
+    step = step_of(stage.program, stage.nodes, options)
+    found = access_order.unordered(step, stage.functions)
     stage = replace(stage, unordered=tuple(row for row in found if row not in frontend.unordered))
     if all(gradient is None for gradient, _ in pairs):
         return replace(stage, unchecked=NO_GRADIENT)

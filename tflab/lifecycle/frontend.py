@@ -20,6 +20,7 @@ from tflab.datasets import Dataset, Whole
 from tflab.errors import NotImportableError, TflabError, reason
 from tflab.escaping import with_full_stop
 from tflab.lifecycle import split
+from tflab.records.graph import Node
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
 from tflab.runtime import functions, libraries, nodes, private, session
@@ -74,18 +75,18 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         notes=model.notes,
         functions=functions.of_graph(graph, model.lines),
     )
-    step = built.nodes, built.functions, *fetches_and_feeds(program_built, options)
+    step = step_of(program_built, built.nodes, options)
     return replace(
         built,
-        unordered=access_order.unordered(*step),
-        always_run=access_order.of_one_branch(*step),
+        unordered=access_order.unordered(step, built.functions),
+        always_run=access_order.of_one_branch(step, built.functions),
     )
 
 
-def fetches_and_feeds(program: Program, options: Options) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the fetches of the steps that will run, and the tensors that are fed."""
+def step_of(program: Program, listed: Sequence[Node], options: Options) -> access_order.Step:
+    """Return the part of the graph that the steps will run."""
     fed = [tensor.name for tensor in program.model.feeds]
-    return options.fetches or session.default_fetches(program), fed
+    return access_order.Step(listed, options.fetches or session.default_fetches(program), fed)
 
 
 def fixed_rows(program: Program) -> int | None:

@@ -335,8 +335,8 @@ def without_order(group: RunGroup, user_nodes: tuple[Node, ...]) -> Iterator[str
     from tflab.runtime import functions
     from tflab.views import access_order as view
 
-    bodies = functions.of_graph(group.graph)
-    rows = access_order.unordered(user_nodes, bodies, group.fetches, group.feeds)
+    step = access_order.Step(user_nodes, group.fetches, group.feeds)
+    rows = access_order.unordered(step, functions.of_graph(group.graph))
     yield from (f"{fact.label.capitalize()}: {fact.text}." for fact in view.facts(rows))
 
 
