@@ -52,7 +52,9 @@ def report(browser: sync_api.Browser, file: str) -> None:
     page.goto(Path(file).resolve().as_uri())
     viewer = page.locator(".viewer").last
     viewer.get_by_role("button", name="Execution").click()
-    viewer.get_by_role("button", name="conv1/Conv2D, ", exact=False).first.click()
+    viewer.get_by_label("Find a node").fill("conv1/Conv2D")
+    viewer.get_by_label("Find a node").press("Enter")
+    viewer.get_by_role("button", name="Fit").click()
     viewer.locator("[data-part=colour]").select_option("time")
     viewer.screenshot(path=Path(__file__).with_name("report.png"))
 
@@ -70,7 +72,7 @@ def tab(browser: sync_api.Browser, address: str) -> None:
 @contextmanager
 def opened(browser: sync_api.Browser, window: sync_api.ViewportSize) -> Iterator[sync_api.Page]:
     """The live page of `x * y + z`, which has run."""
-    command = [sys.executable, "-m", "tflab.explore", "--no-browser", "--seconds", "60"]
+    command = [sys.executable, "-m", "tflab.explore", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
@@ -108,7 +110,7 @@ def live(browser: sync_api.Browser) -> None:
     """`x * y + z` becomes `x * y + z * z`, and the pointer rests on that line."""
     with opened(browser, LIVE) as page:
         change(page, "x * y + z", "x * y + z * z")
-        page.get_by_role("button", name="Backward").click()
+        page.get_by_role("button", name="Backward", exact=True).click()
         page.locator("[data-line='5']").hover(force=True)
         keep(page, "explore.png")
 
@@ -117,14 +119,15 @@ def film(browser: sync_api.Browser) -> None:
     """`x * y + z` becomes `x * x * y + z`, until the optimiser fuses a node."""
     with opened(browser, FILM) as page:
         life = page.locator("[data-part=life]")
-        life.get_by_role("button", name="Frontend").click()
+        life.get_by_role("button", name="Frontend", exact=True).click()
         keep(page, "film-1.png")
         change(page, "x * y + z", "x * x * y + z")
         page.locator("[data-line='5']").hover(force=True)
         keep(page, "film-2.png")
-        life.get_by_role("button", name="Backward").click()
+        life.get_by_role("button", name="Backward", exact=True).click()
         page.locator("[data-line='5']").hover(force=True)
         keep(page, "film-3.png")
+        life.get_by_role("button", name="Placement", exact=True).click()
         life.get_by_role("button", name="arithmetic_optimizer").first.click()
         life.locator("[data-part=colour]").select_option("fate")
         keep(page, "film-4.png")

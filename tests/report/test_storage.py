@@ -54,8 +54,8 @@ def test_what_a_stranger_writes_is_made_visible(path, life):
         gzip.compress(b"[" * 100_000),
         gzip.compress(b"[1]"),
         gzip.compress(b'{"kind": "another"}'),
-        gzip.compress(b'{"kind": "tflab life", "format": 1}'),
-        gzip.compress(b'{"kind": "tflab life", "format": 1}')[:-9],
+        gzip.compress(b'{"kind": "tflab life", "format": 2}'),
+        gzip.compress(b'{"kind": "tflab life", "format": 2}')[:-9],
     ],
     ids=["empty", "plain", "text", "deep", "list", "other", "parts", "cut"],
 )
@@ -83,9 +83,9 @@ def test_a_file_that_unpacks_to_more_than_the_limit_is_damaged(path, life, monke
         storage.read(path)
 
 
-def test_a_newer_version_says_so(path, life):
+def test_a_life_of_another_version_says_so(path, life):
     with pytest.raises(TflabError, match="A newer tflab wrote this run"):
-        storage.read(file_of(path, whole(life, format=2)))
+        storage.read(file_of(path, whole(life, format=1)))
 
 
 def test_a_folder_in_place_of_the_file_is_an_error_in_words(path):

@@ -29,7 +29,7 @@ from tflab.report.contents import DrawnGraph
 
 PLACE = ("plugins", "life")
 NAME = "life.json.gz"
-KIND, FORMAT = "tflab life", 1
+KIND, FORMAT = "tflab life", 2
 MOST_NODES = 20_000  # limit for a graph; the page of 15,000 opens in two seconds
 MOST_BYTES = 2**23  # of a file
 MOST_TEXT = 2**26  # of its JSON
@@ -173,7 +173,7 @@ def read(path: Path) -> Life:
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise TflabError("The file of this run is damaged, or another program wrote it.")
     if content.get("format") != FORMAT:
-        raise TflabError("A newer tflab wrote this run. Install that version to see it.")
+        raise TflabError("Another version of tflab wrote this run. Write it again to see it.")
     if not all(isinstance(content.get(name), kind) for name, kind in HOLDS.items()):
         raise TflabError("The file of this run is damaged: parts of it are missing.")
     try:
