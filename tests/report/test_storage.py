@@ -84,7 +84,7 @@ def test_a_file_that_unpacks_to_more_than_the_limit_is_damaged(path, life, monke
 
 
 def test_a_life_of_another_version_says_so(path, life):
-    with pytest.raises(TflabError, match="A newer tflab wrote this run"):
+    with pytest.raises(TflabError, match="Another version of tflab wrote this run"):
         storage.read(file_of(path, whole(life, format=1)))
 
 
