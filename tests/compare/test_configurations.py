@@ -101,15 +101,21 @@ def test_every_process_takes_a_turn_before_one_takes_its_next(processes):
     assert set(rounds) == {(a, b), (b, a)}
 
 
-def test_the_times_of_all_turns_are_kept_in_their_order(processes, monkeypatch):
-    monkeypatch.setattr(configurations, "ROUNDS", 2)
-    (observed,) = configurations.observations(JOBS, PROCESSES, [], [4], range(1))
+def test_the_times_of_all_turns_are_kept_in_their_order(processes):
+    (observed,) = configurations.observations(JOBS, PROCESSES, [], [4], range(1), rounds=2)
     assert observed == {place: {4: [100, 100, 101, 101, 102, 102, 103, 103]} for place in PLACES}
 
 
 def test_when_the_time_of_an_observation_is_over_no_further_turn_begins(processes):
     (observed,) = configurations.observations(JOBS, PROCESSES, [], [4], range(1), -1)
     assert observed[0, "xla"] == {4: [100] * configurations.ROUNDS}
+
+
+@pytest.mark.parametrize(
+    ("round_ms", "rounds"), [(10, 12), (1_000, 12), (1_250, 9), (2_400, 3), (9_000, 3)]
+)
+def test_a_turn_of_long_steps_has_fewer_rounds_and_three_at_least(round_ms, rounds):
+    assert configurations.rounds_within(15, round_ms * 1e6) == rounds
 
 
 def test_no_configuration_is_always_the_first_whose_session_is_made(processes):

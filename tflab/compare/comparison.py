@@ -37,12 +37,12 @@ def compare(
         prepared.split,
         sweep.types_of(prepared.first),
     )
-    raced, ending = raced_in(prepared, measured.ending)
+    raced, ending = raced_in(prepared, measured.batches, measured.ending)
     return concluded(prepared, measured.batches, raced, ending)
 
 
 def raced_in(
-    prepared: Prepared, ending: measure.Outcome
+    prepared: Prepared, batches: Mapping[int, sweep.MeasuredBatch], ending: measure.Outcome
 ) -> tuple[tuple[ConfigTimes, ...], measure.Outcome]:
     """Return the configurations, if the sweep is complete and other processes can run the step, and
     how the measurement ended. Ctrl-C, or a process that fails, keeps the observations so far."""
@@ -52,7 +52,8 @@ def raced_in(
     observed = []
     try:
         with interrupts.released():
-            for observation in configurations.observe(prepared):
+            step_ns = sum(median(batch.untraced_ns) for batch in batches.values())
+            for observation in configurations.observe(prepared, step_ns):
                 observed.append(observation)
     except KeyboardInterrupt:
         ending = measure.Outcome(interrupted=True)

@@ -37,6 +37,7 @@ TURNS = 32  # turns of a process in an observation
 OBSERVATION_S = 15.0  # after which no further turn of it starts
 A_SESSION = 8  # turns, after which new sessions are created
 ROUNDS = 12  # steps of each configuration at each batch size in a turn
+LEAST_ROUNDS = 3  # if these already take long
 CONTROL = "control"
 OF_ITS_OWN = {"TFLAB_CONTROL": "1"}  # means nothing to TensorFlow
 
@@ -85,9 +86,9 @@ def changing(configs: Sequence[str]) -> tuple[str, ...]:
     return tuple(config for config in configs if config not in same)
 
 
-def observe(prepared: Prepared) -> Iterator[Observed]:
+def observe(prepared: Prepared, step_ns: float) -> Iterator[Observed]:
     """Yield the untraced steps of every configuration at every batch size, one observation after
-    the other.
+    the other; `step_ns` is what the default's steps of all batch sizes take together.
 
     After `race_s` seconds no further observation starts, except those that a verdict requires.
     """
@@ -103,7 +104,14 @@ def observe(prepared: Prepared) -> Iterator[Observed]:
     numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
     plan = terminal.track("configurations", numbers, OBSERVATIONS)
     most_s = min(OBSERVATION_S, budget_s / OBSERVATIONS)
-    yield from observations(jobs, processes_of(configs), rows, batch_sizes, plan, most_s)
+    rounds = rounds_within(most_s, len(jobs) * step_ns)
+    yield from observations(jobs, processes_of(configs), rows, batch_sizes, plan, most_s, rounds)
+
+
+def rounds_within(seconds: float, round_ns: float) -> int:
+    """Return the rounds of a turn that take no longer, with the steps that warm up."""
+    affordable = int(seconds * 1e9 / round_ns) - measure.WARMUP_STEPS
+    return max(LEAST_ROUNDS, min(ROUNDS, affordable))
 
 
 def race(prepared: Prepared, observed: Sequence[Observed]) -> tuple[ConfigTimes, ...]:
@@ -159,6 +167,7 @@ def observations(
     batch_sizes: Sequence[int],
     numbers: Iterable[int],
     most_s: float = OBSERVATION_S,
+    rounds: int = ROUNDS,
 ) -> Iterator[Observed]:
     """Yield the times of every configuration, from processes that run side by side and take turns,
     each observation for at most `most_s` seconds."""
@@ -170,7 +179,7 @@ def observations(
                 shuffled = random.Random(number).sample(process.names, len(process.names))
                 stream = measure.untraced(
                     [jobs[name] for name in shuffled],
-                    *(rows, batch_sizes, ROUNDS, A_SESSION, process.environment),
+                    *(rows, batch_sizes, rounds, A_SESSION, process.environment),
                 )
                 started.append((shuffled, stack.enter_context(stream)))
             measured = in_turn([stream for _, stream in started], number, most_s)
