@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tflab.errors import TflabError
-from tflab.records.graph import Node
+from tflab.records.graph import Node, Source
 from tflab.records.placed import Fate
 from tflab.records.timed import OpRun
 from tflab.run import exchange, groups, program_graph, recorder, sampler
@@ -553,3 +553,25 @@ def test_the_first_run_that_fetches_nan_is_noted(lab, runs, thorough, noted):
     assert lab.faults == []
     (group,) = lab.seen.groups.values()
     assert group.not_finite == noted
+
+
+def test_a_graph_that_grows_again_and_again_is_told_with_its_lines(lab):
+    """Nodes 3 and 4 are made before the second run, and so on; the first three before the first."""
+    graphs, graph = lab.seen.graphs, SimpleNamespace(get_operations=list)
+    assert graphs.add(graph)
+    lines = [Source("/code/a.py", at, "main", "") for at in (1, 1, 1, 7, 8, 7, 8, 7, 8, 7, 8, 7, 8)]
+    graphs.nodes[id(graph)] = tuple(
+        Node(str(at), "Op", source=line) for at, line in enumerate(lines)
+    )
+    sizes = (3, 5, 5, 7, 9, 11, 13)
+    grown = []
+    for graph.version in sizes:
+        graphs.look(graph)
+        grown.append(graphs.grown_segment())
+    assert grown[:-1] == [[]] * 6
+    (told,) = grown[-1]
+    assert told["made"] == {("/code/a.py", 7): 5, ("/code/a.py", 8): 5}
+    assert (told["runs"], told["rises"], told["size"]) == (7, 5, 13)
+    for _ in range(20):  # and no more
+        graphs.look(graph)
+    assert graphs.grown_segment() == []

@@ -1,5 +1,6 @@
 """The sampler: each nanosecond has one owner, whatever the moments at which it looks."""
 
+import os
 import sys
 from types import FrameType, SimpleNamespace
 
@@ -302,3 +303,33 @@ def test_the_time_before_a_function_begins_passed_in_its_caller():
     assert sampler.entered_from(at(begins, at(begins, caller))) is caller
     assert sampler.entered_from(at(begins, None)) is None
     assert sampler.entered_from(None) is None
+
+
+LIBRARY = f"{os.path.dirname(os.__file__)}{os.sep}"
+
+
+POOL = ("threading.py", "multiprocessing/pool.py", "/code/a.py")
+
+
+@pytest.mark.parametrize(
+    "files, children, waits",
+    [
+        (("selectors.py", "subprocess.py", "/code/a.py"), (), True),
+        (POOL, ("child",), True),
+        (POOL, (), False),  # a pool of threads
+        (("concurrent/futures/process.py", "/code/a.py"), ("child",), True),
+        (("threading.py", "/code/a.py"), ("child",), False),
+        (("/code/a.py", "subprocess.py"), (), False),  # the program itself, called by the library
+        ((), (), False),
+    ],
+)
+def test_a_program_waits_for_children_in_what_makes_them(monkeypatch, files, children, waits):
+    monkeypatch.setitem(sys.modules, "multiprocessing.process", SimpleNamespace(_children=children))
+    stack = [file if file.startswith("/") else LIBRARY + file for file in files]
+    assert sampler.Sampler(0).waits_for_children(frames(*stack)) is waits
+
+
+def test_python_that_tensorflow_calls_is_told_from_other_threads():
+    called = frames("/code/data.py", "/site-packages/tensorflow/python/ops/script_ops.py")
+    assert sampler.is_called(called)
+    assert not sampler.is_called(frames("/code/data.py", "threading.py"))

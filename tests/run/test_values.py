@@ -34,6 +34,15 @@ def told(*ran, calling=True):
     return [(origin.op, origin.kind, origin.nan, origin.infinite) for origin in ops.origins]
 
 
+class Again(Eager):
+    """A tensor that is infinite at first."""
+
+    def numpy(self):
+        self.array, now = np.array(1, np.float32), self.array
+        return now
+
+
+AGAIN, NEW = Again(np.inf), [("Sub", "computed", 1, 0)]
 LOG = ("Log", [BELOW], [Eager(np.nan, 0.7)])
 
 
@@ -55,6 +64,8 @@ LOG = ("Log", [BELOW], [Eager(np.nan, 0.7)])
             [("Log", [ONE], [MASK]), ("AssignVariableOp", [ONE, MASK], [])],
             [("Log", "computed", 0, 1)],
         ),
+        # A tensor of other elements has the place of one that is gone
+        ([("Exp", [ONE], [AGAIN]), ("Neg", [ONE], [AGAIN]), ("Sub", [AGAIN], [NAN])], NEW),
         ([("Shape", [ONE], [Eager(3, dtype=np.int32)])], []),
     ],
 )
@@ -63,7 +74,7 @@ def test_the_first_op_with_nan_or_the_inf_that_it_is_made_of(ran, origins):
 
 
 def test_outside_of_functions_only_nan_counts():
-    assert told(("Exp", [ONE], [INF]), calling=False) == []
+    assert told(("Exp", [ONE], [INF]), ("Assign", [INF], []), calling=False) == []
     assert told(LOG, calling=False) == [("Log", "computed", 1, 0)]
 
 
