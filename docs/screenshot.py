@@ -25,7 +25,7 @@ from playwright import sync_api
 WINDOW = {"width": 1360, "height": 1420}
 LIVE = {"width": 1440, "height": 860}
 FILM = {"width": 1500, "height": 1000}
-COLOURS = 96  # of a picture of the live page, which makes its file small
+COLOURS = 192  # of a picture of the live page, which makes its file small
 TAB = {"width": 1500, "height": 900}
 WAIT_MS = 120_000
 
