@@ -37,9 +37,10 @@ CHATTER = re.compile(r"^[IWEF]\d{4} |^WARNING|TF_ENABLE_ONEDNN_OPTS", re.MULTILI
 
 # What has nothing to say in this walk of the toy; all other keys of each stage have
 SILENT = {
-    "frontend": {"blocked", "functions", "notes"},
+    "frontend": {"always_run", "blocked", "functions", "notes", "unordered"},
     "backward": {
-        *("added_functions", "custom_gradients", "functions", "processed", "stopped", "unchecked"),
+        *("added_functions", "custom_gradients", "functions", "gradient_stops", "processed"),
+        *("stopped", "unchecked", "unordered"),
     },
     "placement": {"not_run", "notes", "toggle"},
     "execution": {
