@@ -12,7 +12,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -41,18 +41,14 @@ Note = Callable[[str], None]  # receives a sentence about what cannot be known
 GraphLine = tuple[str, str, tuple[str, int, str] | None, str]  # name, phase, line, op
 
 
-@dataclass
 class Growth:
     """The nodes of a graph when its runs began."""
 
-    sizes: list[int]  # at the first run, and after each of the first rises
-    size: int = field(init=False)  # at the last run
-    runs: int = 0
-    rises: int = 0  # runs before which it grew
-    rose_at: int = 0  # the last of these
-
-    def __post_init__(self) -> None:
-        self.size = self.sizes[0]
+    def __init__(self, size: int) -> None:
+        self.sizes = [size]  # at the first run, and after each of the first rises
+        self.size = size  # at the last run
+        self.runs = self.rises = 0  # runs, and those before which it grew
+        self.rose_at = 0  # the last of these
 
 
 class ProgramGraphs:
@@ -80,7 +76,7 @@ class ProgramGraphs:
         """A run of a graph begins: note if it has grown since the last one."""
         size, known = graph.version, self.grown.get(id(graph))
         if known is None or size < known.sizes[0]:  # a graph that is gone may have had this id
-            known = self.grown[id(graph)] = Growth([size])
+            known = self.grown[id(graph)] = Growth(size)
         known.runs += 1
         if size > known.size:
             known.rises, known.rose_at, known.size = known.rises + 1, known.runs, size

@@ -10,7 +10,7 @@ import inspect
 import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -118,8 +118,12 @@ def watch_ops(look: Callable[[str, Any, Any], None]) -> Callable[[], None]:
         if graph is None and not str(op).startswith(("__", "b'")):
             look(op, inputs, outputs)
 
+    def stop() -> None:
+        with suppress(KeyError):  # callbacks are those of a thread, and this may be another one
+            op_callbacks.remove_op_callback(seen)
+
     op_callbacks.add_op_callback(seen)
-    return lambda: op_callbacks.remove_op_callback(seen)
+    return stop
 
 
 @contextmanager
