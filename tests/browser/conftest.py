@@ -58,6 +58,15 @@ def logdir(tmp_path_factory):
     return folder
 
 
+# A timeline of 1 ms: a long op, and on another device one of which only a zoom shows the name
+SLICES = {
+    "wall": 1_000_000,
+    "lanes": ["CPU:0", "CPU:1"],
+    "slices": [
+        (0, 0, 600_000, "layer/first", "MatMul", True),
+        (1, 600_000, 20_000, "layer/second", "Relu", False),
+    ],
+}
 BATCH_SIZE = 150  # of a training: ten steps an epoch even with what stands in for MNIST
 CLUSTER = "tasks/toy"  # the profile of a step over two tasks, beside the logdir
 HOSTS = ("client", "task-0", "task-1")
@@ -294,7 +303,7 @@ def written(lenet, toy, on_two, tmp_path_factory):
         Chapter("LeNet", (large, picture, *TABLES)),
         Chapter("Toy", (small,)),
         Chapter("Two devices", (two,)),
-        Chapter("Results", ("The results of a run.",)),
+        Chapter("Results", ("The results of a run.", replace(picture, slices=SLICES))),
         Chapter("Folded", ("A folded sentence.",), folded=True),
         asked=ASKED,
     )

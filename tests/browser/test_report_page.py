@@ -448,6 +448,27 @@ def test_a_prediction_stands_beside_what_was_measured(at, page, heard):
     assert set(heard) == {page.url}
 
 
+# The timeline of a step
+
+
+def test_a_timeline_is_zoomed_by_wheel_and_keys_and_says_what_an_op_took(at, page):
+    at("toy")
+    drawn = page.locator(".slices")
+    named = lambda: drawn.locator("g text").all_text_contents()  # noqa: E731
+    assert named() == ["layer/first"]
+    box = drawn.bounding_box()
+    drawn.hover(position={"x": 0.61 * box["width"], "y": 60})
+    assert (
+        page.locator(".slice-said").inner_text() == "layer/second (Relu): 20.0 us, from 600 us on"
+    )
+    for _ in range(8):
+        page.mouse.wheel(0, -100)
+    assert named() == ["layer/first", "layer/second"]
+    drawn.press("0")
+    assert named() == ["layer/first"]
+    assert drawn.locator("text.tick").first.text_content() == "0 ms"
+
+
 # Plots, tables, labels
 
 
