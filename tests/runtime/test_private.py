@@ -18,7 +18,8 @@ from tflab.runtime import private
 
 FOLDER = Path(tflab.__file__).parent
 # Of named tuples, which have an underscore so that no field has their names; of Python's argparse
-OF_PYTHON = ("_asdict", "_replace", "_ActionsContainer")
+# and multiprocessing
+OF_PYTHON = ("_asdict", "_replace", "_ActionsContainer", "_children")
 PROTOS = re.compile(r"tensorflow\.core\.\w+(\.\w+_pb2)?")  # TensorFlow's formats of files
 NOT_PUBLIC = ("tensorflow.python", "tensorflow.core", "tensorflow.tsl", "tensorflow.compiler")
 
