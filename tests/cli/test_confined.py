@@ -267,7 +267,7 @@ def test_a_killed_process_is_one_sentence_and_no_output(tmp_path):
     from tests import graphs
 
     graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.dense))
-    arguments = ("--model", "g.pb", "--steps", "1000000", "--logdir", "logs")
+    arguments = ("--model", "g.pb", "--steps", "1000000", "--logdir", "logs", "--full")
     with subprocess.Popen(
         [sys.executable, "-m", "tflab", "lifecycle", *arguments],
         cwd=tmp_path,

@@ -64,6 +64,20 @@ def config_of(options: Options) -> tf1.ConfigProto:
 
 
 @contextmanager
+def opened(
+    graph: tf.Graph,
+    options: Options,
+    start: Start | None = None,
+    config: tf1.ConfigProto | None = None,
+) -> Iterator[tf1.Session]:
+    """Open a session whose variables have their initial values, by default those of their
+    initialisers; the runtime's errors become sentences."""
+    with fresh(graph, options, config) as session:
+        begin(session, start or Start(initializers(graph)))
+        yield session
+
+
+@contextmanager
 def fresh(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
