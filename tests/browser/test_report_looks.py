@@ -237,7 +237,9 @@ def stands_out(viewer, scheme):
         })"""
     )
     assert fills == sorted(fills, reverse=scheme == "light")
-    pixels = image.imread(io.BytesIO(viewer.page.locator(".picture:not(.zoomable)").screenshot()), format="png")
+    pixels = image.imread(
+        io.BytesIO(viewer.page.locator(".picture:not(.zoomable)").screenshot()), format="png"
+    )
     assert pixels[..., :3].mean() > 0.8 if scheme == "light" else pixels[..., :3].mean() < 0.2
 
 
