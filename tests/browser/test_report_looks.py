@@ -286,10 +286,11 @@ def test_a_phone_has_one_column_of_whole_sentences_and_low_rows(at, page, artefa
     row = page.get_by_role("region", name="Low").locator("tbody tr").first
     assert row.bounding_box()["height"] < 80
     node(viewer, "pool1/MaxPool").click()
-    paper, panel = (
-        viewer.locator(f"[data-part={part}]").bounding_box() for part in ("paper", "panel")
-    )
-    assert panel["y"] >= paper["y"] + paper["height"]
+    below = """viewer => {  // both at one moment, because the page scrolls
+        const box = part => viewer.querySelector(`[data-part=${part}]`).getBoundingClientRect();
+        return box("panel").top >= box("paper").bottom;
+    }"""
+    assert viewer.evaluate(below)
 
 
 def test_a_table_is_a_stop_for_the_keyboard_only_while_it_scrolls(at, page):

@@ -1,5 +1,6 @@
 """The sampler: each nanosecond has one owner, whatever the moments at which it looks."""
 
+import gc
 import os
 import sys
 from types import FrameType, SimpleNamespace
@@ -198,6 +199,17 @@ def test_other_threads_are_seen_unless_they_run_graphs_or_wait(clock, monkeypatc
     clock.look(130)
     clock.look(150)
     assert clock.segment()["elsewhere"] == {("data.py", 1, "f"): [30 + 20, 2]}
+
+
+def test_nothing_is_collected_while_the_frames_of_threads_are_read(monkeypatch):
+    during = []
+    monkeypatch.setattr(sampler.sys, "_current_frames", lambda: during.append(gc.isenabled()))
+    for before in (gc.enable, gc.disable):
+        before()
+        sampler.frames_of_threads()
+        during.append(gc.isenabled())
+    gc.enable()
+    assert during == [False, True, False, False]
 
 
 def code(file, name="f"):

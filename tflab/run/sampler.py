@@ -11,6 +11,7 @@ files may have the names of others.
 from __future__ import annotations
 
 import _thread
+import gc
 import os
 import sys
 from time import perf_counter_ns
@@ -139,7 +140,7 @@ class Sampler:
         """
         state = self.inside
         now_ns = perf_counter_ns()
-        frames = sys._current_frames()
+        frames = frames_of_threads()
         frame = entered_from(frame or frames.get(self.main))
         ended_ns, began_ns, runs = state
         owner, line = ("", None) if began_ns else self.owner_of(frame)
@@ -196,7 +197,7 @@ class Sampler:
 
     def main_line(self) -> Line | None:
         """The innermost line of the program in the main thread, at this moment."""
-        return self.line_of(sys._current_frames().get(self.main))
+        return self.line_of(frames_of_threads().get(self.main))
 
     def owner_of(self, frame: FrameType | None) -> tuple[str, Line | None]:
         """The owner of the time at this frame, and the innermost line of the program."""
@@ -285,6 +286,22 @@ class Sampler:
             "in_run_ns": perf_counter_ns() - began_ns if began_ns else 0,
             "in_run_at": self.main_line() if began_ns else None,
         }
+
+
+def frames_of_threads() -> dict[int, FrameType]:
+    """Return the frame of each thread.
+
+    Python holds a lock meanwhile that each new thread needs. Before Python 3.12, a garbage
+    collection in between calls finalizers, which may let such a thread run: then the program never
+    goes on (CPython's issue 106883).
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return sys._current_frames()
+    finally:
+        if collects:
+            gc.enable()
 
 
 def interval_ns(seldom: bool = False) -> int:
