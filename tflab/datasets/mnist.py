@@ -2,7 +2,7 @@
 
 The files come from the folder that was given, else from the cache, else from a mirror. They are
 used only if they are, byte for byte, the published ones. Without them the digits of scikit-learn
-are used, and a line on stderr says so.
+are used, with a line on stderr.
 
 A file has the IDX format: a header of a magic number and the length of each axis, 32 bits each,
 then the bytes. yann.lecun.com/exdb/mnist, where MNIST was first published, describes it.

@@ -18,7 +18,7 @@ ABOUT = "Each part names its step of the lab, and the command that repeats it."
 
 
 def chapters(lab: Lab) -> Iterator[Chapter]:
-    """The environment, the graph, the curves, the dearest ops, the batch sizes, and other
+    """The environment, the graph, the curves, the costliest ops, the batch sizes, and other
     configurations, as far as they were measured."""
     yield Chapter("Step 1: environment", (contents.pairs("", lab.environment),))
     if lab.walked:

@@ -28,7 +28,7 @@ export class ProgramFile {
     if (this.exists) setInterval(() => this.look(), LOOK_MS);
   }
 
-  /* Whether the page has edits that are not saved; its title says so. */
+  /* Whether the page has edits that are not saved; its title shows it. */
   unsaved() {
     const unsaved = this.exists && this.page.text !== this.saved;
     document.title = `${unsaved ? "• " : ""}${this.name}, live`;
