@@ -32,6 +32,7 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
         "main_ns": (900, 60),
         "in_other_threads": 0,
         "traced": 0,
+        "traced_ns": 0,
         "trace_ns": 10,
         "scale": 0,
         "waited_ns": (0, 0),

@@ -296,22 +296,25 @@ def test_a_pipeline_is_that_of_the_longest_wait(waited_ns, between_ns, at, runs)
 
 
 @pytest.mark.parametrize(
-    "spent, stage",
+    "spent, profiled_ns, stage",
     [
         # Prefetch waits for the rest; MapAndBatch has 30 ns without its Map, which has 60
         (
             {"Root": 99, "Root::Prefetch": 98, "Root::Prefetch::MapAndBatch": 90}
             | {"Root::Prefetch::MapAndBatch::Map": 60},
+            119,
             "Map",
         ),
-        ({"Root": 99, "Root::Map": 50, "Root::Map::TensorSlice": 25}, ""),  # half
-        ({"Root": 99, "Root::Prefetch": 98}, ""),
-        ({}, ""),
+        ({"Root": 99, "Root::Map": 50, "Root::Map::TensorSlice": 20}, 60, ""),  # half
+        ({"Root::Map::TensorSlice": 20}, 60, ""),  # of calls of Map that took longer than these
+        ({"Root": 99, "Root::Prefetch": 98}, 60, ""),
+        ({}, 0, ""),
     ],
 )
-def test_the_costliest_stage_takes_most_of_the_time_without_its_sources(spent, stage):
+def test_the_costliest_stage_takes_most_of_the_calls_without_its_sources(spent, profiled_ns, stage):
     stages = {f"Iterator::{path}": ns for path, ns in spent.items()}
-    assert summary.costliest_stage([stages, {}]) == stage
+    groups = [{"stages": stages, "traced_ns": profiled_ns}, {"stages": {}, "traced_ns": 900}]
+    assert summary.costliest_stage(groups) == stage
 
 
 def test_what_grew_and_what_waited_for_children_is_in_the_record():

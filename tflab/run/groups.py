@@ -226,6 +226,7 @@ class RunGroup:
             "main_ns": tuple(self.main_ns),
             "in_other_threads": self.in_other_threads,
             "traced": self.traced,
+            "traced_ns": self.traced_ns,
             "trace_ns": self.cost_ns(),
             "scale": self.scale(),
             "waited_ns": self.all_waited_ns(),

@@ -214,26 +214,27 @@ def input_pipeline(
         return None
     steps = groups[at - 1] if at else max(groups, key=lambda group: group["total_ns"], default=None)
     runs = steps["calls"] - steps["first_runs"] if steps else 0
-    stage = costliest_stage([group["stages"] for group in groups])
+    stage = costliest_stage(groups)
     return InputPipeline(at, runs, waited_ns, stage, costliest_line(segment["in_data"]))
 
 
-def costliest_stage(of_groups: Iterable[Mapping[str, int]]) -> str:
-    """Return the stage of tf.data that took most of the time of all stages, without those from
-    which it takes its data; "" if none did."""
-    spent: Counter[str] = Counter()
-    for stages in of_groups:
-        spent.update(stages)
+def costliest_stage(groups: Sequence[Mapping[str, Any]]) -> str:
+    """Return the stage of tf.data that took more than half of the time of the profiled calls,
+    without the stages from which it takes its data; "" if none did.
+
+    A profile has only what both began and ended in it. So the stages that it has may be short ones
+    within a longer one that it does not have, and their share of all stages says nothing.
+    """
     own: Counter[str] = Counter()
-    for path, ns in spent.items():
+    for path, ns in (item for group in groups for item in group["stages"].items()):
         outer, _, name = path.rpartition("::")
         if not name.startswith(PASSING):
             own[path] += ns
         if not outer.rpartition("::")[2].startswith(PASSING):
             own[outer] -= ns
-    known = {path: ns for path, ns in own.items() if path in spent and ns > 0}
-    most = max(known, key=known.__getitem__, default="")
-    return most.rpartition("::")[2] if most and 2 * known[most] > sum(known.values()) else ""
+    most = max(own, key=own.__getitem__, default="")
+    profiled_ns = sum(group["traced_ns"] for group in groups if group["stages"])
+    return most.rpartition("::")[2] if 2 * own[most] > profiled_ns else ""
 
 
 def grown_graph(grown: Mapping[str, Any]) -> GrownGraph:
