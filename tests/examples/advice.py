@@ -1,85 +1,74 @@
-"""Short programs that run advises to change, each as it is and as it is advised: the argument
-`after` follows the advice."""
+"""Short programs that run advises to change. Each also runs as it is advised, in other groups."""
 
 START = """import sys
 sys.modules['keras'] = None  # which takes long to import, and which no program here needs
 import numpy as np
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
-after = "after" in sys.argv
 """
-FEEDS = f"""{START}
+# Steps with three faults, and steps that follow one of the three advices each
+COSTLY = f"""{START}
 x = tf.placeholder(tf.float32, [None, 256])
-total = tf.reduce_sum(x[:16])
-data = np.random.rand(8192, 256).astype(np.float32)
-if after:
-    buffer = np.empty(data.nbytes + 64, np.uint8)
-    start = -buffer.ctypes.data % 64
-    aligned = buffer[start : start + data.nbytes].view(np.float32).reshape(data.shape)
-    aligned[:] = data
-    data = aligned
-with tf.Session() as session:
-    for _ in range(600):
-        session.run(total, {{x: data}})
-"""
-EMBEDDING = f"""{START}
 ids = tf.placeholder(tf.int32, [None])
-table = tf.get_variable("table", [60_000, 16])
-target = tf.get_variable("target", [16, 1])
-found = tf.nn.embedding_lookup(table, ids)
-loss = tf.reduce_mean(tf.square(tf.matmul(found, target) - 1))
-optimizer = tf.train.AdagradOptimizer(0.01) if after else tf.train.AdamOptimizer(0.01)
-train = optimizer.minimize(loss)
+image = tf.get_variable("image", [128, 1024])
+data = np.random.rand(8192, 256).astype(np.float32)
+buffer = np.empty(data.nbytes + 64, np.uint8)
+start = -buffer.ctypes.data % 64
+aligned = buffer[start : start + data.nbytes].view(np.float32).reshape(data.shape)
+aligned[:] = data
+
+def step(name, optimizer=tf.train.AdamOptimizer, copies=True):
+    table = tf.get_variable(name, [60_000, 16])
+    target = tf.get_variable(f"target_{{name}}", [16, 1])
+    loss = tf.reduce_mean(tf.square(tf.matmul(tf.nn.embedding_lookup(table, ids), target) - 1))
+    copied = tf.transpose(tf.tile(image, [4, 1]))
+    means = tf.reduce_mean(copied, 1) if copies else tf.reduce_mean(image, 0)
+    return [loss, tf.reduce_sum(x[:16]), means, optimizer(0.01).minimize(loss)]
+
+steps = {{
+    "costly": (step("costly"), data, 120),
+    "aligned": (step("aligned"), aligned, 40),
+    "rows": (step("rows", optimizer=tf.train.AdagradOptimizer), data, 40),
+    "whole": (step("whole", copies=False), data, 40),
+}}
 random = np.random.RandomState(0)
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
-    for _ in range(300):
-        session.run([loss, train], {{ids: random.randint(0, 60_000, 128)}})
+    for fetches, fed, count in steps.values():
+        for _ in range(count):
+            session.run(fetches, {{x: fed, ids: random.randint(0, 60_000, 128)}})
 """
+# Many small ops and one large one; then a graph that grows, and one that does not
 SMALL_OPS = f"""{START}
-x = tf.placeholder(tf.float32, [400, 8])
+x = tf.placeholder(tf.float32, [200, 8])
 scaled = lambda part: tf.tanh(tf.tanh(part) * 2 + 1) * 3 + 1
-rows = scaled(x) if after else tf.stack([scaled(row) for row in tf.unstack(x)])
-total = tf.reduce_sum(rows)
+small = tf.reduce_sum(tf.stack([scaled(row) for row in tf.unstack(x)]))
+large = tf.reduce_sum(scaled(x))
 with tf.Session() as session:
-    for _ in range(2_000):
-        session.run(total, {{x: np.ones([400, 8])}})
-"""
-MOVED = f"""{START}
-x = tf.placeholder(tf.float32, [512, 1024])
-if after:
-    means = tf.reduce_mean(x, 0)
-else:
-    means = tf.reduce_mean(tf.transpose(tf.tile(x, [4, 1])), 1)
-with tf.Session() as session:
-    data = np.ones([512, 1024], np.float32)
-    for _ in range(300):
-        session.run(means, {{x: data}})
-"""
-GROWING = f"""{START}
-weight = tf.get_variable("weight", [4])
-loss = tf.reduce_mean(tf.square(weight - 1))
-if after:
-    train = tf.assign_sub(weight, 0.1 * tf.gradients(loss, weight)[0])
-with tf.Session() as session:
-    session.run(tf.global_variables_initializer())
-    for _ in range(10):
-        if not after:
-            train = tf.assign_sub(weight, 0.1 * tf.gradients(loss, weight)[0])
-        session.run(train)
+    for fetch, count in ((small, 1_500), (large, 200)):
+        for _ in range(count):
+            session.run(fetch, {{x: np.ones([200, 8])}})
+
+for grows in (True, False):
+    with tf.Graph().as_default(), tf.Session() as session:
+        weight = tf.get_variable("weight", [4])
+        loss = tf.reduce_mean(tf.square(weight - 1))
+        train = tf.assign_sub(weight, 0.1 * tf.gradients(loss, weight)[0])
+        session.run(tf.global_variables_initializer())
+        for _ in range(10):
+            if grows:
+                train = tf.assign_sub(weight, 0.1 * tf.gradients(loss, weight)[0])  # new nodes
+            session.run(train)
 """
 KEPT = f"""{START}
 x = tf.placeholder(tf.float32, [None, 64])
 y = tf.nn.relu(x * 2)
-total = 0.0
 results = []
 with tf.Session() as session:
-    for _ in range(2_000):
-        values = session.run(y, {{x: np.ones([400, 64])}})
-        total += values.sum()
-        if not after:
-            results.append(values)
+    for _ in range(1_200):
+        results.append(session.run(y, {{x: np.ones([400, 64])}}))
 """
+# The same pipeline twice: a row at a time, and eight
 PIPELINE = """import sys, time
 sys.modules['keras'] = None
 import numpy as np
@@ -92,21 +81,24 @@ def load(row):
 def rows(row):
     return tf.ensure_shape(tf.numpy_function(load, [row], tf.float32), [8])
 
-data = tf.data.Dataset.from_tensor_slices(np.ones([1_600, 8], np.float32))
-data = data.map(rows, num_parallel_calls=8 if "after" in sys.argv else None).batch(8).prefetch(1)
-weights = tf.Variable(tf.ones([8, 1]))
+def train(count, workers):
+    data = tf.data.Dataset.from_tensor_slices(np.ones([8 * count, 8], np.float32))
+    batches = iter(data.map(rows, num_parallel_calls=workers).batch(8).prefetch(1))
+    weights = tf.Variable(tf.ones([8, 1]))
 
-@tf.function
-def step(batches):
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean(tf.square(next(batches) @ weights - 1))
-    weights.assign_sub(0.01 * tape.gradient(loss, weights))
-    return loss
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(next(batches) @ weights - 1))
+        weights.assign_sub(0.01 * tape.gradient(loss, weights))
+        return loss
 
-batches = iter(data)
-for _ in range(200):
-    step(batches)
+    for _ in range(count):
+        step()
+
+train(120, None)
+train(60, 8)
 """
 CHILDREN = """import subprocess, sys
-subprocess.run([sys.executable, "-c", "import time; time.sleep(9)"], check=True)
+subprocess.run([sys.executable, "-c", "import time; time.sleep(2)"], check=True)
 """

@@ -22,6 +22,7 @@ MINIMIZE = ("/code/train.py", 5, "train = optimizer.minimize(loss)")
 RUNS = {
     "graph": 1,
     "function": "",
+    "later": False,
     "feeds": {},
     "total_ns": 0,
     "in_other_threads": 0,
@@ -103,7 +104,6 @@ def group(graph, fetches=(), feeds=None, calls=1, median_ns=None, cold_ns=0, tot
         "in_other_threads": 0,
         "not_finite": None,
         "first_runs": 1,
-        "on_lines_ns": 0,
         "waited_ns": (0, 0),
         "overhead_for_ten": None,
     }
@@ -115,7 +115,6 @@ INIT = group("graph 1", ("init",), cold_ns=500)
 TRAIN = group(
     *("graph 1", ("loss:0", "train"), {"x:0": "(8, 4)"}, 5, 900.0, 900, 4_000),
     traced=2,
-    on_lines_ns=900,
 )
 
 
@@ -189,7 +188,6 @@ WATCHED = Watched(
     grown_graphs=(),
     grown_memory=None,
     notes=(),
-    made_anew=(),
     compiled=(),
     functions=(),
     values=None,
@@ -198,11 +196,9 @@ WATCHED = Watched(
 
 SHAPE = (("x", "float32 (8, 4)", "float32 (7, 4)"),)
 STEP = TracedFunction(
-    *("step", "train.py:2", 3, 800_000, 500_000, "train.py:9 in train"),
-    changed=SHAPE,
-    created=False,
+    "step", "train.py:2", 3, 800_000, 500_000, "train.py:9 in train", changed=SHAPE
 )
-OTHER = TracedFunction("other", "", 1, 900_000, 900_000, "train.py:4", (), created=False)
+OTHER = TracedFunction("other", "", 1, 900_000, 900_000, "train.py:4", ())
 
 CODE = """import tensorflow as tf
 x = tf.placeholder(tf.float32)

@@ -93,9 +93,7 @@ def test_compilations_of_one_function_at_one_line_are_added_up_and_told_by_their
         "XLA compiled step 5 times, for 4 combinations of shapes (f32[1,4]; f32[2,4]; f32[3,4]; "
         "...), in 12.0 ms, at train.py:17 in main.",
     ]
-    assert list(view.compiled(rows[:1] * 5))[3:] == [
-        "2 other compilations by XLA took 180 ms.",
-    ]
+    assert len([*view.compiled(rows[:1] * 5)]) == view.COMPILED
     assert not WATCHED.compiled
 
 

@@ -103,11 +103,6 @@ def test_the_first_trace_of_a_long_step_does_not_wait_for_its_sixtieth_run():
     assert [group_of(seconds, *[seconds] * runs).affords(share) for runs in (4, 5)] == [False, True]
 
 
-def test_a_run_counts_until_something_is_known_of_it():
-    run = groups.WatchedRun(group_of(1), None, first=False, owned=True)
-    assert (run.timed, run.trace, run.values, run.own_ns) == (True, None, None, 0)
-
-
 def test_what_waits_for_data_is_scaled_to_all_runs():
     types = {"batch": "QueueDequeueManyV2", "y": "MatMul"}
     ops = [SimpleNamespace(name=name, type=op) for name, op in types.items()]

@@ -31,9 +31,9 @@ def test_memory_that_rises_in_each_part_grows_at_the_line_that_is_seen(memory):
     grown = memory(*range(100, 180)).segment()
     # 80 spans, of which two make one; three eighths of 40 are 15
     assert grown == {
-        "from": 130 * MIB,
-        "to": 170 * MIB,
-        "line": LINE,
+        "first_bytes": 130 * MIB,
+        "last_bytes": 170 * MIB,
+        "place": "a.py:3 in main",
     }
 
 
@@ -59,17 +59,17 @@ def test_memory_that_fills_or_varies_does_not_grow(memory, sizes):
 
 def test_a_line_is_named_only_if_memory_rises_almost_only_there(memory):
     both = [(100 + at, LINE if at % 4 else OTHER) for at in range(48)]
-    assert memory(*both).segment()["line"] is None
+    assert memory(*both).segment()["place"] == ""
     # 3 up at one line, 2 down at another: what is kept may be of either
     turns = [(100 + at // 2 + 2 * (at % 2), LINE) for at in range(60)]
     grown = memory(*turns).segment()
-    assert (grown["to"] > grown["from"], grown["line"]) == (True, None)
+    assert (grown["last_bytes"] > grown["first_bytes"], grown["place"]) == (True, "")
 
 
 def test_spans_become_longer_so_that_they_stay_few(memory):
     seen = memory(*range(100, 1_100))
     assert (len(seen.spans) <= growth.MOST_SPANS, seen.span_ns) == (True, 16 * growth.SPAN_NS)
-    assert seen.segment()["line"] == LINE
+    assert seen.segment()["place"] == "a.py:3 in main"
 
 
 def test_elsewhere_than_on_linux_nothing_is_known(monkeypatch):

@@ -20,7 +20,6 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("program", "sentence"),
     [
-        ("trian.py", "There is no script 'trian.py'; did you mean 'train.py'?"),
         ("x/y.py", "There is no script 'x/y.py'; give the name of a Python file, as seen from"),
         ("empty", "'empty' is a folder without a __main__.py; give a Python file."),
         (

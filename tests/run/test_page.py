@@ -135,45 +135,28 @@ def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
     assert layout(table)[-2:] == ["its nodes gives way to 22 goes 1", "code gives way to 16"]
     assert grid(table)[1:] == [
         ("line", "forward", "backward", "waiting", "critical path", "Python", "its nodes", "code"),
-        ("train.py:4", "500 ns*", "250 ns*", "", "90.0 %*", "", "1 of 3 nodes folded", code[3]),
+        ("train.py:4", "500 ns*", "250 ns*", "", "90.0 %*", "", "1 folded", code[3]),
         ("train.py:1", "", "", "5 ns", "", "90 to 210 ns", "", code[0]),
-        ("train.py:3", "", "", "", "", "", "fused into line 4", code[2]),
+        ("train.py:3", "", "", "", "", "", "1 fused", code[2]),
         0,
     ]
     assert "* from one traced run" in lines.blocks(seen)
 
 
 @pytest.mark.parametrize(
-    "ledger, spent, note",
+    "ledger, note",
     [
-        (
-            "six folded, y fused m",
-            (0, 0, 0),
-            "1 of 2 nodes fused into line 3; 1 of 2 nodes folded",
-        ),
-        ("six folded", (0, 0, 0), "folded: free"),
-        *(("six folded", spent, "folded") for spent in ((7, 0, 0), (0, 7, 0), (0, 0, 7))),
-        # A node that was merged with one of the same line, or into one without a line, has no place
-        ("six merged x, y merged g, g fused bare", (0, 0, 0), "1 of 3 nodes merged with line 2"),
-        ("six unreached, y unreached", (0, 0, 0), "not needed by this group"),
-        ("six unreached, y folded", (0, 0, 0), "folded: free"),
-        ("six executed", (0, 0, 0), ""),
+        ("six folded, y fused m", "1 folded, 1 fused"),
+        ("six merged x, y executed, g merged bare", "2 merged"),
+        ("six unreached, y unreached", "not needed by this group"),
+        ("six unreached, y folded", "1 unreached, 1 folded"),
+        ("six executed", ""),
     ],
 )
-def test_a_line_says_what_became_of_its_nodes(seen, ledger, spent, note):
+def test_a_line_says_what_became_of_its_nodes(seen, ledger, note):
     fates = (f"{words} ".split(" ") for words in ledger.split(", "))
     ledger = tuple(Fate(name, fate, None, into or None) for name, fate, into, *_ in fates)
-    spent = dict(zip(("forward_ns", "backward_ns", "update_ns"), spent, strict=True))
-    own = line("train.py", 4, **spent)
-    noted = lines.notes_by_line(replace(seen.graph, ledger=ledger), [own])
-    assert noted["train.py", 4] == note
-
-
-def test_a_node_of_another_file_is_named_with_it(seen):
-    other = replace(seen.graph.nodes[0].source, file="/code/b.py", line=7)
-    nodes = (replace(seen.graph.nodes[0], source=other), *seen.graph.nodes[1:])
-    graph = replace(seen.graph, nodes=nodes, ledger=(Fate("y", "fused", None, "x"),))
-    assert lines.notes_by_line(graph, [])["train.py", 4] == "fused into b.py line 7"
+    assert lines.notes_by_line(replace(seen.graph, ledger=ledger))["train.py", 4] == note
 
 
 def test_what_a_run_is_for_other_programs(seen, tmp_path):
@@ -187,7 +170,7 @@ def test_what_a_run_is_for_other_programs(seen, tmp_path):
     ("change", "sentence"),
     [
         ({"kind": "other"}, "is not a watched run; give a file that"),
-        ({"format": 99}, "is of format 99; this tflab reads format 3."),
+        ({"format": 99}, "is of format 99; this tflab reads format 4."),
         ({"groups": 3}, "is not in the format that tflab writes: groups is not a list."),
     ],
 )

@@ -17,7 +17,6 @@ from tflab.records.watched import (
     GrownGraph,
     GrownMemory,
     InputPipeline,
-    MadeAnew,
     OpenRun,
     Process,
     SampledLine,
@@ -49,17 +48,14 @@ def test_steps_that_wait_for_data_are_split_between_two_owners():
 
 def test_all_that_a_segment_may_say_is_in_the_record():
     """A place without a function's name is a module's own; a group of many graphs has no lines."""
-    traced = {"name": "f", "code": None, "tracings": 1, "ns": 5, "first_ns": 5, "line": None}
-    traced |= {"changed": [], "created": False}
-    again = {**traced, "code": ("/code/a.py", 7, "f"), "tracings": 2, "changed": [("x", "3", "4")]}
-    again |= {"line": ("/code/train.py", 4, "<module>"), "ns": 9, "created": True}
-    anew = {"made": ("a.py", 1, "f"), "line": ("a.py", 2, "<module>"), "functions": 3, "ns": 8}
+    traced = {"name": "f", "made": "a.py:7", "tracings": 2, "ns": 9, "first_ns": 5}
+    traced |= {"place": "train.py:4", "changed": (("x", "3", "4"),)}
     of_function = {**TRAIN_RUNS, "function": "f", "not_finite": {"loss:0": 3}, "first_runs": 2}
     seen = watched(
         stopped=True,
         forked=True,
         notes=["A note."],
-        groups=[{**TRAIN_RUNS, "graph": 0}, of_function],
+        groups=[{**TRAIN_RUNS, "graph": 0}, of_function, {**INIT_RUNS, "graph": 0, "later": True}],
         graphs=[[]],
         lines={
             ("/c/a.py", 1, "f"): (20, 99),
@@ -69,43 +65,27 @@ def test_all_that_a_segment_may_say_is_in_the_record():
         called={},
         elsewhere={},
         fates={"counts": {}, "not_run": 2},
-        traced=1_202,
-        functions=[traced, again],
-        made_anew=[anew],
+        functions=[traced],
     )
     assert (seen.stopped, seen.fates, seen.not_run, watched().not_run) == (True, {}, 2, 0)
     assert [(group.graph, group.not_finite, group.first_runs) for group in seen.groups] == [
         ("other graphs", None, 1),
         ("function f", {"loss:0": 3}, 2),
+        ("later groups", None, 1),
     ]
     assert [(line.line, line.python_ns, line.python_samples) for line in seen.lines] == [
         *((1, 25, 120), (2, 22, 9)),
     ]
     assert seen.costliest == SampledLine("a.py:1 in f", 25, 120)
     assert seen.elsewhere is None
-    assert seen.functions == (
-        TracedFunction("f", "", 1, 5, 5, "", (), False),
-        TracedFunction("f", "a.py:7", 2, 9, 5, "train.py:4", (("x", "3", "4"),), True),
-    )
-    assert seen.made_anew == (MadeAnew("a.py:1 in f", "a.py:2", 3, 8),)
-    assert seen.notes == (
-        "Forked child processes were not watched.",
-        "Of 1,202 functions that were traced, only 2 are listed.",
-        "A note.",
-    )
-
-
-@pytest.mark.parametrize(
-    "function, later, name",
-    [("", True, "later groups"), ("step", True, "later functions"), ("", False, "other graphs")],
-)
-def test_groups_without_a_graph_of_their_own_have_names(function, later, name):
-    assert summary.graph_of({"function": function, "later": later, "graph": 0}) == name
+    changed = (("x", "3", "4"),)
+    assert seen.functions == (TracedFunction("f", "a.py:7", 2, 9, 5, "train.py:4", changed),)
+    assert seen.notes == ("Forked child processes were not watched.", "A note.")
 
 
 def lines_of(group, *graphs):
-    segment = {**summary.NOTHING, "groups": [group]}
-    return summary.lines_of([summary.of_lines(group, graphs)], graphs, segment, {})
+    segment = {**summary.NOTHING, "groups": [group], "graphs": graphs}
+    return summary.lines_of(segment, [[*summary.op_times(group, graphs)]])
 
 
 def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
@@ -148,10 +128,6 @@ def test_waiting_for_data_is_not_part_of_forward():
     assert (first.line, first.forward_ns, first.waiting_ns, first.runs) == (5, 0, 600, 4)
     assert (second.line, second.forward_ns, second.waiting_ns, second.runs) == (3, 200, 300, 8)
     assert lines.total_ns(second) == 500
-    made = summary.of_lines(group, [graph])
-    assert summary.group_of(group, made, 5.0).on_lines_ns == 1_100
-    # Ops that ran at once cannot have more than the runs that they were in
-    assert summary.group_of({**group, "total_ns": 1_099}, made, 5.0).on_lines_ns == 1_099
 
 
 def test_names_that_are_no_text_are_kept(tmp_path):
@@ -189,8 +165,8 @@ def test_a_process_that_left_nothing_or_only_a_fault_is_not_seen(fault, said, tm
 
 
 def test_a_program_without_runs_has_python_in_one_piece():
-    segment = {**SEGMENT, "runs": 0, "groups": [], "owners": {sampler.BEFORE: 5_000}}
-    owners = summary.ledger(segment, [], 10_000)
+    segment = {**summary.NOTHING, **SEGMENT, "runs": 0, "groups": []}
+    owners = summary.ledger({**segment, "owners": {sampler.BEFORE: 5_000}}, 10_000)
     assert owners == (Owner("Python", 5_000), Owner("tflab", 150), Owner("end of Python", 4_850))
 
 
@@ -248,7 +224,11 @@ def test_a_run_that_did_not_end_is_an_owner_of_time():
     ],
 )
 def test_the_overhead_that_would_trace_ten_runs_is_known(fields, percent):
-    assert summary.group_of({**TRAIN_RUNS, **fields}, {}, 2.9).overhead_for_ten == percent
+    assert summary.group_of({**TRAIN_RUNS, **fields}, 2.9).overhead_for_ten == percent
+
+
+def ops_of(groups, graphs):
+    return summary.ops_of(summary.op_times(group, graphs) for group in groups)
 
 
 def test_ops_by_type_are_those_of_all_groups():
@@ -260,16 +240,16 @@ def test_ops_by_type_are_those_of_all_groups():
         ("next", "forward", MATMUL, "QueueDequeueV2"),
     ]
     group = {**TRAIN_RUNS, "types": {}, "ops": ops}
-    assert summary.ops_of([group], [graph]) == (WatchedOp("MatMul", 8, 400, 1, ""),)
+    assert ops_of([group], [graph]) == (WatchedOp("MatMul", 8, 400, 1, ""),)
     late = {**group, "calls": 3, "ops": {"y": (2, 50, 2, 30)}, "scale": 1.0}
-    (matmul,) = summary.ops_of([group, late, {**INIT_RUNS, "graph": 0}], [graph])
+    (matmul,) = ops_of([group, late, {**INIT_RUNS, "graph": 0}], [graph])
     assert matmul == WatchedOp("MatMul", 10, 450, 1, "train.py:3")
 
 
 def test_ops_that_tf_data_ran_during_a_profiled_call_are_not_those_of_the_function():
     ops = {"y": (2, 100, 2, 60), "PyFunc": (2, 900, 2, 500)}
     group = {**TRAIN_RUNS, "function": "step", "types": {"PyFunc": "PyFunc"}, "ops": ops}
-    (matmul,) = summary.ops_of([group], SEGMENT["graphs"])
+    (matmul,) = ops_of([group], SEGMENT["graphs"])
     assert (matmul.op, matmul.share) == ("MatMul", 1)
 
 
@@ -318,17 +298,15 @@ def test_the_costliest_stage_takes_most_of_the_calls_without_its_sources(spent, 
 
 
 def test_what_grew_and_what_waited_for_children_is_in_the_record():
-    grown = {"graph": 1, "sizes": [3, 9], "size": 21, "runs": 8, "rises": 6, "rose_at": 8}
+    grown = {"graph": 1, "first": 3, "last": 21, "runs": 8, "rises": 6, "made": {"a.py:4": 4}}
     seen = watched(
-        grown=[{**grown, "made": {("/code/a.py", 3): 2, ("/code/a.py", 4): 4}}],
-        memory={"from": 10, "to": 90, "line": ("/code/a.py", 7, "f")},
+        grown=[grown],
+        memory={"first_bytes": 10, "last_bytes": 90, "place": "a.py:7 in f"},
         for_children={("a.py", 1, "f"): (5, 1), ("a.py", 2, "f"): (50, 4)},
     )
-    assert seen.grown_graphs == (GrownGraph(1, 3, 21, 8, 6, {"a.py:4": 4, "a.py:3": 2}),)
+    assert seen.grown_graphs == (GrownGraph(1, 3, 21, 8, 6, {"a.py:4": 4}),)
     assert seen.grown_memory == GrownMemory(10, 90, "a.py:7 in f")
     assert seen.for_children == SampledLine("a.py:2 in f", 55, 5)
-    without_line = watched(memory={"from": 10, "to": 90, "line": None})
-    assert without_line.grown_memory == GrownMemory(10, 90, "")
 
 
 def test_a_line_of_several_groups_is_known_as_well_as_the_one_with_fewest_traces():

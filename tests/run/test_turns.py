@@ -22,7 +22,7 @@ from tflab.errors import TflabError
 from tflab.exporters import text
 from tflab.records.verdicts import Load
 from tflab.run import turns
-from tflab.run.turns import LINE, OP, OWNER, PROCESS, STEP, WHOLE, Program, Turn
+from tflab.run.turns import LINE, OP, PROCESS, STEP, WHOLE, Program, Turn
 
 NAMES = ("old.py", "new.py")
 QUIET = Load(2, 0.1, 0.0)
@@ -38,7 +38,7 @@ def turn(place, step=1e6, process=8e9, **rows):
 
 def a_race(pairs=10, slower=1.1, **second):
     """Turns in which steps of the second program, and its MatMul, take so many times as long."""
-    first = {"op_MatMul": 5e5, "op_Add": 3e5, "line_loss = f(x)": 4e6, "part_building graphs": 2e8}
+    first = {"op_MatMul": 5e5, "op_Add": 3e5, "line_loss = f(x)": 4e6}
     made = []
     for number in range(2 + 2 * pairs):
         place, noise = turns.ORDER[number % 4], JITTER[number * 5 % 6]
@@ -117,7 +117,7 @@ def test_of_processes_that_vary_by_3_percent_a_tenth_is_found_and_nothing_in_equ
 def test_equal_programs_are_called_alike_and_nothing_differs():
     result = turns.concluded(NAMES, a_race(slower=1.0), QUIET)
     assert [change.verdict.word for change in result.whole] == ["alike", "alike"]
-    assert "No part, op or line is known to differ." in text.as_text(turns.blocks(result, 10))
+    assert "No op or line is known to differ." in text.as_text(turns.blocks(result, 10))
 
 
 @pytest.mark.parametrize(
@@ -156,26 +156,8 @@ def test_times_are_of_the_process_without_tflab_and_of_the_largest_group():
     assert seen.group == "loss:0, train with x:0 (8, 4)"
     assert seen.times[WHOLE, STEP] == 900
     assert seen.times[WHOLE, PROCESS] == WATCHED.process.wall_ns - owners["tflab"]
-    of_owners = sum(ns for (kind, _), ns in seen.times.items() if kind == OWNER)
-    assert of_owners == seen.times[WHOLE, PROCESS]
-    assert seen.times[OWNER, "steps of the largest group"] == owners["steps of group 2"]
     ops = turns.turn_of(with_graph("train.py"), 0, None).times
     assert (ops[OP, "_Fused"], ops[OP, "Op"]) == (1_000 / 2, 30 / 2)  # in two traced runs
-
-
-@pytest.mark.parametrize(
-    ("owner", "named"),
-    [
-        ("steps of group 2", "steps of train"),
-        ("waiting for data in group 1", "waiting for data in init"),
-        ("steps of group 3", "steps of group 3"),
-        ("steps of group 0", "steps of group 0"),
-        ("building graphs", "building graphs"),
-        ("1", "1"),
-    ],
-)
-def test_an_owner_has_the_name_of_its_group_instead_of_its_number(owner, named):
-    assert turns.owner_name(owner, ["init", "train"]) == named
 
 
 def test_the_step_is_the_group_that_took_longest_and_stays_it():
@@ -187,45 +169,14 @@ def test_the_step_is_the_group_that_took_longest_and_stays_it():
     assert (again.group, again.times[WHOLE, STEP]) == ("eval with x:0 (8, 4)", 5)
 
 
-def test_two_watched_runs_stand_side_by_side_without_a_verdict():
-    """The second file has the groups in another order, one more, and an owner of a stranger's."""
-    of_train, start = WATCHED.groups[1], WATCHED.process.owners[0]
-    slower = replace(of_train, median_ns=1_800.0)
-    new = replace(of_train, fetches=("new",), median_ns=5.0)
-    owners = (replace(start, owner="steps of group 9"), *WATCHED.process.owners[1:])
-    other = replace(
-        WATCHED,
-        groups=(slower, WATCHED.groups[0], new),
-        process=replace(WATCHED.process, wall_ns=20_000, owners=owners),
-    )
-    result = turns.of_runs({"usual": WATCHED, "new": other})
-    approve("compare-programs.txt", text.as_text(turns.blocks(result, 10)))
-
-
-def test_the_formats_of_two_watched_runs_do_not_name_this_machine(tmp_path, capsys):
+@pytest.mark.parametrize("lines", [[], ["--fail-if-slower", "5"]])
+def test_two_watched_runs_have_no_verdict(tmp_path, capsys, lines):
     files = [tmp_path / "a.json", tmp_path / "b.json"]
     for file in files:
         file.write_text(saved_files.run_text(WATCHED))
-    assert command.main([*map(str, files), "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["environment"], found["programs"], found["runs"]) == ({}, ["a", "b"], [1, 1])
-    assert command.main([*map(str, files), "--format", "csv"]) == 0
-    kinds = [line.split(",")[1] for line in capsys.readouterr().out.splitlines()]
-    assert list(dict.fromkeys(kinds)) == ["kind", "program", "group", "part", "line"]
-
-
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        (["--fail-if-slower", "5"], "--fail-if-slower does not apply to watched runs; omit it."),
-        ([], f"The number of files is 1; {turns.GIVE_RUNS}."),
-    ],
-)
-def test_watched_runs_are_two_and_have_no_gate(tmp_path, capsys, line, sentence):
-    file = tmp_path / "run.json"
-    file.write_text(json.dumps({"kind": saved_files.RUN_KIND}))
-    assert command.main([str(file), *line]) == 2
-    assert capsys.readouterr().err == f"tflab: {sentence}\n"
+    assert command.main([*map(str, files), *lines]) == 2
+    told = "'a' is one watched run; compare OLD.py NEW.py runs programs in turns."
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from tflab.records.watched import (
     GrownGraph,
     GrownMemory,
     InputPipeline,
-    MadeAnew,
     OpenRun,
     Process,
     SampledLine,
@@ -44,12 +43,9 @@ def process(*owners):
     return Process(sum(owner.ns for owner in owners), owners)
 
 
-LATER = group(*("later groups", (), {}, 151, 9.0, 9, 9), traced=9, on_lines_ns=9)
-FUNCTIONS = group(*("later functions", (), {}, 160, 900.0, 900, 4_000), first_runs=159)
+LATER = group(*("later groups", (), {}, 151, 9.0, 9, 9), traced=9, first_runs=150)
 OF_STEP = replace(TRAIN, graph="function step", fetches=("step",))
-UNTRACED = replace(TRAIN, traced=0, cold_ns=0, total_ns=1_000, on_lines_ns=0)
-UNNAMED = replace(UNTRACED, traced=4, total_ns=200)
-ON_LINES = replace(TRAIN, cold_ns=0, total_ns=4_000, on_lines_ns=3_961)
+UNTRACED = replace(TRAIN, traced=0, cold_ns=0, total_ns=1_000)
 NUMBERED = tuple((f"owner {number}", number) for number in range(1, 10))
 ALIKE = tuple((f"owner {number}", 100) for number in range(10))
 EAGER = replace(
@@ -58,14 +54,9 @@ EAGER = replace(
     process=process((sampler.EAGER, 200), ("end of Python", 9_800)),
     costliest=SampledLine("a.py:3", 500, 400),
 )
-# tf.data runs it
-MAPPED = TracedFunction("Dataset_map_double", "a.py:2", 1, 5, 5, "a.py:2", (), False)
 CHANGED = tuple((name, "1", "2") for name in "abcde")
-LITTLE = TracedFunction("little", "a.py:1", 2, 300_002, 1, "a.py:1", CHANGED, False)
+LITTLE = TracedFunction("little", "a.py:1", 2, 300_002, 1, "a.py:1", CHANGED)
 SAME = replace(LITTLE, changed=())
-CREATING = TracedFunction("step", "gan.py:5", 2, 2_000, 1_100, "gan.py:57", (), created=True)
-COSTLY = MadeAnew("train.py:4 in step", "train.py:9 in main", 3, 600_000)
-CHEAP = MadeAnew("a.py:1", "a.py:2", 9, 5)
 THREADS = replace(WATCHED, groups=(INIT, replace(TRAIN, in_other_threads=3)))
 # Of each, the lines are approved that are unlike those of WATCHED
 CASES = {
@@ -75,7 +66,6 @@ CASES = {
     "three fates": replace(WATCHED, fates={"fused": 2, "executed": 1_203, "unreached": 11}),
     "one executed node did not run": replace(WATCHED, not_run=1),
     "1,002 executed nodes did not run": replace(WATCHED, not_run=1_002),
-    "unknown which executed nodes ran": replace(WATCHED, not_run=None),
     "groups of other fetches": groups(LATER),
     "a growing graph": replace(
         WATCHED, grown_graphs=(GrownGraph(1, 30, 182, 11, 10, {"a.py:3": 150, "a.py:4": 2}),)
@@ -112,25 +102,17 @@ CASES = {
         WATCHED, ops=tuple(WatchedOp(f"Op{at}", 1, 9 - at, 0.1, "") for at in range(9))
     ),
     "many shapes": replace(WATCHED, groups=(TRAIN, replace(TRAIN, feeds={"x:0": "(9, 4)"}), LATER)),
-    "many functions": replace(WATCHED, groups=(replace(INIT, graph="function step"), FUNCTIONS)),
     "a function": replace(WATCHED, groups=(OF_STEP,)),
     "sessions and a function": groups(OF_STEP),
     "a group without names": groups(group("other graphs", calls=3, cold_ns=500)),
     "few traced, but in groups of little time": groups(replace(TRAIN, total_ns=10)),
     "a group of 10 traced runs": groups(replace(TRAIN, calls=12, traced=10)),
-    "traces without lines": replace(WATCHED, groups=(INIT, replace(TRAIN, on_lines_ns=0))),
     "no traces": replace(WATCHED, groups=(INIT, replace(TRAIN, traced=0))),
     "all traced": replace(WATCHED, groups=(INIT, replace(TRAIN, traced=4))),
     "5 groups of few traced runs": replace(
         WATCHED, groups=(INIT, *[replace(TRAIN, calls=1_001, traced=9)] * 5)
     ),
-    "all reasons why no line has a time": groups(UNTRACED, UNNAMED),
     "two groups were not traced": replace(WATCHED, groups=(UNTRACED, UNTRACED)),
-    "lines miss less than one percent": replace(WATCHED, groups=(ON_LINES,)),
-    "lines miss one percent": replace(WATCHED, groups=(replace(ON_LINES, on_lines_ns=3_960),)),
-    "lines miss one percent for two reasons": replace(
-        WATCHED, groups=(replace(ON_LINES, cold_ns=20, total_ns=3_980, on_lines_ns=3_960),)
-    ),
     "lines without time": replace(WATCHED, lines=(line("a.py", 1, "x", ("x",)),) * 2),
     "many owners": replace(WATCHED, groups=(), process=process(*NUMBERED)),
     "steps are always shown": replace(
@@ -163,10 +145,6 @@ CASES = {
         costliest=SampledLine("train.py:9", 100, 400),
     ),
     "eager": EAGER,
-    "eager for 0.99 %": replace(
-        EAGER, process=process((sampler.EAGER, 99), ("end of Python", 9_901))
-    ),
-    "eager, with tf.data": replace(EAGER, functions=(MAPPED,)),
     "eager, but not seen to its end": replace(
         EAGER, process=process((sampler.EAGER, 200), ("not seen", 9_800))
     ),
@@ -177,10 +155,6 @@ CASES = {
     "a function traced once": replace(WATCHED, functions=(OTHER,)),
     "the longest to trace again": replace(WATCHED, functions=(STEP, OTHER, LITTLE)),
     "traced again with the same arguments": replace(WATCHED, functions=(SAME,)),
-    "a first call that creates variables": replace(WATCHED, functions=(CREATING,)),
-    "functions made anew": replace(WATCHED, made_anew=(CHEAP, COSTLY)),
-    "functions made anew at one line": replace(WATCHED, made_anew=(COSTLY,)),
-    "functions made anew at 7 lines": replace(WATCHED, made_anew=(COSTLY, *[CHEAP] * 6)),
 }
 
 
@@ -215,7 +189,6 @@ CASES |= {
     "no NaN in a function that ran op by op": nan(
         group=0, function="step", run=12, values=(), origins=()
     ),
-    "nothing fetched": nan(replace(LOOKED, fetches=("train",))),
     # A variable that had NaN before the recorded run got it earlier. That a run fetched none does
     # not mean that it made none: its update may have.
     **{
@@ -242,7 +215,7 @@ def test_everything_that_is_said():
     approve("run.txt", "\n".join(told))
 
 
-def test_lines_and_functions_are_told_on_request():
+def test_lines_are_told_on_request():
     seen = CASES["functions traced again"]
     said, table, ops, fates, again = view.blocks(seen, False)
     (usual, *_) = view.blocks(WATCHED, True)

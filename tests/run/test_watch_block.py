@@ -54,29 +54,6 @@ def test_what_a_block_runs_is_seen_and_nothing_after_it(graph):
     assert "<table>" in seen._repr_html_()
 
 
-def test_a_hook_watches_a_monitored_session(graph, capsys):
-    import tensorflow.compat.v1 as tf
-
-    hook = tflab.Hook()
-    with tf.train.MonitoredTrainingSession(hooks=[hook, tf.train.StopAtStepHook(5)]) as live:
-        while not live.should_stop():
-            live.run("train", {"x:0": np.ones([8, 4])})
-    assert 5 in [group.calls for group in hook.seen.run.groups]
-    assert "Where the time went" in capsys.readouterr().out
-
-
-def test_a_callback_watches_a_training_of_keras(capsys):
-    import keras
-
-    model = keras.Sequential([keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    watching = tflab.callback()
-    model.fit(np.ones([64, 4]), np.ones([64, 1]), verbose=0, callbacks=[watching])
-    graphs = [group.graph for group in watching.seen.run.groups]
-    assert any(name.startswith("function ") and "step" in name for name in graphs)
-    assert "Where the time went" in capsys.readouterr().out
-
-
 def test_a_saved_graph_has_the_lines_of_its_nodes(graph, tmp_path):
     path = str(tmp_path / "g.pb")
     tflab.save_graph(path, graph)

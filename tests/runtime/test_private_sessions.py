@@ -122,10 +122,13 @@ class Noting:
     def leave(self, call):
         self.noted.append(("leave", call))
 
-    def begin(self, session, options, feeds, fetches, targets, metadata):
+    def begin(self, session, options, feeds, fetches, targets):
         names = [private.tensor_name(output) for output in (*feeds, *fetches, *targets)]
-        self.noted.append(("begin", names, options, metadata))
+        self.noted.append(("begin", names, options))
         return self
+
+    def broke(self, error):
+        self.noted.append(repr(error))
 
     def begin_compiled(self, session):
         self.noted.append("begin compiled")
@@ -166,8 +169,26 @@ def test_a_watcher_is_told_of_each_run_and_compiled_step_until_it_is_stopped(ses
         assert session.run("y:0", {"x:0": [1, 2]}).tolist() == [3, 6]
         step(np.float32([1, 2]))
     session.run("y:0", {"x:0": [1, 2]})
-    run = ["enter", ("begin", ["x:0", "y:0"], None, None), ("end", True), ("leave", "call")]
+    run = ["enter", ("begin", ["x:0", "y:0"], None), ("end", True), ("leave", "call")]
     assert watcher.noted == [*run, "begin compiled", ("end", False)]
+
+
+@pytest.mark.tensorflow
+def test_errors_of_a_watcher_are_told_to_it_and_the_run_goes_on(session):
+    class Failing(Noting):
+        def enter(self):
+            raise ValueError("first")
+
+        def end(self, step, session=None):
+            raise ValueError("last")
+
+    with watched(Failing()) as watcher:
+        assert session.run("y:0", {"x:0": [1, 2]}).tolist() == [3, 6]
+        with pytest.raises(TypeError):
+            session.run(3)
+    told = ["ValueError('first')", ("leave", None)]
+    begun = ("begin", ["x:0", "y:0"], None)
+    assert watcher.noted == [told[0], begun, "ValueError('last')", told[1], *told]
 
 
 @pytest.mark.tensorflow
@@ -221,6 +242,6 @@ def test_a_corner_that_is_gone_is_a_sentence(monkeypatch):
     monkeypatch.delattr(pywrap_tf_session, "TF_NewBufferFromString")
     lost(private.TraceBuffers, "The traces of a session")
     run = session.BaseSession.run.__code__
-    monkeypatch.delattr(session.BaseSession, "_call_tf_sessionprun")
+    monkeypatch.delattr(session.BaseSession, "_call_tf_sessionrun")
     lost(lambda: private.watch(Noting()), "The runs of a session")
     assert session.BaseSession.run.__code__ is run

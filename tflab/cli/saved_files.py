@@ -14,7 +14,7 @@ from tflab.records.watched import Watched
 LARGEST = 2**28  # bytes
 # A watched program
 RUN_KIND = "tflab run"
-RUN_FORMAT = 3  # a file that older versions would misread gets the next number
+RUN_FORMAT = 4  # a file that older versions would misread gets the next number
 RUN_NAME = "run.json"  # in a logdir
 GIVE_RUN = "give a file that `python -m tflab.run --save FILE` wrote"
 

@@ -24,7 +24,6 @@ from tflab.cli import (
     environment,
     interrupts,
     output_paths,
-    saved_files,
     terminal,
 )
 from tflab.compare import CONFIGURATIONS, DEFAULT, PASSES, SweepOptions, compare_batch_sizes
@@ -264,14 +263,10 @@ def check_options(args: argparse.Namespace, known: Sequence[str]) -> None:
 
 
 def compare_files(args: argparse.Namespace) -> int:
-    """Compare two saved comparisons, or the programs that `tflab.run --save` watched."""
+    """Compare two saved comparisons."""
     check_options(args, OF_FILES)
     from tflab.compare import saved
 
-    if saved_files.is_run(saved.read_content(args.files[0])):
-        from tflab.run import turns
-
-        return turns.run_of_files(args)
     return saved.run(args)
 
 

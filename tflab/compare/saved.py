@@ -82,6 +82,10 @@ def read_content(path: str) -> dict[str, Any]:
 
 def read(path: str, content: dict[str, Any]) -> SavedComparison:
     """Return what verdicts need of a file's content. Raise UsageError if it lacks that."""
+    if saved_files.is_run(content):
+        raise UsageError(
+            f"'{path}' is one watched run; compare OLD.py NEW.py runs programs in turns."
+        )
     if "programs" in content:
         raise UsageError(f"'{path}' is a comparison of two programs; compare the programs again.")
     if "rounds" not in content or "phase" not in content:

@@ -75,8 +75,6 @@ class Programs:
     steps: tuple[str | None, str | None]
     whole: tuple[Change, ...]  # the median step, if both have one, and the whole process
     least_slower: Mapping[str, float]  # key of `whole` -> the ratio from which it is shown
-    groups: tuple[Change, ...]  # median run, if a program has several groups
-    owners: tuple[Change, ...]  # of the time of the whole process
     ops: tuple[Change, ...]  # by type, in a traced step
     lines: tuple[Change, ...]  # by code, in the whole process
     load: Load | None

@@ -15,8 +15,8 @@ from tflab.records.values import NotFinite, Value
 class Group:
     """Runs of a session with the same graph, fetches and fed shapes, or calls of one function."""
 
-    # `graph 1`, `function step`, `other graphs` that are not kept, or all that runs after the first
-    # groups, without fetches and feeds: `later groups` of sessions, and `later functions`
+    # `graph 1`, `function step`, `other graphs` that are not kept, or `later groups`: all that runs
+    # after the first groups, without fetches and feeds
     graph: str
     fetches: tuple[str, ...]  # tensors, and nodes that only had to run
     feeds: Mapping[str, str]  # tensor -> fed shape
@@ -31,7 +31,6 @@ class Group:
     # functions of this name; None: no value was checked
     not_finite: Mapping[str, int] | None
     first_runs: int  # more in a later group: one of each graph, fetches and shapes
-    on_lines_ns: int  # the part of total_ns that lines have
     waited_ns: tuple[int, int]  # for data: the estimate, and the most that it can be
     # Percent of the program's time with which ten runs are traced; None if there is no need, or no
     # such percentage
@@ -136,19 +135,17 @@ class OpTimes:
 
 @dataclass(frozen=True)
 class TracedFunction:
-    """A tf.function and its tracings, each of which makes a graph of its Python."""
+    """The tf.functions of one Python function and their tracings, each of which makes a graph."""
 
     name: str
     made: str  # the first line of its Python: `train.py:9`; "" if it has none
     tracings: int
     ns: int
     first_ns: int  # the first of them
-    # The last of them: the line of the program that caused it, the arguments that differ from the
-    # most similar earlier one (name, before, now), and whether it only followed because the first
-    # one had created variables
+    # The last of them: the line of the program that caused it, and the arguments that differ from
+    # the most similar earlier one (name, before, now)
     place: str
     changed: tuple[tuple[str, str, str], ...]
-    created: bool
 
 
 @dataclass(frozen=True)
@@ -160,17 +157,6 @@ class Compiled:
     compilations: int
     shapes: tuple[str, ...]  # different ones of the inputs: `f32[8,4], f32[4]`
     ns: int  # from the first to the last file of each dump
-
-
-@dataclass(frozen=True)
-class MadeAnew:
-    """Several functions that the program made of the same code, called at the same line with the
-    same types, and so traced each."""
-
-    made: str  # the first line of the code: `train.py:12 step`
-    place: str  # the line of the calls
-    functions: int
-    ns: int  # of their first tracings
 
 
 @dataclass(frozen=True)
@@ -223,8 +209,7 @@ class Watched:
     exit_status: int  # negative: the signal that ended it
     stopped: bool  # by --steps
     fates: Mapping[str, int]  # nodes of the graph of the largest group, by fate
-    # Nodes of the fate `executed` whose branch no traced run took; None: no run was traced
-    not_run: int | None
+    not_run: int  # nodes of the fate `executed` whose branch no traced run took
     costliest: SampledLine | None  # if the samples show that no other line took as long
     elsewhere: SampledLine | None  # likewise in other threads
     open_run: OpenRun | None
@@ -235,8 +220,7 @@ class Watched:
     grown_graphs: tuple[GrownGraph, ...]
     grown_memory: GrownMemory | None
     notes: tuple[str, ...]  # what was not watched, and why; data and names that are missing
-    functions: tuple[TracedFunction, ...]  # the first ones, and the costliest to trace again
-    made_anew: tuple[MadeAnew, ...]
+    functions: tuple[TracedFunction, ...]
     compiled: tuple[Compiled, ...]  # by XLA, what took longest first
     values: RecordedValues | None  # if they were requested
     # The graph of the largest group; None if it was not saved

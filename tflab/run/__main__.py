@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -88,13 +88,6 @@ def parser() -> argparse.ArgumentParser:
         help="show the values of this run of the largest group, and the origin of NaN and Inf "
         "(default: %(const)s)",
     )
-    add_outputs(parser)
-    return parser
-
-
-def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """The options that name files, and the format."""
-    add = parser.add_argument
     add(
         "--logdir",
         type=command.folder("logdir"),
@@ -120,6 +113,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
         type=command.one_of("format", FORMATS),
         help="text on standard error, or JSON on standard output (default: %(default)s)",
     )
+    return parser
 
 
 def arguments(
@@ -134,15 +128,13 @@ def arguments(
     temporary.process_folder()  # raises an error if there is none
     if args.html:
         environment.require("--html", "igraph")
+    from tflab.cli import output_paths
+
     for name, what in ((args.save, WHAT), (args.html, PAGE)):
         if name:
-            from tflab.cli import output_paths
-
             output_paths.check(Path(name), what)
     args.place = None
     if args.logdir:
-        from tflab.cli import output_paths
-
         name = Path(args.program[args.module is not None]).stem
         args.place = outputs.enter_context(output_paths.new_run(args.logdir, name))
     read.append(args)
@@ -172,15 +164,15 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     if args.html or args.save or args.place or args.lines:
         settings["KEEP"] = "1"
     with temporary.folder("run") as folder:
-        ended = launch.run(args.program, Path(folder), settings, import_rest)
+        ended, wall_ns = launch.run(args.program, Path(folder), settings, import_rest)
         from tflab.run import program_graph, summary
 
         segment = summary.read(Path(folder))
-        graph, values, notes = program_graph.read(Path(folder))
+        graph, values = program_graph.read(Path(folder))
         os.umask(0o077)  # lines and values of a program may be private
-        status = 0 if segment.get("stopped") else ended.status
-        seen = summary.watched(args.program, segment, ended.wall_ns, status)
-        seen = replace(seen, graph=graph, values=values, notes=(*notes, *seen.notes))
+        status = 0 if segment["stopped"] else ended
+        seen = summary.watched(args.program, segment, wall_ns, status)
+        seen = replace(seen, graph=graph, values=values)
         shown = command.run(lambda: show(args, seen, outputs))
     return status or shown
 
@@ -193,7 +185,7 @@ def import_rest() -> None:
 
 def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     """Print and write the requested results."""
-    from tflab.cli import output_paths
+    from tflab.cli import output_paths, saved_files
     from tflab.exporters import json, text
 
     if args.format == "json":
@@ -205,18 +197,23 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         out = text.console(sys.stderr)
         for block in view.blocks(seen, args.lines):
             text.show_block(out, block)
-    for name, what, content in files(args, seen):
-        output_paths.write(Path(name), content.encode(), what)
+    if args.save:
+        output_paths.write(Path(args.save), saved_files.run_text(seen).encode(), WHAT)
+    if args.html:
+        from tflab.report import html
+        from tflab.run import page
+
+        output_paths.write(Path(args.html), html.page(page.report(seen)).encode(), PAGE)
     if args.place and not args.place.work.is_dir():
         outputs.pop_all()
         raise TflabError(f"The logdir '{args.logdir}' was removed while the program ran.")
     written = args.place and any(args.place.work.iterdir())
     if written:
-        from tflab.cli.saved_files import RUN_NAME, run_text
         from tflab.report import storage
         from tflab.run import page
 
-        (args.place.work / RUN_NAME).write_text(run_text(seen), encoding="utf-8")
+        kept = args.place.work / saved_files.RUN_NAME
+        kept.write_text(saved_files.run_text(seen), encoding="utf-8")
         nodes = len(seen.graph.nodes) if seen.graph else 0
         if sentence := storage.keep(args.place.work, nodes, lambda: page.life(seen)):
             terminal.say(sentence, sys.stderr)
@@ -227,19 +224,6 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     elif args.place:
         terminal.say(NOTHING, sys.stderr)
     return 0
-
-
-def files(args: argparse.Namespace, seen: Watched) -> Iterator[tuple[str, str, str]]:
-    """Name, kind and content of each requested file."""
-    if args.save:
-        from tflab.cli.saved_files import run_text
-
-        yield args.save, WHAT, run_text(seen)
-    if args.html:
-        from tflab.report import html
-        from tflab.run import page
-
-        yield args.html, PAGE, html.page(page.report(seen))
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ MOST_GUESSED_NS = 50_000_000
 
 
 class RunGroup:
-    """Runs that do the same."""
+    """Runs that do the same; or, as the last group, all that are unlike those of the others."""
 
     def __init__(
         self,
@@ -41,16 +41,15 @@ class RunGroup:
         feeds: Mapping[str, str],
         function: str = "",
         later: bool = False,
-        fed_bytes: int = 0,
     ):
         self.number = number
-        self.later = later  # all runs unlike those of the groups before, and so several first runs
+        self.later = later  # the last group, which has several first runs
         self.function = function  # the name of a tf.function; "" for a graph of a session
         self.begun: set[int] = set()  # of which the first run has begun, as hashes
         self.graph = graph  # None if it is not kept
         self.fetches = fetches
         self.feeds = feeds  # tensor -> shape
-        self.fed_bytes = fed_bytes
+        self.fed_bytes = 0
         self.results: list[str] = []  # names for the results of a function
         self.calls = 0
         self.first_runs = 0
@@ -95,17 +94,17 @@ class RunGroup:
         self.begun.add(begun)
         return True
 
-    def add(self, took_ns: int, step: WatchedRun, main: bool) -> None:
+    def add(self, took_ns: int, run: Run, main: bool) -> None:
         """Add the time of a run."""
         self.calls += 1
-        if step.first:
+        if run.first:
             self.first_runs += 1
             self.cold_ns += took_ns
         else:
             self.total_ns += took_ns
-            if step.timed:
+            if run.timed:
                 self.keep(took_ns)
-        self.main_ns[not step.first] += took_ns * main
+        self.main_ns[not run.first] += took_ns * main
         self.in_other_threads += not main
 
     def keep(self, took_ns: int) -> None:
@@ -150,31 +149,25 @@ class RunGroup:
             before = self.ops.get(name, (0, 0, 0, 0))
             most_ns = max(before[3], spent_ns)
             self.ops[name] = [before[0] + runs, before[1] + spent_ns, before[2] + 1, most_ns]
-        ends = [start + ns for start, ns in zip(starts, ns, strict=True)]
-        span_ns = max(ends, default=0) - min(starts, default=0)
+        rows = [*zip(names, starts, ns, strict=True)]
+        span_ns = max((start + ns for _, start, ns in rows), default=0) - min(starts, default=0)
         self.spans.append((span_ns, took_ns - span_ns))
-        covered_ns = union_ns(zip(starts, ns, strict=True))
+        covered_ns = union_ns((start, ns) for _, start, ns in rows)
         self.covered = [self.covered[0] + covered_ns, max(self.covered[1], covered_ns)]
         self.traced += 1
         self.traced_ns += took_ns
-        self.add_waits(names, starts, ns)
+        if self.data_nodes is None:
+            ops = self.graph.get_operations() if self.graph is not None else ()
+            nodes = {op.name for op in ops if op.type.startswith(DATA_OPS)}
+            self.data_nodes = frozenset({DATA_OPS[0]} if self.function else nodes)
+        data_nodes = self.data_nodes
+        self.waited_ns += union_ns((start, ns) for name, start, ns in rows if name in data_nodes)
 
     def drop_traces(self) -> None:
         """Forget the traced runs, and trace no more: the runtime does not record all op runs."""
         self.incomplete = True
         self.traced = self.traced_ns = self.waited_ns = 0
         self.ops, self.covered, self.samples = {}, [0, 0], []
-
-    def add_waits(self, names: Sequence[str], starts: Sequence[int], ns: Sequence[int]) -> None:
-        """Add the part of a traced run in which at least one op waited for data."""
-        if self.data_nodes is None:
-            ops = self.graph.get_operations() if self.graph is not None else ()
-            nodes = {op.name for op in ops if op.type.startswith(DATA_OPS)}
-            self.data_nodes = frozenset({DATA_OPS[0]} if self.function else nodes)
-        rows = zip(names, starts, ns, strict=True)
-        self.waited_ns += union_ns(
-            (start, ns) for name, start, ns in rows if name in self.data_nodes
-        )
 
     def scale(self) -> float:
         """Return how many times as long as in the traced runs the ops took in all runs but the
@@ -267,31 +260,21 @@ def without_longest(runs: int, ns: int, most_ns: int) -> float:
     return ns if runs < FEW else (ns - most_ns) * runs / (runs - 1)
 
 
-class WatchedRun:
-    """One run: its group, and how it is traced."""
+class Run:
+    """A call from Python, which leads to one run of a graph or none, and how that is traced."""
 
-    __slots__ = (
-        *("began_ns", "begun", "builds", "call", "fetches", "first", "group", "owned", "own_ns"),
-        *("number", "timed", "trace", "values"),
-    )
-
-    def __init__(self, group: RunGroup, call: PythonCall, first: bool, owned: bool) -> None:
-        self.group, self.call, self.first, self.owned = group, call, first, owned
-        self.builds = False  # whether the runtime builds a step of a session in it
-        self.timed = True  # whether its time counts as that of an untraced run
-        self.number = 0  # of a call of a function, among those of this name
-        self.own_ns = 0  # the part of its time that is tflab's
-        self.trace: tuple[Any, Any] | None = None  # tflab's own options and metadata
-        self.begun, self.began_ns = 0, 0  # calls when its profile began, and when that was
-        self.values: Any = None  # the Plan of the run whose tensors are fetched
-        self.fetches: list[Any] | None = None  # in place of the program's
-
-
-class PythonCall:
-    """A call from Python, which leads to one step or none."""
-
-    __slots__ = ("start_ns", "step")
+    group: RunGroup  # once there is a run
+    has_group = False
+    owned = False  # whether the run is all of the call
+    first = False  # of its group
+    builds = False  # whether the runtime builds a step of a session in it
+    timed = True  # whether its time counts as that of an untraced run
+    number = 0  # of a call of a function, among those of this name
+    own_ns = 0  # the part of its time that is tflab's
+    trace: tuple[Any, Any] | None = None  # tflab's own options and metadata
+    begun = began_ns = 0  # calls when its profile began, and when that was
+    values: Any = None  # the Plan of the run whose tensors are fetched
+    fetches: list[Any] | None = None  # in place of the program's
 
     def __init__(self, start_ns: int) -> None:
         self.start_ns = start_ns
-        self.step: WatchedRun | None = None

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from itertools import pairwise
 
+from tflab.run.sampler import place
+
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +65,7 @@ class Memory:
             self.spans += [(size, {}, 0)] * missing + [new]
 
     def segment(self) -> dict[str, object] | None:
-        """Return from what to what it grew late, and the line; None if it did not."""
+        """Return the fields of `GrownMemory`; None if it did not grow late."""
         spans = list(self.spans)
         if len(spans) < 2 * PARTS:
             return None
@@ -80,11 +82,12 @@ class Memory:
         fallen = 0
         for _, rose, fell in spans[ends[FIRST] :]:
             fallen += fell
-            for line, ns in rose.items():
-                at_lines[line] = at_lines.get(line, 0) + ns
+            for line, size in rose.items():
+                at_lines[line] = at_lines.get(line, 0) + size
         most = max(at_lines, key=at_lines.__getitem__, default=None)
         known = most and at_lines[most] >= MOST_OF * (sum(at_lines.values()) + fallen)
-        return {"from": late[0], "to": late[-1], "line": most if known else None}
+        at = place(*most) if most and known else ""
+        return {"first_bytes": late[0], "last_bytes": late[-1], "place": at}
 
 
 def joined(

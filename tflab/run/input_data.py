@@ -14,7 +14,7 @@ import tensorflow.compat.v1 as tf
 
 from tflab.datasets import files, mnist
 
-CLASSES, SIDE, BRIGHTEST = 10, 28, 255
+CLASSES, SIDE = 10, 28
 HELD_BACK = 12  # one of this many images of the training set is for validation, as in MNIST
 
 notes: dict[str, None] = {}  # which data the program got, in order
@@ -37,9 +37,8 @@ class DataSet:
         """Return this many images and their labels.
 
         Where an epoch ends within a batch, its last rows and the first ones of the next epoch are
-        in the batch. Each epoch has an order of its own.
+        in the batch. Each epoch has an order of its own. `fake_data` was refused before.
         """
-        refuse(fake_data)
         start, end = self.index_in_epoch, self.index_in_epoch + batch_size
         if shuffle and start == self.epochs_completed == 0:
             self.shuffle()
@@ -78,13 +77,13 @@ def read_data_sets(
 ) -> Datasets:
     """Return the first `validation_size` images of the training set, the others, and the test set.
 
-    Images are float32 of 0..1 or uint8 of 0..255, [n, 784], or without `reshape` [n, 28, 28, 1].
+    Images are float32 of 0..1, [n, 784], or without `reshape` [n, 28, 28, 1].
     MNIST is read from `train_dir` if the files of a split are there, else as for other commands.
     """
-    refuse(fake_data)
-    kind = tf.as_dtype(dtype).base_dtype
-    if kind not in (tf.uint8, tf.float32):
-        raise TypeError(f"Invalid image dtype {kind!r}, expected uint8 or float32")
+    if fake_data:
+        raise ValueError("fake_data is not supported; without it, read_data_sets reads MNIST.")
+    if tf.as_dtype(dtype).base_dtype != tf.float32:
+        raise TypeError(f"The dtype {dtype!r} is not supported; images are float32.")
     of_graph, of_op = tf.get_seed(seed)
     np.random.seed(of_graph if seed is None else of_op)
 
@@ -95,25 +94,14 @@ def read_data_sets(
         if found.stands_in_for:
             notes[f"input_data.read_data_sets returned {found.name}."] = None
         images, labels = (np.asarray(found.columns[name]) for name in ("images", "labels"))
-        if kind == tf.uint8:
-            images = np.rint(images * BRIGHTEST).astype(np.uint8)
         labels = np.eye(CLASSES)[labels] if one_hot else labels.astype(np.uint8)
         return images.reshape(len(images), -1) if reshape else images, labels
 
     (images, labels), test = read("train"), read("test")
     if len(images) < mnist.PUBLISHED["train"][0].shape[0]:  # the digits are fewer
         validation_size = min(validation_size, len(images) // HELD_BACK)
-    if not 0 <= validation_size <= len(images):
-        raise ValueError(
-            f"Validation size should be between 0 and {len(images)}: {validation_size}."
-        )
     return Datasets(
         DataSet(images[validation_size:], labels[validation_size:]),
         DataSet(images[:validation_size], labels[:validation_size]),
         DataSet(*test),
     )
-
-
-def refuse(fake_data: bool) -> None:
-    if fake_data:
-        raise ValueError("fake_data is not supported; without it, read_data_sets reads MNIST.")

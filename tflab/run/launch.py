@@ -6,15 +6,14 @@ as Ctrl-C, reaches the program anyway. If the command is killed, so is the progr
 
 from __future__ import annotations
 
-import difflib
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -23,50 +22,34 @@ from tflab.cli import landlock, temporary
 from tflab.errors import UsageError
 from tflab.run import exchange, startup
 
-PASSED_ON = {  # signals that ask a process for something
-    getattr(signal, name)
-    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
-    if hasattr(signal, name)
-}
+# Signals that ask a process for something
+PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
+PASSED_ON |= {signal.SIGUSR1, signal.SIGUSR2}
 GROUP_S = 0.01  # after which a signal has reached all processes of a group
 ANSWER_S = 1.0  # time limit for the program's process to write its results
 POLL_S = 0.005
 BY_A_PROCESS = 0  # `si_code` of a signal from `kill`, not from the kernel (SI_USER)
 
 
-@dataclass(frozen=True)
-class Ended:
-    status: int  # its exit status; negative for a signal, as in `subprocess`
-    wall_ns: int
-
-
 def check(program: str) -> None:
     """Raise UsageError if there is no such script, or if Python was started with options that
     prevent watching. Python itself looks for a module (-m) or its input (-)."""
+    script = Path(program)
     if program not in ("-m", "-"):
-        check_script(Path(program))
+        if not os.path.lexists(script):
+            raise UsageError(
+                f"There is no script '{script}'; give the name of a Python file, as seen from "
+                f"{Path.cwd()}."
+            )
+        if script.is_dir() and not (script / "__main__.py").exists():
+            raise UsageError(f"'{script}' is a folder without a __main__.py; give a Python file.")
+        if script.suffix == ".ipynb":
+            raise UsageError(
+                f"'{script}' is a notebook; convert it to a Python file: jupyter nbconvert --to "
+                "script."
+            )
     if sys.flags.ignore_environment or sys.flags.no_site:
         raise UsageError("A program cannot be watched under python -E, -I or -S; omit that option.")
-
-
-def check_script(script: Path) -> None:
-    if not os.path.lexists(script):
-        raise UsageError(f"There is no script '{script}'; {nearest(script)}")
-    if script.is_dir() and not (script / "__main__.py").exists():
-        raise UsageError(f"'{script}' is a folder without a __main__.py; give a Python file.")
-    if script.suffix == ".ipynb":
-        raise UsageError(
-            f"'{script}' is a notebook; convert it to a Python file: jupyter nbconvert --to script."
-        )
-
-
-def nearest(script: Path) -> str:
-    """Return a suggestion for a script that does not exist."""
-    if script.parent.is_dir():
-        files = {file.stem: file for file in sorted(script.parent.glob("*.py"))}
-        for stem in difflib.get_close_matches(script.stem, files, n=1):
-            return f"did you mean '{files[stem]}'?"
-    return f"give the name of a Python file, as seen from {Path.cwd()}."
 
 
 def run(
@@ -74,8 +57,9 @@ def run(
     folder: Path,
     settings: Mapping[str, str],
     meanwhile: Callable[[], object],
-) -> Ended:
-    """Run `python PROGRAM...` with this process's input and output, and wait for its end.
+) -> tuple[int, int]:
+    """Run `python PROGRAM...` with this process's input and output, and wait for its end; return
+    its exit status, negative for a signal as in `subprocess`, and the ns that it took.
 
     `start` says what `folder` and `settings` are. While the program starts, this process calls
     `meanwhile`.
@@ -89,7 +73,7 @@ def run(
     wall_ns = time.perf_counter_ns() - start_ns
     for number in handled:
         signal.signal(number, signal.SIG_DFL)
-    return Ended(child.returncode, wall_ns)
+    return child.returncode, wall_ns
 
 
 def start(
@@ -120,7 +104,7 @@ def start(
 def wait(child: subprocess.Popen[bytes], folder: Path, meanwhile: Callable[[], object]) -> None:
     """Wait for the program's end, and pass on signals to it. A signal may end the program
     immediately, so its process writes its results before."""
-    if not hasattr(signal, "sigtimedwait"):
+    if not hasattr(signal, "sigtimedwait"):  # on macOS
         meanwhile()
         child.wait()
         return
@@ -189,7 +173,7 @@ def ask_for_segment(child: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 def own_flags() -> list[str]:
-    """The options of Python with which this command was started, such as `-u` or `-X dev`."""
+    """Return the options of Python with which this command was started, such as `-u`."""
     words = sys.orig_argv[1:]
     flags = [*takewhile(lambda word: not word.startswith("-m"), words)]
     return flags if len(flags) < len(words) else []
@@ -198,15 +182,12 @@ def own_flags() -> list[str]:
 def leave(status: int) -> int:
     """Return the exit status of this process; if a signal ended the program, end this process with
     it too."""
-    if status >= 0 or not hasattr(signal, "SIGKILL"):
+    if status >= 0:
         return status
     sys.stdout.flush()
     sys.stderr.flush()
     temporary.remove_now()
-    with suppress(ImportError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has written one, if any
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has written one, if any
     with suppress(OSError):  # SIGKILL already has its default handler
         signal.signal(-status, signal.SIG_DFL)
     os.kill(os.getpid(), -status)

@@ -1,23 +1,20 @@
-"""Lines: the most expensive lines of a watched program, the fates of their nodes, and the time that
-no line has."""
+"""Lines: the most expensive lines of a watched program, and the fates of their nodes."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, shortened
-from tflab.records.graph import Node, Source
-from tflab.records.placed import Fate
+from tflab.records.graph import Source
 from tflab.records.watched import Group, Recorded, SampledLine, Watched, WatchedLine
 from tflab.run.groups import ENOUGH
 
 MOST = 15
 NAMED = 3  # groups in a sentence
-CARRIED = {"fused": "into", "merged": "with"}  # fates of nodes whose work another node does
 NOT_NEEDED = "not needed by this group"
 LEAST_SAMPLES = 10  # of a line, for its time
 PRECISE = 0.1  # the largest error of a time that is shown as one number
@@ -34,12 +31,11 @@ def blocks(seen: Watched) -> Iterator[Block]:
         if any(ONCE in cell for row in lines.cells() for cell in row[:-1]):
             yield f"{ONCE} from one traced run"
         yield from few_traced(seen)
-    yield from without_line(seen)
 
 
 def table(seen: Watched) -> Table:
     """Return the most expensive lines, then lines whose nodes took no time, with the reason."""
-    notes = notes_by_line(seen.graph, seen.lines)
+    notes = notes_by_line(seen.graph)
 
     def note(line: WatchedLine) -> str:
         return notes.get((line.file, line.line), "")
@@ -133,7 +129,6 @@ def few_traced(seen: Watched) -> Iterator[str]:
         f"{group.traced or 'none'} of the {group.calls - 1:,} of group {at}{more_traces(group)}"
         for at, group in enumerate(seen.groups, 1)
         if group.traced < min(ENOUGH, group.calls - 1)
-        and (group.on_lines_ns or not group.traced)
         and 100 * group.total_ns >= all_ns
         and (group.traced or group.overhead_for_ten)
     ]
@@ -148,18 +143,6 @@ def more_traces(group: Group) -> str:
     return f" (--overhead {math.ceil(percent)} traces {ENOUGH})" if percent else ""
 
 
-def without_line(seen: Watched) -> Iterator[str]:
-    """Yield `No line has 1.90 s of the 3.00 s of all runs (first runs: 1.20 s).`"""
-    first_ns = sum(group.cold_ns for group in seen.groups)
-    all_ns = first_ns + sum(group.total_ns for group in seen.groups)
-    missing_ns = all_ns - sum(group.on_lines_ns for group in seen.groups)
-    if 100 * missing_ns >= all_ns > 0:
-        yield (
-            f"No line has {units.time(missing_ns)} of the {units.time(all_ns)} of all runs (first "
-            f"runs: {units.time(first_ns)})."
-        )
-
-
 # The fates of the nodes of a line, in a few words
 
 
@@ -171,48 +154,16 @@ def nodes_by_line(graph: Recorded | None) -> dict[Line, list[str]]:
     return made
 
 
-def notes_by_line(graph: Recorded | None, lines: Sequence[WatchedLine]) -> dict[Line, str]:
-    """Return the fates of the nodes of each line, unless all were executed."""
-    if graph is None:
-        return {}
-    by_name = {node.name: node for node in graph.nodes}
-    fates = {fate.name: fate for fate in graph.ledger}
-    with_time = {
-        (line.file, line.line)
-        for line in lines
-        if line.forward_ns or line.backward_ns or line.update_ns
-    }
+def notes_by_line(graph: Recorded | None) -> dict[Line, str]:
+    """Return the fates of the nodes of each line, unless all were executed: `2 fused, 1 folded`."""
+    fates = {fate.name: fate.fate for fate in graph.ledger} if graph else {}
     told: dict[Line, str] = {}
     for line, names in nodes_by_line(graph).items():
-        own = [fates[name] for name in names if name in fates]
-        told[line] = "; ".join(notes(line, own, by_name, line in with_time))
+        own = Counter(fates[name] for name in names if name in fates)
+        gone = ", ".join(f"{count} {fate}" for fate, count in own.items() if fate != "executed")
+        told[line] = NOT_NEEDED if own and {*own} == {"unreached"} else gone
     return told
-
-
-def notes(
-    line: Line, fates: Sequence[Fate], by_name: Mapping[str, Node], has_time: bool
-) -> Iterator[str]:
-    """Yield `fused into line 41`, `folded: free`."""
-    reached = [fate for fate in fates if fate.fate != "unreached"]
-    if fates and not reached:
-        yield NOT_NEEDED
-        return
-    for how, word in CARRIED.items():
-        into = [by_name.get(fate.into or "") for fate in reached if fate.fate == how]
-        places = Counter(line_of(node.line) for node in into if node and node.line)
-        for (file, number), count in places.items():
-            if (file, number) != line:
-                other = "" if file == line[0] else f"{os.path.basename(file)} "
-                yield f"{some_of(count, len(reached))}{how} {word} {other}line {number}"
-    folded = Counter(fate.fate for fate in reached)["folded"]
-    if folded:
-        free = ": free" if folded == len(reached) and not has_time else ""
-        yield f"{some_of(folded, len(reached))}folded{free}"
 
 
 def line_of(source: Source) -> Line:
     return source.file, source.line
-
-
-def some_of(count: int, total: int) -> str:
-    return "" if count == total else f"{count} of {total} nodes "

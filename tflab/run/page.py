@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import os
 import tokenize
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 
 from tflab import units
 from tflab.analysis.fates import not_taken
 from tflab.follow import recorded
 from tflab.records.blocks import Column, Table
 from tflab.records.options import STAGES
-from tflab.records.watched import Group, Recorded, RecordedValues, Watched, WatchedLine
+from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
 from tflab.report.contents import (
     Annotated,
     Chapter,
     DrawnGraph,
-    Part,
     Report,
     Script,
     ScriptLine,
     State,
 )
-from tflab.run import lines, summary, view
+from tflab.run import lines, sampler, view
 from tflab.views import values
 from tflab.views.op_table import text_or_blank
 
@@ -35,7 +34,7 @@ HEADERS = (*lines.HEADERS, "op runs")
 
 
 def report(seen: Watched) -> Report:
-    """The page of a watched program."""
+    """Return the page of a watched program."""
     first, *rest = view.blocks(seen, with_lines=False)
     about = str(first).removeprefix("tflab: ")
     command = " ".join(("python -m tflab.run", *seen.program))
@@ -44,23 +43,20 @@ def report(seen: Watched) -> Report:
     annotated = Annotated(tuple(scripts(seen)), graph)
     if annotated.scripts:
         chapters.append(Chapter("The program, line by line", (annotated, explained(seen))))
-    runs: list[Part] = [*groups(seen)]
-    if seen.functions:
-        runs.append(view.functions_table(seen.functions))
-    if seen.values:
-        runs += values.statistics(seen.values.values)
-    if runs:
+    if seen.groups:
         result = units.plural(sum(group.calls for group in seen.groups), "run")
-        chapters.append(Chapter("The runs", tuple(runs), folded=True, result=result))
+        parts = (groups(seen), *(values.statistics(seen.values.values) if seen.values else ()))
+        chapters.append(Chapter("The runs", parts, folded=True, result=result))
     return Report(view.name_of(seen), about, command, tuple(chapters))
 
 
 def life(seen: Watched) -> storage.Life | None:
-    """The graph of the largest group as TensorBoard's Life shows it; None where none was kept."""
+    """Return the graph of the largest group as TensorBoard's Life shows it; None where none was
+    kept."""
     if seen.graph is None:
         return None
     _, *where = view.blocks(seen, with_lines=False)
-    parts = (("In short", where), ("Runs", groups(seen)))
+    parts = (("In short", where), ("Runs", [groups(seen)]))
     ran = len(seen.graph.executed) - len(not_taken(seen.graph.executed, seen.graph.ops))
     numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": ran}
     return storage.life(
@@ -68,46 +64,25 @@ def life(seen: Watched) -> storage.Life | None:
     )
 
 
-def groups(seen: Watched) -> Iterator[Table]:
-    if seen.groups:
-        yield Table(
-            "Runs of the same graph, fetches and fed shapes",
-            (
-                Column("group", lambda row: str(row[0]), right=True),
-                Column("runs", lambda row: f"{row[1].calls:,}", right=True),
-                Column("first", lambda row: units.time(row[1].cold_ns), right=True),
-                Column(
-                    "median", lambda row: text_or_blank(row[1].median_ns, units.time), right=True
-                ),
-                Column(
-                    "all others",
-                    lambda row: text_or_blank(row[1].total_ns or None, units.time),
-                    right=True,
-                ),
-                Column("traced", lambda row: f"{row[1].traced:,}", right=True),
-                Column("fetches", lambda row: ", ".join(row[1].fetches), elastic=True),
-                Column("fed", lambda row: fed(row[1]), elastic=True),
-            ),
-            tuple(enumerate(seen.groups, 1)),
-        )
-
-
-def fed(group: Group) -> str:
-    return ", ".join(f"{tensor} {shape}" for tensor, shape in group.feeds.items())
+def groups(seen: Watched) -> Table:
+    return Table(
+        "Runs of the same graph, fetches and fed shapes",
+        (
+            Column("group", lambda row: str(row[0]), right=True),
+            Column("runs", lambda row: f"{row[1].calls:,}", right=True),
+            Column("first", lambda row: units.time(row[1].cold_ns), right=True),
+            Column("median", lambda row: text_or_blank(row[1].median_ns, units.time), right=True),
+            Column("traced", lambda row: f"{row[1].traced:,}", right=True),
+            Column("fetches", lambda row: ", ".join(row[1].fetches), elastic=True),
+            Column("fed", lambda row: ", ".join(map(" ".join, row[1].feeds.items())), elastic=True),
+        ),
+        tuple(enumerate(seen.groups, 1)),
+    )
 
 
 def explained(seen: Watched) -> str:
-    """The meaning of the columns, and which runs they refer to."""
-    words = (
-        "Forward, backward and updates are the time of the nodes that a line made, with their "
-        "gradients, and waiting is the time in which they waited for data, in all runs except the "
-        "first ones, estimated from the traced runs. Python is the time of the line itself, and "
-        "TensorFlow is the time of its calls to TensorFlow and Keras. Both are sampled outside of "
-        "runs. A program without the nodes of a line saves their time at most, because ops run at "
-        "the same time; the critical path is the chain of ops that a step waits for. "
-        f"{lines.ONCE} marks what one traced run says."
-    )
-    words = " ".join((words, *lines.few_traced(seen)))
+    """Return the meaning of the columns, and which runs they refer to."""
+    words = " ".join((EXPLAINED, *lines.few_traced(seen)))
     if seen.graph is None:
         return words
     return (
@@ -117,65 +92,56 @@ def explained(seen: Watched) -> str:
     )
 
 
+EXPLAINED = (
+    "Forward, backward and updates are the time of the nodes that a line made, with their "
+    "gradients, and waiting is the time in which they waited for data, in all runs except the "
+    "first ones, estimated from the traced runs. Python is the time of the line itself, and "
+    "TensorFlow is the time of its calls to TensorFlow and Keras. Both are sampled outside of "
+    "runs. A program without the nodes of a line saves their time at most, because ops run at "
+    "the same time; the critical path is the chain of ops that a step waits for. "
+    f"{lines.ONCE} marks what one traced run says."
+)
+
+
 # The lines of the program
 
 
 def scripts(seen: Watched) -> Iterator[Script]:
-    """The program's files: first the script, then the most expensive ones."""
-    by_file: dict[str, dict[int, WatchedLine]] = {}
+    """Yield the program's files: first the script, then the most expensive ones."""
+    by_file: defaultdict[str, dict[int, WatchedLine]] = defaultdict(dict)
     for line in seen.lines:
-        by_file.setdefault(line.file, {})[line.line] = line
+        by_file[line.file][line.line] = line
     spent = {file: sum(map(lines.total_ns, own.values())) for file, own in by_file.items()}
-    script = seen.program[0]
-    files = sorted(by_file, key=lambda file: (file != script, -spent[file], file))
+    files = sorted(by_file, key=lambda file: (file != seen.program[0], -spent[file], file))
     most = max(map(lines.total_ns, seen.lines), default=0)
-    nodes = lines.nodes_by_line(seen.graph)
-    told = lines.notes_by_line(seen.graph, seen.lines)
+    nodes, notes = lines.nodes_by_line(seen.graph), lines.notes_by_line(seen.graph)
+
+    def row(file: str, number: int, code: str) -> ScriptLine:
+        line = by_file[file].get(number)
+        cells = (*lines.times(line), f"{line.runs:,}" if line.runs else "") if line else ()
+        times = tuple((what, cell) for what, cell in zip(HEADERS, cells, strict=False) if cell)
+        share = lines.total_ns(line) / most if line and lines.total_ns(line) else None
+        note, made = notes.get((file, number), ""), tuple(nodes.get((file, number), ()))
+        return ScriptLine(number, code.expandtabs(4), times, share, note, made)
+
     for file in files[:MOST_FILES]:
+        within = os.path.relpath(file)  # of the working directory
         texts = lines_of_file(file, by_file[file])
         about = "" if texts else "the file has changed; only the recorded lines are shown"
         texts = texts or {number: line.code for number, line in sorted(by_file[file].items())}
-        rows = partial(row, by_file[file], most)
-        yield Script(
-            shown_name(file),
-            about,
-            tuple(
-                rows(number, text, nodes.get((file, number), ()), told.get((file, number), ""))
-                for number, text in texts.items()
-            ),
-        )
-
-
-def row(
-    known: Mapping[int, WatchedLine],
-    most: int,
-    number: int,
-    code: str,
-    nodes: Sequence[str],
-    note: str,
-) -> ScriptLine:
-    line = known.get(number)
-    cells = (*lines.times(line), f"{line.runs:,}" if line.runs else "") if line else ()
-    times = tuple((what, cell) for what, cell in zip(HEADERS, cells, strict=False) if cell)
-    share = lines.total_ns(line) / most if line and lines.total_ns(line) else None
-    return ScriptLine(number, code.expandtabs(4), times, share, note, tuple(nodes))
-
-
-def shown_name(file: str) -> str:
-    """The name of a file, relative to the working directory if it is in it."""
-    within = os.path.relpath(file)
-    return file if within.startswith(os.pardir) else within
+        rows = tuple(row(file, number, code) for number, code in texts.items())
+        yield Script(file if within.startswith(os.pardir) else within, about, rows)
 
 
 def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]:
-    """The text of each line of a file; none if the file has changed since, or is too long."""
+    """Return the text of each line of a file; none if it has changed since, or is too long."""
     try:
         with tokenize.open(file) as content:
             texts = dict(enumerate(content.read().splitlines(), 1))
     except (OSError, SyntaxError, UnicodeDecodeError):
         return {}
     same = all(
-        texts.get(number, "").strip()[: summary.MOST_CODE] == line.code
+        texts.get(number, "").strip()[: sampler.MOST_CODE] == line.code
         for number, line in known.items()
     )
     return texts if same and len(texts) <= MOST_LINES else {}
@@ -185,7 +151,7 @@ def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]
 
 
 def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGraph:
-    """The graph of the largest group in its states, as the report draws it."""
+    """Return the graph of the largest group in its states, as the report draws it."""
     stages = recorded.stages(recorded.needed(graph))
     histories = recorded.histories(graph, stages, known)
     ns = recorded.mean_ns(graph)

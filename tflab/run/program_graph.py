@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tflab.errors import TflabError
 from tflab.records.graph import Node, Tensor
 from tflab.run.groups import DATA_OPS, FEW, RunGroup, without_longest
+from tflab.run.sampler import MODULE, MOST_CODE, place
 from tflab.runtime import dumps, private
 
 # Not before the end: to import what shows the graph takes a while
@@ -32,10 +33,8 @@ MOST_GRAPHS = 16  # graphs that are kept until the end
 MOST_NODES = 50_000  # limit for a graph whose ops are recorded
 MOST_SAVED_NODES = 10_000  # limit for a graph that is saved
 LARGE_GRAPH = 1_000  # graphs with more nodes are read only once, at the end
-MOST_SIZES = 200  # sizes of a growing graph that are kept
 LEAST_RISES = 5  # of a graph that is said to grow
 MOST_CODES = 10_000  # pieces of code that are kept
-MOST_CODE = 200  # characters of a source line
 NAME, VALUES = "graph", "values"  # files of the largest group
 Note = Callable[[str], None]  # receives a sentence about what cannot be known
 GraphLine = tuple[str, str, tuple[str, int, str] | None, str]  # name, phase, line, op
@@ -45,8 +44,7 @@ class Growth:
     """The nodes of a graph when its runs began."""
 
     def __init__(self, size: int) -> None:
-        self.sizes = [size]  # at the first run, and after each of the first rises
-        self.size = size  # at the last run
+        self.first = self.last = size  # at the first run and at the last one
         self.runs = self.rises = 0  # runs, and those before which it grew
         self.rose_at = 0  # the last of these
 
@@ -58,8 +56,6 @@ class ProgramGraphs:
         self.note = note
         self.graphs: list[Any] = []
         self.nodes: dict[int, tuple[Node, ...]] = {}  # by the graph's id
-        # With the numbers of nodes and names that they were found for
-        self.inlined: dict[int, tuple[tuple[int, int] | None, tuple[Node, ...]]] = {}
         self.codes: dict[int, object] = {}  # code that makes ops, by its id
         self.grown: dict[int, Growth] = {}  # by the graph's id
 
@@ -75,24 +71,23 @@ class ProgramGraphs:
     def look(self, graph: Any) -> None:
         """A run of a graph begins: note if it has grown since the last one."""
         size, known = graph.version, self.grown.get(id(graph))
-        if known is None or size < known.sizes[0]:  # a graph that is gone may have had this id
+        if known is None or size < known.first:  # a graph that is gone may have had this id
             known = self.grown[id(graph)] = Growth(size)
         known.runs += 1
-        if size > known.size:
-            known.rises, known.rose_at, known.size = known.rises + 1, known.runs, size
-            if len(known.sizes) < MOST_SIZES:
-                known.sizes.append(size)
+        if size > known.last:
+            known.rises, known.rose_at, known.last = known.rises + 1, known.runs, size
 
     def grown_segment(self) -> list[dict[str, object]]:
-        """Return the graphs that grew again and again, and did so until the end, with the lines
-        that made the first of their new nodes."""
-        grown = []
+        """Return the fields of `GrownGraph`, for the graphs that grew again and again, and did so
+        until the end."""
+        grown: list[dict[str, object]] = []
         for at, graph in enumerate(self.graphs, 1):
             growth = self.grown.get(id(graph))
             if growth and growth.rises >= LEAST_RISES and 2 * growth.rose_at > growth.runs:
-                new = self.nodes.get(id(graph), ())[growth.sizes[0] : growth.sizes[-1]]
-                made = Counter((node.source.file, node.source.line) for node in new if node.source)
-                grown.append({"graph": at, **vars(growth), "made": dict(made)})
+                new = (node.source for node in self.nodes.get(id(graph), ())[growth.first :])
+                made = Counter(place(made.file, made.line, MODULE) for made in new if made)
+                known = {name: getattr(growth, name) for name in ("first", "last", "runs", "rises")}
+                grown.append({"graph": at, **known, "made": dict(made.most_common())})
         return grown
 
     def keep_stack(self) -> None:
@@ -111,7 +106,7 @@ class ProgramGraphs:
         graph is large or the program is changing it."""
         known = self.nodes.get(id(graph), ())
         count = len(graph.get_operations())
-        if count == len(known) or (known and not count) or (not final and count > LARGE_GRAPH):
+        if count in (0, len(known)) or (not final and count > LARGE_GRAPH):
             return known
         if len(self.codes) >= MOST_CODES:
             self.note("Too many pieces of code make nodes; their lines were not recorded.")
@@ -126,32 +121,24 @@ class ProgramGraphs:
             return known
         return self.nodes[id(graph)]
 
-    def with_inlined(self, graph: Any, final: bool, names: Collection[str]) -> tuple[Node, ...]:
-        """Return the nodes of a graph, and those of its functions, branches and loops that ran
-        under these names."""
-        nodes = self.nodes_of(graph, final)
-        key = len(nodes), len(names)
-        known, inlined = self.inlined.get(id(graph), (None, ()))
-        if known != key:
-            inlined = tuple(inlined_in(graph, nodes, names)) if nodes and names else ()
-            self.inlined[id(graph)] = key, inlined
-        return (*nodes, *inlined)
-
-    def nodes_of_groups(
+    def nodes_that_ran(
         self, graph: Any, groups: Sequence[RunGroup], final: bool
     ) -> tuple[Node, ...]:
-        """Return the nodes of a graph, and all that ran as parts of it in these groups."""
-        ran = [[*group.ops] for group in groups if group.graph is graph]
-        return self.with_inlined(graph, final, {name for names in ran for name in names})
+        """Return the nodes of a graph, and at the end those of its functions, branches and loops
+        that ran in these groups."""
+        nodes = self.nodes_of(graph, final)
+        names = {name for group in groups if group.graph is graph for name in group.ops}
+        return (*nodes, *inlined(graph, nodes, names)) if final and nodes and names else nodes
 
     def segment(self, groups: Sequence[RunGroup], final: bool) -> list[list[GraphLine]]:
         return [
-            [graph_line(node) for node in self.nodes_of_groups(graph, groups, final)]
+            [graph_line(node) for node in self.nodes_that_ran(graph, groups, final)]
             for graph in self.graphs
         ]
 
 
-def inlined_in(graph: Any, nodes: Sequence[Node], names: Iterable[str]) -> Iterator[Node]:
+def inlined(graph: Any, nodes: Sequence[Node], names: Iterable[str]) -> Iterator[Node]:
+    """Yield the nodes of functions that ran as parts of a graph under these names."""
     from tflab.runtime import functions
 
     known = {node.name for node in nodes}
@@ -177,13 +164,10 @@ MOST_CONSTANTS = 2 * 2**20
 SMALL = 2**16  # bytes of a constant up to which its shape gives its size
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
-# Why a step has no dumps
-LATE = "building its step a second time would have taken longer than --overhead allows"
-OTHERS = "the runtime built the steps of several groups at once"
-NOTHING = "the runtime wrote no files for the largest group"
-OWN = "the program, or its environment, uses the runtime's dumps itself"
-LARGE_DUMPS = f"the runtime's dumps have more than {MOST_BYTES >> 20} MiB"
-LARGE_CONSTANTS = "its graph has {:,} MiB of constants, which TensorFlow would write at each pass"
+UNKNOWN = (
+    "The fates of the nodes are not shown: the runtime's dumps of its passes were not written, are "
+    "too large, take longer than --overhead allows, or are used by the program itself."
+)
 
 
 class Dumps:
@@ -192,8 +176,7 @@ class Dumps:
     def __init__(self, folder: str, log: private.Log) -> None:
         self.fresh, self.log = Path(folder, "dumps"), log
         self.kept_bytes = 0
-        self.folders: dict[Hashable, Path] = {}
-        self.missing: dict[Hashable, str] = {}  # why a step has no dumps
+        self.folders: dict[Hashable, Path | None] = {}  # of each step that was built; None: nothing
         # Graph -> ops so far, bytes of their constants
         self.constants: dict[int, tuple[int, int]] = {}
         # In a notebook tflab itself may have prepared its process for dumps.
@@ -206,13 +189,8 @@ class Dumps:
 
     def may_begin(self, group: RunGroup) -> bool:
         """Return whether the step of a group has no dumps yet, and may have some."""
-        key = step_of(group)
-        size = self.size_of_constants(group.graph)
-        if not self.wanted:
-            self.missing[key] = OWN
-        elif size > MOST_CONSTANTS:
-            self.missing[key] = LARGE_CONSTANTS.format(size >> 20)
-        return key not in self.missing and key not in self.folders
+        known = not self.wanted or step_of(group) in self.folders
+        return not known and self.size_of_constants(group.graph) <= MOST_CONSTANTS
 
     def size_of_constants(self, graph: Any) -> int:
         """Return the bytes of the constants in a graph, which may have grown since the last
@@ -222,10 +200,9 @@ class Dumps:
         for op in ops[count:]:
             if op.type == "Const":
                 value = op.outputs[0]
-                bytes_by_shape = (value.shape.num_elements() or 0) * value.dtype.size
-                # A constant that repeats a number is smaller
-                small = bytes_by_shape <= SMALL
-                size += bytes_by_shape if small else op.node_def.ByteSize()
+                by_shape = (value.shape.num_elements() or 0) * value.dtype.size
+                # A constant that repeats a number is smaller than its shape says
+                size += by_shape if by_shape <= SMALL else op.node_def.ByteSize()
         self.constants[id(graph)] = len(ops), size
         return size
 
@@ -238,7 +215,7 @@ class Dumps:
             return
         for name in NAMES:
             os.putenv(name, dumps.DUMP_ENVIRONMENT[name])
-        self.log.read_variables()
+        private.read_dump_settings()
         self.log.detail(*GRAPPLER)
 
     def end(self, group: RunGroup, alone: bool) -> None:
@@ -250,17 +227,12 @@ class Dumps:
             self.log.detail(GRAPPLER[0], 0)
             for name in NAMES:  # child processes of the program should write nothing
                 os.unsetenv(name)
-            self.log.read_variables()
+            private.read_dump_settings()
         files = [*self.fresh.iterdir()]
-        size = sum(file.stat().st_size for file in files)
-        if not files:
-            self.missing[step_of(group)] = NOTHING
-        elif not alone:
-            self.missing[step_of(group)] = OTHERS
-        elif self.kept_bytes + size > MOST_BYTES:
-            self.missing[step_of(group)] = LARGE_DUMPS
-        else:
-            self.kept_bytes += size
+        size = self.kept_bytes + sum(file.stat().st_size for file in files)
+        self.folders[step_of(group)] = None
+        if files and alone and size <= MOST_BYTES:
+            self.kept_bytes = size
             folder = self.folders[step_of(group)] = self.fresh.with_name(f"dumps-{group.number}")
             folder.mkdir()
             for file in files:
@@ -296,8 +268,7 @@ def account_of(
 
     folder = written.folders.get(step_of(group))
     if folder is None:
-        reason = written.missing.get(step_of(group), LATE)
-        raise TflabError(f"The fates of the nodes are not shown: {reason}.")
+        raise TflabError(UNKNOWN)
     steps = passes.compare(user_nodes, dumps.read(folder), executed)
     ledger = fates.fates(user_nodes, steps, executed, group.fetches, group.feeds)
     origins = tuple(fates.origins(ledger, steps, executed))
@@ -312,17 +283,13 @@ def account_of(
 
 def fates_of(group: RunGroup, account: Account, executed: Sequence[Node]) -> dict[str, object]:
     """Return the number of nodes with each fate, and how many of the program's nodes are in a
-    branch that no traced run took; None if that is unknown, because no run was traced."""
+    branch that no traced run took."""
     from tflab.analysis import fates
 
-    not_run: int | None = 0
-    if group.traced:
-        stayed = {fate.name for fate in account.ledger if fate.fate == "executed"}
-        not_run = len(stayed.intersection(fates.not_taken(executed, group.ops)))
-    elif fates.depending(executed):
-        not_run = None
-    counts = dict(Counter(fate.fate for fate in account.ledger))
-    return {"counts": counts, "not_run": not_run}
+    ran = {fate.name for fate in account.ledger if fate.fate == "executed"}
+    not_run = ran.intersection(fates.not_taken(executed, group.ops)) if group.traced else ()
+    counts = Counter(fate.fate for fate in account.ledger)
+    return {"counts": dict(counts), "not_run": len(not_run)}
 
 
 def without_order(group: RunGroup, user_nodes: tuple[Node, ...]) -> Iterator[str]:
@@ -473,22 +440,18 @@ def derived(graph: Any) -> dict[str, str]:
     return {name: origin for name, origin in forward if origin}
 
 
-def read(folder: Path) -> tuple[Recorded | None, RecordedValues | None, tuple[str, ...]]:
-    """Return the saved graph and values, or None, and why they cannot be read."""
+def read(folder: Path) -> tuple[Recorded | None, RecordedValues | None]:
+    """Return the saved graph and values; None where they are missing or incomplete."""
     from tflab.records.codec import WrongError, decoded
     from tflab.records.watched import Recorded, RecordedValues
 
-    kept: list[Any] = []
-    notes: list[str] = []
-    for kind, name in ((Recorded, NAME), (RecordedValues, VALUES)):
-        file, content = folder / name, None
+    def read_record(kind: type, name: str) -> Any:
         try:
-            if file.exists():
-                content = decoded(kind, json.loads(file.read_text(encoding="utf-8")))
-        except (WrongError, ValueError, RecursionError) as error:
-            notes.append(f"The {name} of the largest group cannot be read: {error}.")
-        kept.append(content)
-    return kept[0], kept[1], tuple(notes)
+            return decoded(kind, json.loads((folder / name).read_text(encoding="utf-8")))
+        except (OSError, WrongError, ValueError):
+            return None
+
+    return read_record(Recorded, NAME), read_record(RecordedValues, VALUES)
 
 
 def write_profile(

@@ -30,33 +30,26 @@ from tflab.run import program_graph
 from tflab.run.compilations import LEAST_NS, Compilations
 from tflab.run.exchange import Settings
 from tflab.run.functions import Functions
-from tflab.run.groups import (
-    FOR_A_PATH,
-    FOR_A_PROFILE,
-    FOR_TRACES,
-    PythonCall,
-    RunGroup,
-    WatchedRun,
-)
+from tflab.run.groups import FOR_A_PATH, FOR_A_PROFILE, FOR_TRACES, Run, RunGroup
 from tflab.run.sampler import Sampler
 from tflab.runtime import private
 
 if TYPE_CHECKING:
     from tflab.run.values import Values
 
-MOST_GROUPS = 100  # later ones form one group of functions and one of sessions
+MOST_GROUPS = 100  # later runs form one group
 FREE_DUMPS = 4  # steps that are built again whatever that costs
 LONG = "The ops of some runs have no times: TensorFlow records at most 1,048,576 op runs of a run."
 WARNING, ERROR = 1, 2  # log levels: dumps log below the first, traces below the second
 SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
 MOST_LOOKED_AT = 4_096  # elements of a fetched tensor in which NaN is looked for
-OTHERS, OTHER_FUNCTIONS = "others", "other functions"  # the keys of the later groups
+LATER = "later"  # the key of the last group
 NUMBER = re.compile(r"\d[\d,.]*")
 
 
 class Recorder:
-    """What `private.watch` and `private.watch_functions` report about runs. None of its methods
-    raises an exception."""
+    """What `private.watch` and `private.watch_functions` report about runs. `broke` gets the errors
+    of its methods."""
 
     def __init__(
         self, settings: Settings, sampler: Sampler, broke: Callable[[Exception], None]
@@ -67,7 +60,7 @@ class Recorder:
         self.graphs = program_graph.ProgramGraphs(self.note)
         self.functions = Functions(sampler, broke)
         self.compilations = Compilations(settings.folder, settings.overhead > 0)
-        self.calls: dict[int, PythonCall] = {}  # by thread
+        self.calls: dict[int, Run] = {}  # by thread
         sampler.in_calls = self.calls
         self.begun = 0  # calls of functions
         self.building = self.built = 0  # first runs of sessions: now, and all
@@ -75,7 +68,7 @@ class Recorder:
         # The trace that is to be read, with the time of its run and what it cost beside it
         self.waiting: deque[tuple[RunGroup, bytes, int, int]] = deque()
         self.has_read = False  # a trace; the first costs more, because modules are imported
-        self.profiled: WatchedRun | None = None  # the call that is profiled now
+        self.profiled: Run | None = None  # the call that is profiled now
         self.share = FOR_TRACES * settings.overhead / 100
         self.next_stop = settings.steps or sys.maxsize
         self.stopped_by_steps = False
@@ -87,7 +80,7 @@ class Recorder:
         self.dumps: program_graph.Dumps | None = None
         self.profiling: private.Profiling | None = None
         self.own_ns = 0  # the main thread's time in runs that is tflab's
-        self.last_call: WatchedRun | None = None  # of a function
+        self.last_call: Run | None = None  # of a function
         self.numbers: Counter[str] = Counter()  # calls of functions, by name
         self.values: Values | None = None
         if settings.values:
@@ -115,9 +108,9 @@ class Recorder:
             self.profiling = private.Profiling(self.settings.folder)
         except TflabError as error:
             self.note(str(error))
-        outer = self.values is not None
         if self.values:
             self.watching.callback(private.watch_ops(self.look_at_op))
+        outer = self.values is not None
         self.watching.callback(private.watch_functions(self, self.functions, outer))
 
     def stop(self) -> None:
@@ -129,9 +122,9 @@ class Recorder:
             self.keep_stack = self.graphs.keep_stack
         self.graphs.keep_stack()
 
-    # Calls: `session.run`, which leads to a step, and all that is a step by itself
+    # Calls: `session.run`, which leads to a run of a graph, and all that is one by itself
 
-    def enter(self) -> PythonCall | None:
+    def enter(self) -> Run | None:
         """A call begins; None if it is part of another call of its thread."""
         thread = get_ident()
         if thread in self.calls:
@@ -139,27 +132,26 @@ class Recorder:
         now_ns = perf_counter_ns()
         if thread == self.main:
             self.sampler.enter(now_ns)
-        call = self.calls[thread] = PythonCall(now_ns)
-        return call
+        run = self.calls[thread] = Run(now_ns)
+        return run
 
-    def leave(self, call: PythonCall | None) -> None:
-        if call is None:
+    def leave(self, run: Run | None) -> None:
+        if run is None:
             return
-        took_ns = perf_counter_ns() - call.start_ns
+        took_ns = perf_counter_ns() - run.start_ns
         thread = get_ident()
         self.calls.pop(thread, None)
         if took_ns > LEAST_NS:
             self.compilations.look(self.sampler.line_of(sys._getframe(1)))
-        step = call.step
         if thread == self.main:
-            self.sampler.leave(took_ns if step else 0)
-        if step:
-            spent_ns = took_ns - step.own_ns
-            if step.values and step.group.usual_ns():  # the run fetched more than it usually does
-                spent_ns = min(spent_ns, step.group.usual_ns())
-            step.group.add(spent_ns, step, thread == self.main)
+            self.sampler.leave(took_ns if run.has_group else 0)
+        if run.has_group:
+            group, spent_ns = run.group, took_ns - run.own_ns
+            if run.values and group.usual_ns():  # the run fetched more than it usually does
+                spent_ns = min(spent_ns, group.usual_ns())
+            group.add(spent_ns, run, thread == self.main)
             self.own_ns += (took_ns - spent_ns) * (thread == self.main)
-            if step.group.calls >= self.next_stop:
+            if group.calls >= self.next_stop:
                 self.next_stop += self.settings.steps
                 self.interrupt()
 
@@ -180,7 +172,7 @@ class Recorder:
         else:
             interrupt_main()
 
-    # Steps
+    # Runs
 
     def begin(
         self,
@@ -189,192 +181,95 @@ class Recorder:
         feeds: Mapping[Any, Any],
         fetches: Sequence[Any],
         targets: Sequence[Any],
-        metadata: Any,
-    ) -> WatchedRun | None:
-        """A step begins, in a call or as one of its own."""
-        try:
-            self.graphs.look(session.graph)
-            shapes = [(tensor, value.shape) for tensor, value in feeds.items()]
-            key = (tuple(fetches), tuple(targets), tuple(shapes))
-            group = self.groups.get(key) or self.new_group(
-                key, session, (*fetches, *targets), feeds
-            )
-            step = self.new_step(group, key)
-            if self.tracer and group.graph is not None:
-                step.builds = step.first
-                self.building += step.first
-                self.built += step.first
-                # MonitoredSession gives each run empty options
-                if options is None or self.tracer.content(options) == b"":
-                    self.trace(step)
-                    if not step.timed:
-                        group.copied.append(private.copied_bytes(feeds.values()))
-                else:
-                    step.timed = False
-            if self.values and group.graph is not None:
-                began_ns = perf_counter_ns()
-                self.values.begin(step, session, feeds, fetches)
-                step.own_ns += perf_counter_ns() - began_ns
-            return step
-        except Exception as error:
-            self.broke(error)
-            return None
+    ) -> Run | None:
+        """A run begins, in a call or as one of its own."""
+        self.graphs.look(session.graph)
+        shapes = [(tensor, value.shape) for tensor, value in feeds.items()]
+        key = (tuple(fetches), tuple(targets), tuple(shapes))
+        group = self.groups.get(key) or self.new_group(key, session, (*fetches, *targets), feeds)
+        run = self.new_run(group, key)
+        if run and self.tracer and group.graph is not None:
+            run.builds = run.first
+            self.building += run.first
+            self.built += run.first
+            # MonitoredSession gives each run empty options
+            if options is None or self.tracer.content(options) == b"":
+                self.trace(run)
+                if not run.timed:
+                    group.copied.append(private.copied_bytes(feeds.values()))
+            else:
+                run.timed = False
+        if run and self.values and group.graph is not None:
+            began_ns = perf_counter_ns()
+            self.values.begin(run, session, feeds, fetches)
+            run.own_ns += perf_counter_ns() - began_ns
+        return run
 
-    def begin_part(self, session: Any, fetches: Sequence[Any]) -> WatchedRun | None:
-        """A part of a run begins, which cannot be traced."""
-        return self.begin_timed(("a part of a run", *fetches), session, fetches)
+    def begin_compiled(self, session: Any) -> Run | None:
+        """A run begins that was prepared before, which cannot be traced."""
+        key = ("compiled", id(session.graph))
+        return self.new_run(self.groups.get(key) or self.new_group(key, session, (), {}), key)
 
-    def begin_compiled(self, session: Any) -> WatchedRun | None:
-        """A step begins that was prepared before, which cannot be traced."""
-        return self.begin_timed(("compiled", id(session.graph)), session, ())
-
-    def begin_timed(self, key: Hashable, session: Any, fetches: Sequence[Any]) -> WatchedRun | None:
-        try:
-            group = self.groups.get(key) or self.new_group(key, session, fetches, {})
-            return self.new_step(group, key)
-        except Exception as error:
-            self.broke(error)
-            return None
-
-    def begin_function(self, function: Any) -> WatchedRun | None:
+    def begin_function(self, function: Any) -> Run | None:
         """A function is called, or becomes a node of another function's graph."""
-        try:
-            called = private.called(function)
-            if called is None:
-                return None
-            self.begun += 1
-            key = ("function", called[0])
-            group = self.groups.get(key) or self.new_function(key, function, *called)
-            step = self.new_step(group, key)
+        called = private.called(function)
+        if called is None:
+            return None
+        self.begun += 1
+        key = ("function", called[0])
+        group = self.groups.get(key) or self.new_function(key, function, *called)
+        run = self.new_run(group, key)
+        if run:
             self.numbers[group.function] += 1
-            step.number = self.numbers[group.function]
-            self.last_call = step
-            if not step.first and step.owned and group.graph is not None:
-                self.profile(step)
-            return step
-        except Exception as error:
-            self.broke(error)
+            run.number = self.numbers[group.function]
+            self.last_call = run
+            if not run.first and run.owned and group.graph is not None:
+                self.profile(run)
+        return run
+
+    def new_run(self, group: RunGroup, key: Hashable) -> Run | None:
+        """Return the run that begins; None if it is part of another one."""
+        run = self.calls.get(get_ident())
+        if run is None:
+            run = self.enter()
+            assert run
+            run.owned = True
+        elif run.has_group:
             return None
+        run.group, run.has_group, run.first = group, True, group.begin(key)
+        return run
 
-    def results(self, step: WatchedRun | None, session: Any, fetched: Any) -> Any:
-        """Look at the fetched values of a step, and return those that the program asked for."""
-        if step is None:
-            return fetched
-        own = fetched[: step.values.own] if step.values else fetched
-        try:
-            self.look(step, zip(step.group.fetches, own, strict=False))
-            if step.values and self.values:
-                began_ns = perf_counter_ns()
-                nodes = self.graphs.nodes_of(step.group.graph)
-                self.values.take(step, session, fetched, nodes)
-                step.own_ns += perf_counter_ns() - began_ns
-        except Exception as error:
-            self.broke(error)
-        return own
-
-    def look_at_op(self, *ran: Any) -> None:
-        """Eager code has run an op: its type, inputs and outputs."""
-        try:
-            if self.values:
-                self.values.ops.look(*ran)
-        except Exception as error:
-            self.broke(error)
-
-    def got(self, value: Any) -> Any:
-        """Look at what a function returned as an Optional, as the step of Keras does."""
-        try:
-            step = self.last_call
-            if step and isinstance(value, dict):
-                self.look(step, private.numbers_of(value))
-        except Exception as error:
-            self.broke(error)
-        return value
-
-    def returned(self, step: WatchedRun | None, results: Any) -> Any:
-        """Look at the results of a function."""
-        try:
-            if step and step.group.results:
-                of_names = dict(zip(step.group.results, results, strict=False))
-                self.look(step, private.numbers_of(of_names))
-        except Exception as error:
-            self.broke(error)
-        return results
-
-    def look(self, step: WatchedRun, values: Iterable[tuple[str, Any]]) -> None:
-        """Note the first run in which a fetched tensor has NaN, or Inf.
-
-        Infinite elements of an array are often intended, such as those of a mask; so is a number
-        that has always been infinite. Only with `--values` are these noted, too.
-        """
-        group, thoroughly = step.group, self.values is not None
-        for name, value in values:
-            if getattr(getattr(value, "dtype", None), "kind", "") != "f":
-                continue
-            single = value.ndim == 0
-            if group.not_finite is None:
-                group.not_finite = {}
-            if single and math.isfinite(value):
-                group.finite.add(name)
-            elif name not in group.not_finite and (thoroughly or value.size <= MOST_LOOKED_AT):
-                bad = math.isnan(value) or name in group.finite if single else np.isnan(value).any()
-                if bad or (thoroughly and not np.isfinite(value).all()):
-                    group.not_finite[name] = step.number or group.calls + 1
-
-    def enter_function(self, name: str) -> Any:
-        """The program calls a tf.function; with `--values` some calls run op by op."""
-        try:
-            return self.values.enter(name, self.numbers) if self.values else None
-        except Exception as error:
-            self.broke(error)
-            return None
-
-    def leave_function(self, entered: Any) -> None:
-        if entered and self.values:
-            try:
-                self.values.leave(entered)
-            except Exception as error:
-                self.broke(error)
-
-    def end(self, step: WatchedRun | None, session: Any = None) -> None:
-        """A step has ended or failed."""
-        if step is None:
+    def end(self, run: Run | None, session: Any = None) -> None:
+        """A run has ended or failed."""
+        if run is None:
             return
         began_ns = perf_counter_ns()
         try:
-            if step is self.profiled:
-                self.take_profile(step)
-            elif step.trace:
-                self.take_trace(step)
-            if step.builds:
-                self.building -= 1
-            if step.group.executed and not step.group.dumped and self.affords_dump(step.group):
-                self.dump(step.group, session)
-        except Exception as error:
-            self.broke(error)
-        step.own_ns += perf_counter_ns() - began_ns
-        if step.owned:
-            self.leave(step.call)
-
-    def new_step(self, group: RunGroup, key: Hashable) -> WatchedRun:
-        thread = get_ident()
-        owned = thread not in self.calls
-        call = self.enter() if owned else self.calls[thread]
-        assert call is not None
-        step = call.step = WatchedRun(group, call, group.begin(key), owned)
-        return step
+            if run is self.profiled:
+                self.take_profile(run)
+            elif run.trace:
+                self.take_trace(run)
+            self.building -= run.builds
+            if run.group.executed and not run.group.dumped and self.affords_dump(run.group):
+                self.dump(run.group, session)
+        finally:
+            run.own_ns += perf_counter_ns() - began_ns
+            if run.owned:
+                self.leave(run)
 
     def new_group(
         self, key: Hashable, session: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any]
     ) -> RunGroup:
         shapes = {private.tensor_name(tensor): str(fed.shape) for tensor, fed in feeds.items()}
         names = tuple(map(private.tensor_name, fetches))
-        size = sum(fed.nbytes for fed in feeds.values())
-        return self.add_group(key, session.graph, names, shapes, fed_bytes=size)
+        group = self.add_group(key, session.graph, names, shapes)
+        group.fed_bytes = sum(fed.nbytes for fed in feeds.values())
+        return group
 
     def new_function(self, key: Hashable, function: Any, name: bytes, graph: Any) -> RunGroup:
         shown = getattr(graph, "name", "") or name.decode()
         types = private.arguments(function.function_type)
-        group = self.add_group(key, graph, (shown,), types, function=shown)
+        group = self.add_group(key, graph, (shown,), types, shown)
         if not group.later:
             group.results = [f"result {at}" for at in range(private.results(function))]
         return group
@@ -386,39 +281,108 @@ class Recorder:
         fetches: tuple[str, ...],
         feeds: Mapping[str, str],
         function: str = "",
-        fed_bytes: int = 0,
     ) -> RunGroup:
-        number = len(self.groups) + 1
-        if number > MOST_GROUPS:
-            others = RunGroup(number, None, (), {}, function, later=True)
-            return self.groups.setdefault(OTHER_FUNCTIONS if function else OTHERS, others)
+        if len(self.groups) >= MOST_GROUPS:
+            last = RunGroup(MOST_GROUPS + 1, None, (), {}, later=True)
+            return self.groups.setdefault(LATER, last)
         kept = graph if self.graphs.add(graph) else None
-        group = RunGroup(number, kept, fetches, feeds, function, fed_bytes=fed_bytes)
-        self.groups[key] = group
+        group = self.groups[key] = RunGroup(len(self.groups) + 1, kept, fetches, feeds, function)
         return group
+
+    # Results of runs
+
+    def results(self, run: Run | None, session: Any, fetched: Any) -> Any:
+        """Look at the fetched values of a run, and return those that the program asked for."""
+        if run is None:
+            return fetched
+        own = fetched[: run.values.own] if run.values else fetched
+        try:
+            self.look(run, zip(run.group.fetches, own, strict=False))
+            if run.values and self.values:
+                began_ns = perf_counter_ns()
+                nodes = self.graphs.nodes_of(run.group.graph)
+                self.values.take(run, session, fetched, nodes)
+                run.own_ns += perf_counter_ns() - began_ns
+        except Exception as error:
+            self.broke(error)
+        return own
+
+    def got(self, value: Any) -> Any:
+        """Look at what a function returned as an Optional, as the step of Keras does."""
+        if self.last_call and isinstance(value, dict):
+            self.look_at_results(self.last_call, value)
+        return value
+
+    def returned(self, run: Run | None, results: Any) -> Any:
+        """Look at the results of a function."""
+        if run and run.group.results:
+            self.look_at_results(run, dict(zip(run.group.results, results, strict=False)))
+        return results
+
+    def look_at_results(self, run: Run, tensors: Mapping[str, Any]) -> None:
+        try:
+            self.look(run, private.numbers_of(tensors))
+        except Exception as error:
+            self.broke(error)
+
+    def look_at_op(self, *ran: Any) -> None:
+        """Eager code has run an op: its type, inputs and outputs."""
+        try:
+            if self.values:
+                self.values.ops.look(*ran)
+        except Exception as error:
+            self.broke(error)
+
+    def look(self, run: Run, values: Iterable[tuple[str, Any]]) -> None:
+        """Note the first run in which a fetched tensor has NaN, or Inf.
+
+        Infinite elements of an array are often intended, such as those of a mask; so is a number
+        that has always been infinite. Only with `--values` are these noted, too.
+        """
+        group, thoroughly = run.group, self.values is not None
+        for name, value in values:
+            if getattr(getattr(value, "dtype", None), "kind", "") != "f":
+                continue
+            single = value.ndim == 0
+            if group.not_finite is None:
+                group.not_finite = {}
+            if single and math.isfinite(value):
+                group.finite.add(name)
+            elif name not in group.not_finite and (thoroughly or value.size <= MOST_LOOKED_AT):
+                bad = math.isnan(value) or name in group.finite if single else np.isnan(value).any()
+                if bad or (thoroughly and not np.isfinite(value).all()):
+                    group.not_finite[name] = run.number or group.calls + 1
+
+    def enter_function(self, name: str) -> Any:
+        """The program calls a tf.function; with `--values` some calls run op by op."""
+        return self.values.enter(name, self.numbers) if self.values else None
+
+    def leave_function(self, entered: Any) -> None:
+        if entered and self.values:
+            self.values.leave(entered)
 
     # Traces, and the graphs of the passes
 
-    def trace(self, step: WatchedRun) -> None:
+    def trace(self, run: Run) -> None:
         """Let the first run of a group return its graphs, and trace another one if the budget
         allows it."""
         assert self.tracer and self.log
-        group = step.group
+        group = run.group
         if self.share and not group.asked:
             group.asked = True
-            step.trace = self.graphs_options, self.tracer.metadata()
-        elif not step.first and not self.waiting and group.affords(self.share):
+            run.trace = self.graphs_options, self.tracer.metadata()
+        elif not run.first and not self.waiting and group.affords(self.share):
             self.log.quiet(ERROR)
             group.traced_at_ns = group.total_ns
-            step.trace = self.traced_options, self.tracer.metadata()
-            step.timed = False
+            run.trace = self.traced_options, self.tracer.metadata()
+            run.timed = False
 
-    def take_trace(self, step: WatchedRun) -> None:
-        assert self.tracer and self.log and step.trace
-        group = step.group
-        took_ns = perf_counter_ns() - step.call.start_ns
-        content = self.tracer.taken(step.trace[1])
-        if step.timed:
+    def take_trace(self, run: Run) -> None:
+        assert self.tracer and self.log and run.trace
+        group = run.group
+        took_ns = perf_counter_ns() - run.start_ns
+        content = self.tracer.taken(run.trace[1])
+        if run.timed:
             group.executed = content
             return
         self.log.usual()
@@ -427,9 +391,9 @@ class Recorder:
             group.sample(took_ns, content, most)
             self.waiting.append((group, content, took_ns, 0))
 
-    def profile(self, step: WatchedRun) -> None:
+    def profile(self, run: Run) -> None:
         """Start the profiler if the budget allows it and no other thread is in a call."""
-        group = step.group
+        group = run.group
         if self.profiling is None or self.log is None or len(self.calls) > 1 or self.waiting:
             return
         if group.affords(self.share):
@@ -437,22 +401,22 @@ class Recorder:
             self.log.quiet(ERROR)
             if self.profiling.start():
                 group.traced_at_ns = group.total_ns
-                self.profiled, step.timed, step.begun = step, False, self.begun
+                self.profiled, run.timed, run.begun = run, False, self.begun
             else:
                 self.log.usual()
-            step.began_ns = perf_counter_ns()
-            step.own_ns += step.began_ns - began_ns
+            run.began_ns = perf_counter_ns()
+            run.own_ns += run.began_ns - began_ns
 
-    def take_profile(self, step: WatchedRun) -> None:
+    def take_profile(self, run: Run) -> None:
         """Stop the profiler. Its trace counts only if no other call began meanwhile."""
         assert self.profiling and self.log
         self.profiled = None
         ended_ns = perf_counter_ns()
         content = self.profiling.stop()
         self.log.usual()
-        if self.begun == step.begun:
-            cost_ns = step.own_ns + perf_counter_ns() - ended_ns
-            self.waiting.append((step.group, content, ended_ns - step.began_ns, cost_ns))
+        if self.begun == run.begun:
+            cost_ns = run.own_ns + perf_counter_ns() - ended_ns
+            self.waiting.append((run.group, content, ended_ns - run.began_ns, cost_ns))
 
     def read_traces(self) -> None:
         """Add up the waiting traces, in another thread than those that run steps."""
@@ -510,17 +474,17 @@ class Recorder:
         groups = [*self.groups.values()]
         if final and self.values:
             self.values.write_ops(self.settings.folder)
-        call = self.calls.get(self.main)
+        run = self.calls.get(self.main)
         return {
             "stopped": self.stopped_by_steps,
             "overhead": self.settings.overhead,
-            "in_run_of": call.step.group.number if call and call.step else 0,
+            "in_run_of": run.group.number if run and run.has_group else 0,
             "groups": [self.group_segment(group) for group in groups],
             "graphs": self.graphs.segment(groups, final),
             "grown": self.graphs.grown_segment(),
             "fates": self.write_largest(groups) if final and groups else {},
             "compiled": self.compilations.made,
-            **self.functions.segment(),
+            "functions": self.functions.segment(),
         }
 
     def group_segment(self, group: RunGroup) -> dict[str, object]:
@@ -549,7 +513,7 @@ class Recorder:
             self.note(f"No call {self.values.run:,} of a tf.function was made, so none has values.")
         if group.graph is None:
             return {}
-        nodes = self.graphs.nodes_of_groups(group.graph, groups, final=True)
+        nodes = self.graphs.nodes_that_ran(group.graph, groups, final=True)
         if self.settings.keeps:
             program_graph.save(self.settings.folder, group, nodes)
         return {"findings": program_graph.findings(group, nodes)}

@@ -71,6 +71,8 @@ CALLED = "ops/script_ops.py"
 # Files of the library in which a thread waits for another one, or for data
 WAITING = ("threading.py", "queue.py", "selectors.py", "socket.py", "subprocess.py", "thread.py")
 Line = tuple[str, int, str]  # file, line, function
+MODULE = "<module>"  # the function of a module's own code
+MOST_CODE = 200  # characters of a source line
 
 
 class Sampler:
@@ -364,6 +366,12 @@ def line_at(frame: FrameType) -> Line | None:
     """The line of a frame. Some instructions of Python have none, or 0."""
     number, code = frame.f_lineno, frame.f_code
     return (code.co_filename, number, code.co_name) if number else None
+
+
+def place(file: str, line: int, function: str) -> str:
+    """Return `train.py:88 in next_batch`; a module's own code has no function."""
+    name = "" if function.startswith("<") else f" in {function}"
+    return f"{os.path.basename(file)}:{line}{name}"
 
 
 def special_owner(file: str, function: str) -> str | None:

@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -32,7 +32,6 @@ from tflab.cli import (
     environment,
     interrupts,
     output_paths,
-    saved_files,
     temporary,
     terminal,
 )
@@ -43,7 +42,7 @@ from tflab.exporters import csv, json, text
 from tflab.records.blocks import Block, Column
 from tflab.records.comparison import Change, Gate, Programs
 from tflab.records.verdicts import Load
-from tflab.records.watched import Watched
+from tflab.records.watched import Group, Watched
 from tflab.run import launch, lines, program_graph, summary
 from tflab.run.view import program_ns
 from tflab.runtime import machine_load, processes
@@ -57,10 +56,8 @@ MOST_PAIRS = 20
 STOP_S = 3.0  # for which an interrupted program may end by itself
 LAST_LINES = 8  # of the output of a program that failed
 WHAT = "comparison"
-GIVE_RUNS = "give two files that `python -m tflab.run --save FILE` wrote"
-WHOLE, GROUP, OWNER, OP, LINE = "program", "group", "part", "op", "line"
+WHOLE, OP, LINE = "program", "op", "line"
 STEP, PROCESS = "median step", "whole process"
-LARGEST = "the largest group"
 NO_STEP = "unknown: nothing ran more than once in a session or tf.function"
 GIVE = "give two programs, or one followed by two lists of arguments: train.py -- -b 32 -- -b 64"
 
@@ -108,24 +105,8 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
     return 0
 
 
-def run_of_files(args: argparse.Namespace) -> int:
-    """Show two programs that `tflab.run --save` watched side by side."""
-    if args.fail_if_slower is not None:
-        raise UsageError("--fail-if-slower does not apply to watched runs; omit it.")
-    names = saved.names_of(args.files, GIVE_RUNS)
-    seen = dict(zip(names, map(saved_files.read_run, args.files), strict=True))
-    show(args, of_runs(seen), {})  # the files may come from other machines
-    return 0
-
-
-def of_runs(seen: Mapping[str, Watched]) -> Programs:
-    turns = [turn_of(watched, place, None) for place, watched in enumerate(seen.values())]
-    return concluded([*seen], turns, None)
-
-
 def show(args: argparse.Namespace, result: Programs, about: dict[str, Any]) -> None:
-    kinds = {WHOLE: result.whole, GROUP: result.groups, OWNER: result.owners}
-    kinds |= {OP: result.ops, LINE: result.lines}
+    kinds = {WHOLE: result.whole, OP: result.ops, LINE: result.lines}
     text.show_in_format(
         args.format,
         " and ".join(result.programs),
@@ -219,11 +200,11 @@ def watched(program: Program, steps: int) -> Watched:
         segment = summary.read(folder)
         if segment["faults"]:
             raise TflabError(f"{summary.STOPPED} '{program.name}': {segment['faults'][0]}")
-        if process.returncode and not segment.get("stopped"):
+        if process.returncode and not segment["stopped"]:
             for line in processes.last_lines(output, LAST_LINES):
                 terminal.say(f"  {visible(line)}", sys.stderr)
             raise TflabError(f"'{program.name}' ended {processes.ending(process, output)}")
-        graph, _, _ = program_graph.read(folder)
+        graph, _ = program_graph.read(folder)
         return replace(summary.watched(program.words, segment, wall_ns, 0), graph=graph)
 
 
@@ -239,19 +220,12 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def turn_of(seen: Watched, place: int, group: str | None) -> Turn:
     """Return the times of a process. Its steps are the runs of this group; without that, of the one
     that took longest."""
-    names = group_names(seen)
-    medians = {at: each.median_ns for at, each in enumerate(seen.groups) if each.median_ns}
-    at = max(medians, key=lambda at: (names[at] == group, seen.groups[at].total_ns), default=None)
-    times: dict[Row, float] = defaultdict(float)
-    times |= {(GROUP, names[at]): ns for at, ns in medians.items()}
-    name = None
-    if at is not None:
-        name, names[at] = names[at], LARGEST
-        times[WHOLE, STEP] = medians[at]
+    repeated = [each for each in seen.groups if each.median_ns]
+    steps = max(repeated, key=lambda of: (name_of(of) == group, of.total_ns), default=None)
+    times: defaultdict[Row, float] = defaultdict(float)
+    if steps and steps.median_ns:
+        times[WHOLE, STEP] = steps.median_ns
     times[WHOLE, PROCESS] = program_ns(seen)
-    for owner in seen.process.owners:
-        if owner.owner != summary.OWN:
-            times[OWNER, owner_name(owner.owner, names)] += owner.ns
     if (graph := seen.graph) and graph.traced:
         types = {node.name: node.op for node in (*graph.nodes, *graph.executed)}
         for node, op in graph.ops.items():
@@ -259,29 +233,14 @@ def turn_of(seen: Watched, place: int, group: str | None) -> Turn:
                 times[OP, types[node]] += op.ns / graph.traced
     for line in filter(lambda line: line.code, seen.lines):
         times[LINE, line.code] += lines.total_ns(line)
-    return Turn(place, name, times)
+    return Turn(place, name_of(steps) if steps else None, times)
 
 
-def group_names(watched: Watched) -> list[str]:
-    """Return what each group fetches and is fed: `loss:0, train with x:0 (8, 4)`. Of several
-    alike, the second is `... (2)`, in the order of their first runs."""
-    names: Counter[str] = Counter()
-    made = []
-    for group in watched.groups:
-        name = ", ".join(group.fetches) or group.graph
-        if group.feeds:
-            name += f" with {', '.join(map(' '.join, group.feeds.items()))}"
-        names[name] += 1
-        made.append(f"{name} ({names[name]})" if names[name] > 1 else name)
-    return made
-
-
-def owner_name(owner: str, names: Sequence[str]) -> str:
-    """Return the owner with the name of its group, `steps of loss:0`, instead of the number that
-    the group has in its file. A file of a stranger may name groups that it does not have."""
-    what, _, number = owner.rpartition(" group ")
-    place = int(number) if what and number.isdecimal() else 0
-    return f"{what} {names[place - 1]}" if 0 < place <= len(names) else owner
+def name_of(group: Group) -> str:
+    """Return what a group fetches and is fed: `loss:0, train with x:0 (8, 4)`."""
+    name = ", ".join(group.fetches) or group.graph
+    feeds = ", ".join(map(" ".join, group.feeds.items()))
+    return f"{name} with {feeds}" if feeds else name
 
 
 # What the turns say
@@ -307,8 +266,6 @@ def concluded(
             for change in whole
             if change.verdict
         },
-        groups=tuple(changes(turns, GROUP)),
-        owners=tuple(changes(turns, OWNER)),
         ops=tuple(changes(turns, OP)),
         lines=tuple(changes(turns, LINE)),
         load=load,
@@ -370,8 +327,6 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     if not all(result.runs):
         return
     tables = {
-        "Median run of a group": ("group", result.groups if len(result.groups) > 1 else ()),
-        "Time in the whole process": ("part", result.owners),
         "Time of ops in a traced step": ("type that ran", result.ops),
         "Time of lines in the whole process": ("code", result.lines),
     }
@@ -382,7 +337,7 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
             yield view.compared(title, shown, names, key, top, batch=False)
             alike = False
     if alike:
-        yield "No part, op or line is known to differ."
+        yield "No op or line is known to differ."
     yield BASIS if proven else NO_VERDICT
     if result.gate:
         yield saved.sentence(result.gate, names[0])
@@ -414,10 +369,7 @@ def by_gain(change: Change) -> float:
     return -abs((change.second_ns or 0) - (change.first_ns or 0))
 
 
-NO_VERDICT = (
-    "Times also differ between processes by chance, so few runs have no verdict. To get one, "
-    "compare the programs themselves, in turns: compare OLD.py NEW.py."
-)
+NO_VERDICT = "Times also differ between processes by chance, so few runs have no verdict."
 BASIS = (
     "Each time is the geometric mean over the runs of a program, each in a new process; the first "
     "of each is left out. A ratio is that of neighbours in the order A B B A, and its interval "

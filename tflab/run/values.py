@@ -14,11 +14,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from tflab.records.graph import Node, Source, graph_def_name
 from tflab.records.values import COMPUTED, FED, VARIABLE, NotFinite, Value
 from tflab.records.watched import RecordedValues
 from tflab.run import program_graph
-from tflab.run.groups import DATA_OPS, RunGroup, WatchedRun
+from tflab.run.groups import DATA_OPS, Run, RunGroup
 from tflab.run.sampler import Line
 from tflab.runtime import private
 
@@ -37,11 +37,10 @@ MOST_GROUPS = 8  # groups with recorded values
 EARLY = "the group ended before that run"
 
 
-@dataclass
-class Plan:
+class Plan(NamedTuple):
     """The run of a group whose tensors are fetched."""
 
-    names: tuple[str, ...]  # `mul:0`
+    names: Sequence[str]  # `mul:0`
     own: int  # the number of the program's own fetches, which come first
     feeds: Mapping[str, Any]
     before: Mapping[str, np.ndarray]  # variables
@@ -61,10 +60,10 @@ class Values:
         self.call: tuple[str, int] = ("", 0)  # the function that runs op by op, and its call
 
     def begin(
-        self, step: WatchedRun, session: Any, feeds: Mapping[Any, Any], fetches: Sequence[Any]
+        self, run: Run, session: Any, feeds: Mapping[Any, Any], fetches: Sequence[Any]
     ) -> None:
         """Extend the fetches of a run if it is the one whose values are wanted."""
-        group = step.group
+        group = run.group
         full = len(self.reasons) >= MOST_GROUPS and group.number not in self.reasons
         if session.sess_str or full or group.calls + 1 not in (self.run - 1, self.run):
             return
@@ -83,19 +82,17 @@ class Values:
             return
         self.reasons[group.number] = "that run failed"
         before = variables(session, graph)
-        step.values = Plan(tuple(names), len(fetches), fed, before)
-        step.fetches = [*fetches, *private.tensor_outputs(graph, names)]
-        step.timed = False
+        run.values = Plan(names, len(fetches), fed, before)
+        run.fetches = [*fetches, *private.tensor_outputs(graph, names)]
+        run.timed = False
 
-    def take(
-        self, step: WatchedRun, session: Any, fetched: Sequence[Any], listed: Sequence[Node]
-    ) -> None:
+    def take(self, run: Run, session: Any, fetched: Sequence[Any], listed: Sequence[Node]) -> None:
         """Keep the values of a run. `listed` are the nodes of its graph, with their lines."""
         from tflab.analysis import values as analysis
         from tflab.lifecycle import values as lifecycle
         from tflab.runtime import values
 
-        plan, group = step.values, step.group
+        plan, group = run.values, run.group
         own, others = fetched[: plan.own], fetched[plan.own :]
         arrays = {
             graph_def_name(name): np.asarray(array)
@@ -115,7 +112,7 @@ class Values:
             group=group.number,
             function="",
             run=group.calls + 1,
-            ns=perf_counter_ns() - step.call.start_ns,
+            ns=perf_counter_ns() - run.start_ns,
             values=tuple(map(as_json, lifecycle.rows(graph, step_values))),
             origins=lifecycle.origins(graph, step_values, group.graph),
             not_finite=lifecycle.results(step_values),
@@ -147,19 +144,20 @@ class Values:
     def write_ops(self, folder: str) -> None:
         """Write what made NaN or Inf in a function that ran op by op, or in eager code."""
         if self.call[0] or self.ops.origins:
-            seen = RecordedValues(0, *self.call, 0, (), tuple(self.ops.origins), (), ())
-            text = json.dumps(encoded(seen))
-            Path(folder, program_graph.VALUES).write_text(text, encoding="utf-8")
+            write(RecordedValues(0, *self.call, 0, (), tuple(self.ops.origins), (), ()), folder)
 
     def write(self, group: RunGroup, folder: str) -> None:
         """Write the values of a group; a note gives the reason if there are none."""
-        seen = self.seen.get(group.number)
-        if seen is None:
+        if seen := self.seen.get(group.number):
+            write(seen, folder)
+        else:
             reason = self.reasons.get(group.number, EARLY)
             self.note(f"No values of run {self.run:,} of group {group.number}: {reason}.")
-            return
-        text = json.dumps(encoded(seen))
-        Path(folder, program_graph.VALUES).write_text(text, encoding="utf-8")
+
+
+def write(seen: RecordedValues, folder: str) -> None:
+    text = json.dumps(encoded(seen))
+    Path(folder, program_graph.VALUES).write_text(text, encoding="utf-8")
 
 
 def variables(session: Any, graph: Any) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab import units
-from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.blocks import Block, Column, Table
 from tflab.records.timed import Owner
 from tflab.records.values import VARIABLE
 from tflab.records.watched import (
@@ -16,13 +16,12 @@ from tflab.records.watched import (
     GrownGraph,
     GrownMemory,
     InputPipeline,
-    MadeAnew,
     RecordedValues,
     SampledLine,
     TracedFunction,
     Watched,
 )
-from tflab.run import lines, sampler, summary
+from tflab.run import lines, summary
 from tflab.views import values
 from tflab.views.op_table import text_or_blank
 
@@ -32,16 +31,14 @@ CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
 KEEPS_UP = 0.01  # of the time: a pipeline for which steps wait no longer keeps up with them
 GROWING = 3  # lines that make nodes between runs
 ORIGINS = 2  # of NaN and Inf, each with a sentence
-TRACED = 15  # functions in their table
-COMPILED = 3  # functions that XLA compiled, in sentences
+COMPILED = 3  # functions that XLA compiled, in sentences: what took longest
 SHAPES = 3  # of them, in a sentence
 CHANGES = 3  # arguments that differ, in a sentence
-# Times between runs, of the thread whose runs these are
-OF_MAIN_THREAD = (sampler.BEFORE, sampler.BETWEEN, sampler.AFTER)
-UNLIKE = {
-    summary.LATER: "runs that fetch or are fed something other than all earlier groups",
-    summary.LATER_FUNCTIONS: "functions as they were traced after all earlier groups",
-}
+LATER = "runs unlike those of all earlier groups"
+ALIKE = (
+    "with arguments that read the same (TensorFlow also traces again for another object, graph, "
+    "device or strategy, if the first tracing created variables, and if the function is made anew)"
+)
 
 
 @dataclass(frozen=True)
@@ -80,10 +77,7 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
         yield from lines.blocks(seen)
     yield from many_groups(seen.groups)
     yield from traced_again(seen.functions)
-    yield from made_anew(seen.made_anew)
     yield from compiled(seen.compiled)
-    if with_lines and seen.functions:
-        yield functions_table(seen.functions)
     yield from seen.notes
 
 
@@ -147,16 +141,12 @@ def share_at(line: SampledLine, all_ns: int) -> str:
 
 
 def no_runs(seen: Watched) -> str:
-    """What is known of a program without runs in its main thread."""
-    owners = {owner.owner: owner.ns for owner in seen.process.owners}
-    none = "No session and no tf.function ran a graph"
-    if summary.REST in owners or any(note.startswith(summary.STOPPED) for note in seen.notes):
+    """Return what is known of a program without runs in its main thread."""
+    unseen = any(owner.owner == summary.REST for owner in seen.process.owners)
+    if unseen or any(note.startswith(summary.STOPPED) for note in seen.notes):
         return "tflab saw no run"
-    if seen.groups:
-        return f"{none} in its main thread"
-    # What was traced may run within tf.data
-    eagerly = not seen.functions and 100 * owners.get(sampler.EAGER, 0) >= seen.process.wall_ns
-    return f"{none}, so all ops ran eagerly" if eagerly else none
+    where = " in its main thread" if seen.groups else ""
+    return f"No session and no tf.function ran a graph{where}"
 
 
 def in_other_threads(seen: Watched) -> int:
@@ -164,7 +154,7 @@ def in_other_threads(seen: Watched) -> int:
 
 
 def is_function(group: Group) -> bool:
-    return group.graph.startswith(f"{summary.FUNCTION} ") or group.graph == summary.LATER_FUNCTIONS
+    return group.graph.startswith(f"{summary.FUNCTION} ")
 
 
 def is_run(owner: Owner) -> bool:
@@ -177,9 +167,7 @@ def rows(seen: Watched) -> Iterator[Row]:
     """The owners in the order of a program. The steps of a group are always shown; the smallest
     owners are combined."""
     all_ns = program_ns(seen)
-    about = {
-        summary.name_of_steps(at): about_group(group) for at, group in enumerate(seen.groups, 1)
-    }
+    about = {f"{summary.STEPS} {at}": about_group(group) for at, group in enumerate(seen.groups, 1)}
     owners = seen.process.owners
     steps = [owner for owner in owners if owner.owner.startswith(summary.STEPS)]
     first = max(steps, key=lambda owner: owner.ns, default=None)
@@ -188,11 +176,8 @@ def rows(seen: Watched) -> Iterator[Row]:
     shown.add(summary.OWN)  # which is no part of the shares
     for owner in owners:
         if owner.owner in shown:
-            name = owner.owner
-            if name in OF_MAIN_THREAD and in_other_threads(seen):
-                name += " of the main thread"
-            share = None if name == summary.OWN else owner.ns / all_ns
-            yield Row(name, owner.ns, share, about.get(name, ""))
+            share = None if owner.owner == summary.OWN else owner.ns / all_ns
+            yield Row(owner.owner, owner.ns, share, about.get(owner.owner, ""))
     rest = [owner for owner in owners if owner.owner not in shown]
     if rest:
         names = ", ".join(owner.owner for owner in rest)
@@ -203,7 +188,8 @@ def rows(seen: Watched) -> Iterator[Row]:
 def about_group(group: Group) -> str:
     """`1,499 runs, median 3.10 ms, 112 traced: loss:0, train`"""
     middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
-    names = ", ".join(group.fetches) or UNLIKE.get(group.graph, "compiled steps")
+    unnamed = LATER if group.graph == summary.LATER else "compiled steps"
+    names = ", ".join(group.fetches) or unnamed
     how = "profiled" if is_function(group) else "traced"
     traced = f", {group.traced:,} {how}" if group.traced else ""
     return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{traced}: {names}"
@@ -211,13 +197,9 @@ def about_group(group: Group) -> str:
 
 def many_groups(groups: Sequence[Group]) -> Iterator[str]:
     """That later groups are one."""
-    told = sum(group.graph not in UNLIKE for group in groups)
-    for group in groups:
-        if group.graph in UNLIKE:
-            yield (
-                f"After the first {told:,} groups of runs, {UNLIKE[group.graph]} are one group: "
-                f"{units.plural(group.first_runs, 'first run')}."
-            )
+    if groups and groups[-1].graph == summary.LATER:
+        first_runs = units.plural(groups[-1].first_runs, "first run")
+        yield f"After the first {len(groups) - 1:,} groups, {LATER} are one group: {first_runs}."
 
 
 def ops(seen: Watched) -> Table:
@@ -294,14 +276,8 @@ def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
     made = f" ({most.made})" if most.made else ""
     times = units.plural(most.tracings, "time")
     traced = f"The function {most.name}{made} was traced {times}, in {units.time(most.ns)}"
-    if most.created:
-        yield (
-            f"{traced}, {reason(most)}. If these exist before its first call, it is traced once; "
-            "optimizer.build(variables) creates those of a Keras optimizer."
-        )
-    else:
-        after = f"({units.time(most.ns - most.first_ns)} after the first time)"
-        yield f"{traced} {after}; the last time at {most.place}, {reason(most)}."
+    after = f"({units.time(most.ns - most.first_ns)} after the first time)"
+    yield f"{traced} {after}; the last time at {most.place}, {reason(most)}."
 
 
 def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
@@ -315,51 +291,16 @@ def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
             f"XLA compiled {row.name} {times}, for {shapes} of shapes ({listed}), in "
             f"{units.time(row.ns)}{at}."
         )
-    if more := rows[COMPILED:]:
-        times = units.plural(sum(row.compilations for row in more), "other compilation")
-        yield f"{times} by XLA took {units.time(sum(row.ns for row in more))}."
-
-
-def made_anew(anew: Sequence[MadeAnew]) -> Iterator[str]:
-    """The functions that were traced although they were made of the same lines: the costliest."""
-    if anew:
-        most = max(anew, key=lambda functions: functions.ns)
-        others = f" So were those of {units.plural(len(anew) - 1, 'other line')}." * (len(anew) > 1)
-        yield (
-            f"{most.functions:,} functions made from the same lines ({most.made}) were called at "
-            f"{most.place} with the same types, and each was traced: {units.time(most.ns)} in all. "
-            f"If they do the same, make the function once, outside the loop.{others}"
-        )
 
 
 def reason(function: TracedFunction) -> str:
     """Which argument differed: `because x was float32 (8, 4) and is float32 (7, 4)`."""
-    if function.tracings == 1:
-        return ""
-    if function.created:
-        return "because its first tracing created variables"
     if not function.changed:
-        return (
-            "with the same arguments (TensorFlow also traces again for another graph, device or "
-            "strategy)"
-        )
+        return ALIKE
     changes = [f"{name} was {was} and is {now}" for name, was, now in function.changed[:CHANGES]]
     more = len(function.changed) - CHANGES
     others = f", and {units.plural(more, 'other')} changed" if more > 0 else ""
     return f"because {', '.join(changes)}{others}"
-
-
-def functions_table(functions: Sequence[TracedFunction]) -> Table:
-    columns: Sequence[Column] = (
-        Column("function", lambda row: row.name),
-        Column("made at", lambda row: row.made),
-        Column("times", lambda row: f"{row.tracings:,}", right=True),
-        Column("time", lambda row: units.time(row.ns), right=True),
-        Column("last called at", lambda row: row.place),
-        Column("last traced again", reason, elastic=True),
-    )
-    costliest = sorted(functions, key=lambda function: -function.ns)
-    return shortened("Functions that were traced", columns, costliest, TRACED)
 
 
 def fates(seen: Watched) -> str:
@@ -397,8 +338,7 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
 
 
 def fetched(seen: Watched) -> Iterator[str]:
-    """Which fetched values were not finite, and what was not checked in the other runs."""
-    number = seen.values.group if seen.values else 0
+    """Which fetched values were not finite, and which run shows why."""
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:
             name, first = min(group.not_finite.items(), key=lambda item: item[1])
@@ -409,12 +349,7 @@ def fetched(seen: Watched) -> Iterator[str]:
                 yield f"Run {first:,} of group {at} was the first to fetch NaN or Inf: {name}."
             if not seen.values:
                 yield f"--values {first} shows where it began."
-        elif at == number and group.calls > 1:
-            looked = group.not_finite is not None and any(":" in name for name in group.fetches)
-            runs = units.plural(group.calls - 1, "other run")
-            checked = "only the fetched values were checked; they are finite"
-            yield f"Of {runs}, {checked if looked else 'nothing was checked'}."
-        if at == number and seen.values:
+        if seen.values and seen.values.group == at:
             yield from advice(seen.values, min((group.not_finite or {}).values(), default=0))
 
 

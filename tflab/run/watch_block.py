@@ -1,10 +1,8 @@
 """Watch block: a program watches a part of itself.
 
-    with tflab.watch() as seen:
-        train()
-    print(seen)
-
-A hook for MonitoredSession and a callback for Keras do the same for a training.
+with tflab.watch() as seen:
+    train()
+print(seen)
 """
 
 from __future__ import annotations
@@ -90,47 +88,5 @@ def end(watcher: Watcher) -> Watched:
     wall_ns = segment["own_ns"] + sum(segment["owners"].values())
     wall_ns += sum(sum(group["main_ns"]) for group in segment["groups"])
     seen = summary.watched(("a part of a program",), segment, wall_ns, 0)
-    graph, *_ = program_graph.read(Path(watcher.folder))
+    graph, _ = program_graph.read(Path(watcher.folder))
     return replace(seen, graph=graph)
-
-
-class Hook:
-    """A SessionRunHook that watches a MonitoredSession from its beginning to its end, and prints
-    the results. After a training that failed, call `end`."""
-
-    def __init__(self, overhead: float = 5.0) -> None:
-        self.watching = watch(overhead)
-        self.seen: Seen | None = None
-
-    def begin(self) -> None:
-        self.seen = self.watching.__enter__()
-
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        pass
-
-    def before_run(self, run_context: Any) -> None:
-        pass
-
-    def after_run(self, run_context: Any, run_values: Any) -> None:
-        pass
-
-    def end(self, session: Any = None) -> None:
-        self.watching.__exit__(None, None, None)
-        print(self.seen)
-
-
-def callback(overhead: float = 5.0) -> Any:
-    """A Keras callback that watches a training, and prints the results; its attribute `seen` has
-    them."""
-    import keras
-
-    class Watching(keras.callbacks.Callback):
-        def on_train_begin(self, logs: Any = None) -> None:
-            self.watching = watch(overhead)
-            self.seen = self.watching.__enter__()
-
-        def on_train_end(self, logs: Any = None) -> None:
-            self.watching.__exit__(None, None, None)
-            print(self.seen)
-
-    return Watching()

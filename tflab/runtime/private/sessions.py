@@ -16,12 +16,13 @@ from _thread import allocate_lock, get_ident
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import indent
 from types import CodeType
 from typing import Any
 
 from tflab.errors import TflabError
 from tflab.runtime.private.corner import corner
-from tflab.runtime.private.steps import read_dump_settings
+from tflab.runtime.private.steps import compiled_step
 
 FILE = "tensorflow/python/client/session.py"
 STACKS = "tensorflow/python/util/tf_stack.py"
@@ -29,27 +30,28 @@ CONTEXT = "tensorflow/python/eager/context.py"
 ALIGNMENT = 64  # bytes
 WATCHER = "__tflab__"  # the name of the watcher in these modules
 LEVEL = "11MinLogLevelEv"  # a function of Abseil, after its namespace
-NOTED = "tflab_noted"  # the local variable that passes the result of the first call to the second
+# Local variables: the result of the first call, for the second one, and an error of the watcher
+NOTED, ERROR = "tflab_noted", "tflab_error"
 
-# Of BaseSession: the first call, its result and what it may change; the second call
+# Of BaseSession: the first call and what it may change, the second call, and that with the result
+# in place of None
 RUN = (f"{NOTED} = {WATCHER}.enter()", f"{WATCHER}.leave({NOTED})")
 STEP = (
-    f"{NOTED} = {WATCHER}.begin(self, options, feed_dict, fetch_list, target_list, run_metadata)\n"
+    f"{NOTED} = {WATCHER}.begin(self, options, feed_dict, fetch_list, target_list)\n"
     f"if {NOTED} and {NOTED}.trace: options, run_metadata = {NOTED}.trace\n"
     f"if {NOTED} and {NOTED}.fetches: fetch_list = {NOTED}.fetches",
     f"{WATCHER}.end({NOTED}, self)",
-    f"{WATCHER}.results({NOTED}, self, None)",  # with the result in place of None
+    f"{WATCHER}.results({NOTED}, self, None)",
 )
-PARTIAL = (f"{NOTED} = {WATCHER}.begin_part(self, fetch_list)", f"{WATCHER}.end({NOTED})")
 COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.end({NOTED})")
-MADE = (f"{WATCHER}.keep_stack()", "pass")  # of `extract_stack`
+MADE = (f"{WATCHER}.keep_stack()",)  # of `extract_stack`
 
 
 def watch(watcher: Any) -> Callable[[], None]:
-    """Report all runs of all sessions, and the making of ops, to the watcher by the calls above;
-    returns a function that stops it. None of the watcher's methods raises.
+    """Report the runs of all sessions, and the making of ops, to the watcher by the calls above;
+    return a function that stops it. `watcher.broke` gets the errors of its other methods.
 
-    `BaseSession.run`, `_call_tf_sessionrun`, `_call_tf_sessionprun` and `BaseSession._Callable` in
+    `BaseSession.run`, `_call_tf_sessionrun` and `BaseSession._Callable` in
     tensorflow/python/client/session.py, `extract_stack` in tensorflow/python/util/tf_stack.py,
     which `_create_c_op` in tensorflow/python/framework/ops.py calls; TensorFlow 2.21.0.
     """
@@ -60,7 +62,6 @@ def watch(watcher: Any) -> Callable[[], None]:
         functions = {
             base.run: RUN,
             base._call_tf_sessionrun: STEP,
-            base._call_tf_sessionprun: PARTIAL,
             base._Callable.__call__: COMPILED,
         }
         watched = {
@@ -117,15 +118,15 @@ def exchanged(codes: Mapping[Any, CodeType]) -> Callable[[], None]:
 
 
 def is_watched() -> bool:
-    """Whether a watcher is told of the runs of this process."""
+    """Return whether a watcher is told of the runs of this process."""
     from tensorflow.python.client import session
 
     return WATCHER in session.BaseSession.run.__code__.co_names
 
 
-def instrumented(function: Any, first: str, last: str, result: str = "") -> CodeType:
-    """The function's code between two calls, on the lines and columns that it had. What it returns
-    is the last argument of the call `result`, which returns it."""
+def instrumented(function: Any, first: str, last: str = "", result: str = "") -> CodeType:
+    """Return the function's code between two calls, on the lines and columns that it had. What it
+    returns is the last argument of the call `result`, which returns it."""
     code = function.__code__
     number = code.co_firstlineno
     # Not inspect.getsourcelines: that looks at the files of all modules first
@@ -139,10 +140,13 @@ def instrumented(function: Any, first: str, last: str, result: str = "") -> Code
             if isinstance(node, ast.Return) and node.value:
                 node.value = with_argument(node.value, on_line(number, result))
     documented = ast.get_docstring(definition) is not None
-    body = definition.body[documented:]
-    guarded = ast.Try(body=body, handlers=[], orelse=[], finalbody=on_line(number, last))
-    ast.copy_location(guarded, body[0])
-    definition.body[documented:] = [*on_line(number, first), guarded]
+    body: list[ast.stmt] = definition.body[documented:]
+    if last:
+        after = on_line(number, guarded(last))
+        tried = ast.Try(body=body, handlers=[], orelse=[], finalbody=after)
+        body = [ast.copy_location(tried, body[0])]
+    before = on_line(number, guarded(first)) if first else []
+    definition.body[documented:] = [*before, *body]
     # Only the code is used; names in the function's line are unknown here.
     definition.decorator_list, definition.returns = [], None
     definition.args.defaults = []
@@ -155,8 +159,16 @@ def instrumented(function: Any, first: str, last: str, result: str = "") -> Code
     return namespace[function.__name__].__code__
 
 
+def guarded(call: str) -> str:
+    """Return the call, so that an error in it is the watcher's and not the program's."""
+    return (
+        f"try:\n{indent(call, ' ')}\n"
+        f"except Exception as {ERROR}:\n {NOTED} = {WATCHER}.broke({ERROR})"
+    )
+
+
 def with_argument(value: ast.expr, calls: list[ast.stmt]) -> ast.expr:
-    """The call, with this value as its last argument."""
+    """Return the call, with this value as its last argument."""
     (statement,) = calls
     assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
     statement.value.args[-1] = value
@@ -164,10 +176,10 @@ def with_argument(value: ast.expr, calls: list[ast.stmt]) -> ast.expr:
 
 
 def on_line(number: int, source: str) -> list[ast.stmt]:
-    """The statements, with this line number."""
+    """Return the statements, with this line number."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.stmt | ast.expr):
+        if isinstance(node, ast.stmt | ast.expr | ast.excepthandler):
             node.lineno = node.end_lineno = number
     return tree.body
 
@@ -221,27 +233,16 @@ def fetch_alone(session: Any, output: Any) -> Any:
 
 
 def build(session: Any, feeds: Sequence[str], fetches: Sequence[str]) -> None:
-    """Let the runtime build the step of a run once more, without running it.
+    """Let the runtime build the step of a run once more, without running it: a compiled step is one
+    of its own. Stateful kernels are those of the session. Raise TflabError if that fails."""
+    from tensorflow.python.framework import errors
 
-    A callable of a session has a step of its own. Stateful kernels are those of the session.
-    `BaseSession._Callable` in tensorflow/python/client/session.py, TensorFlow 2.21.0.
-    """
-    with corner("the steps of a session", FILE):
-        from tensorflow.core.protobuf import config_pb2
-        from tensorflow.python.client import pywrap_tf_session as client
-        from tensorflow.python.framework import errors
-
-        tensors = [name for name in fetches if ":" in name]
-        targets = [name for name in fetches if ":" not in name]
-        options = config_pb2.CallableOptions(feed=feeds, fetch=tensors, target=targets)
-        buffer = client.TF_NewBufferFromString(options.SerializeToString())
-        make, release = client.TF_SessionMakeCallable, client.TF_SessionReleaseCallable
+    tensors = [name for name in fetches if ":" in name]
+    targets = [name for name in fetches if ":" not in name]
     try:
-        release(session._session, make(session._session, buffer))
+        compiled_step(session, feeds, tensors, targets, None)
     except errors.OpError as error:
         raise TflabError(f"The fates of nodes are not shown: {error.message}") from error
-    finally:
-        client.TF_DeleteBuffer(buffer)
 
 
 class TraceBuffers:
@@ -329,10 +330,6 @@ class Log:
             self._quiet -= 1
             if not self._quiet:
                 self._set(self._before)
-
-    def read_variables(self) -> None:
-        """Let the runtime look again at the variables that say which graphs it dumps."""
-        read_dump_settings()
 
     def detail(self, file: str, level: int) -> int:
         """How much a file of the runtime's source logs: `meta_optimizer`, 4; and did before."""

@@ -11,7 +11,6 @@ import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,14 +23,14 @@ LONGEST = 80  # characters of the description of an argument
 QUOTES = "'\""
 MOST_PARTS = 100  # of an argument, to be compared one by one
 
-# Of AtomicFunction.call_flat, and of the function that traces a Python function
+# As in `sessions`, of AtomicFunction.call_flat, and of the function that traces a Python function
 CALL = (
     f"{NOTED} = {WATCHER}.begin_function(self)",
     f"{WATCHER}.end({NOTED})",
-    f"{WATCHER}.returned({NOTED}, None)",  # with the result in place of None
+    f"{WATCHER}.returned({NOTED}, None)",
 )
 # Of the Optional that Keras' step returns
-GOT = ("pass", "pass", f"{WATCHER}.got(None)")
+GOT = ("", "", f"{WATCHER}.got(None)")
 # Of Function.__call__, if calls are to run op by op
 OUTER = (f"{NOTED} = {WATCHER}.enter_function(self._name)", f"{WATCHER}.leave_function({NOTED})")
 TRACE = (
@@ -42,8 +41,8 @@ TRACE = (
 
 def watch_functions(calls: Any, tracings: Any, outer: bool = False) -> Callable[[], None]:
     """Report all calls and tracings of functions to these watchers by the calls above, with `outer`
-    also where a program calls a tf.function; returns a function that stops it. None of the
-    watchers' methods raises.
+    also where a program calls a tf.function; return a function that stops it. The `broke` of a
+    watcher gets the errors of its other methods.
 
     `AtomicFunction.call_flat`, `_create_concrete_function` and `Function.__call__` in
     atomic_function.py, tracing_compilation.py and polymorphic_function.py of
@@ -165,17 +164,8 @@ def locals_of(function: str, frame: Any) -> dict[str, Any]:
     return frame.f_locals if frame else {}
 
 
-@dataclass(frozen=True)
-class Part:
-    """An argument, or a part of one, as a function was traced for it."""
-
-    text: str
-    identity: int  # differs where TensorFlow traces again although the text is the same
-    kept: Any = field(default=None, compare=False)  # an object's reference: no other gets its id
-
-
 def arguments(function_type: Any) -> dict[str, str]:
-    """What a function was traced for: each argument with its type, or its value.
+    """Return what a function was traced for: each argument with its type, or its value.
 
     `FunctionType.parameters` in tensorflow/core/function/polymorphism/function_type.py,
     TensorFlow 2.21.0.
@@ -186,31 +176,26 @@ def arguments(function_type: Any) -> dict[str, str]:
     }
 
 
-def parts_of_arguments(function_type: Any) -> dict[str, Part]:
-    """The same with `x[0]`, `x[1]` and so on for an argument with parts, unless these are many."""
-    parts: dict[str, Part] = {}
+def parts_of_arguments(function_type: Any) -> dict[str, str]:
+    """Return the same with `x[0]`, `x[1]` and so on for an argument with parts, unless these are
+    many."""
+    parts: dict[str, str] = {}
     for name, parameter in function_type.parameters.items():
-        kind = parameter.type_constraint
-        of_argument = dict(islice(leaves(name, kind), MOST_PARTS + 1))
+        of_argument = dict(islice(leaves(name, parameter.type_constraint), MOST_PARTS + 1))
         many = len(of_argument) > MOST_PARTS
-        parts.update({name: Part(described(kind), hash(kind))} if many else of_argument)
+        parts.update({name: described(parameter.type_constraint)} if many else of_argument)
     return parts
 
 
-def leaves(path: str, kind: Any) -> Iterator[tuple[str, Part]]:
-    """An object is told from others by its weak reference, of which there is one for each object
-    (`from_value` in tensorflow/core/function/trace_type/trace_type_builder.py)."""
+def leaves(path: str, kind: Any) -> Iterator[tuple[str, str]]:
     inner = components(kind)
-    if inner is not None:
-        kind = getattr(kind, "_element_spec", kind)
-        name = getattr(kind, "type_name", type(kind).__name__.lower())  # of a named tuple
-        yield path, Part(f"a {name}", hash(name))
-        for access, component in inner.items():
-            yield from leaves(path + access, component)
-    elif (reference := reference_of(kind)) is not None:
-        yield path, Part(described(kind), id(reference), reference)
-    else:
-        yield path, Part(described(kind), hash(kind))
+    if inner is None:
+        yield path, described(kind)
+        return
+    kind = getattr(kind, "_element_spec", kind)
+    yield path, f"a {getattr(kind, 'type_name', type(kind).__name__.lower())}"  # of a named tuple
+    for access, component in inner.items():
+        yield from leaves(path + access, component)
 
 
 def components(kind: Any) -> dict[str, Any] | None:
@@ -234,13 +219,6 @@ def components(kind: Any) -> dict[str, Any] | None:
     return None
 
 
-def reference_of(kind: Any) -> Any:
-    """The weak reference to an object that is an argument; None for other types (`Weakref`, as
-    above)."""
-    reference = getattr(kind, "_ref", None)
-    return reference if isinstance(reference, weakref.ref) else None
-
-
 def described(kind: Any) -> str:
     """`float32 (8, 4)`, `[float32 (8, 4), int64 (8,)]`, `an object of Config`, or a value of
     Python."""
@@ -256,8 +234,8 @@ def described(kind: Any) -> str:
 
 
 def described_leaf(kind: Any) -> str:
-    reference = reference_of(kind)
-    if reference is not None:
+    reference = getattr(kind, "_ref", None)  # `Weakref`, as above
+    if isinstance(reference, weakref.ref):
         return f"an object of {type(reference()).__name__}"
     if hasattr(kind, "dtype") and hasattr(kind, "shape"):
         name = type(kind).__name__.removesuffix("Spec")
@@ -266,35 +244,19 @@ def described_leaf(kind: Any) -> str:
     return "nan" if type(value) is object else str(value)  # `NanMarker`, as above
 
 
-def traced_name(options: Any) -> tuple[int, str]:
-    """What tells one tf.function from the others that exist now, and its name (`TracingOptions`, as
-    above)."""
-    return id(options.function_cache), options.name
-
-
-def is_new(options: Any) -> bool:
-    """Whether a tf.function was never traced. An earlier one may have had the same id."""
-    return not options.function_cache
-
-
-def makes_no_variables(options: Any) -> bool:
-    """Whether a tf.function is traced as one whose first tracing created variables. TensorFlow then
-    traces it in a second way that may not create any (`_initialize` and `_call` of `Function` in
-    polymorphic_function.py, as above)."""
-    return getattr(options.scope_type, "name", "") == "NO_VARIABLE_CREATION"
-
-
-def traced_code(options: Any) -> tuple[str, int, str] | None:
-    """File, first line and qualified name of the Python function that the program gave to a
-    tf.function, below all that TensorFlow wrapped it in."""
-    function = options.python_function
+def traced_function(options: Any) -> tuple[str, tuple[str, int] | None]:
+    """Return the name of a tf.function, `Model.step` of a method, and file and first line of the
+    Python function that the program gave to it, below all that TensorFlow wrapped that in; None if
+    it has no Python (`TracingOptions` in tracing_compilation.py, as above)."""
+    function, name = options.python_function, options.name
     while inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None):
         function = inner
     code = getattr(function, "__code__", None)
     if code is None:
-        return None
-    name = getattr(function, "__qualname__", code.co_name).rpartition("<locals>.")[2]
-    return code.co_filename, code.co_firstlineno, name
+        return name, None
+    own = getattr(function, "__qualname__", code.co_name).rpartition("<locals>.")[2]
+    method = own if own.endswith(f".{name}") else name  # another wrapper may have another name
+    return method, (code.co_filename, code.co_firstlineno)
 
 
 class Profiling:
