@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 """
-# Steps with three faults, and steps that follow one of the three advices each
+# Steps with three faults, and steps that each avoid one of them
 COSTLY = f"""{START}
 x = tf.placeholder(tf.float32, [None, 256])
 ids = tf.placeholder(tf.int32, [None])
