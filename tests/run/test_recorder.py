@@ -165,14 +165,6 @@ def test_the_time_of_the_main_thread_is_in_its_ledger_and_that_of_others_is_not(
     assert lab.seen.sampler.inside == (100, 0, 2)
 
 
-def test_a_step_of_a_callable_is_a_call_of_its_own(lab):
-    lab.run(90, outer=False)
-    lab.run(10, outer=False)
-    (group,) = lab.seen.groups.values()
-    assert (group.calls, group.cold_ns, group.total_ns) == (2, 90, 10)
-    assert lab.seen.calls == {}
-
-
 def test_a_step_is_built_again_for_its_dumps_in_the_time_of_tflab(lab, monkeypatch):
     def slow(session, feeds, fetches):
         lab.clock.ns += 700
@@ -265,13 +257,15 @@ def test_dumps_of_two_first_runs_at_once_belong_to_neither(lab):
     assert lab.seen.dumps.kept == [(2, False), (1, True)]
 
 
-def test_a_call_within_a_call_counts_once(lab):
+def test_a_call_within_a_call_counts_once_and_a_step_of_a_callable_is_one(lab):
     call = lab.seen.enter()
     lab.run(10)
     lab.clock.ns += 5
     lab.seen.leave(call)
+    lab.run(7, outer=False)
     (group,) = lab.seen.groups.values()
-    assert (group.calls, group.cold_ns) == (1, 15)
+    assert (group.calls, group.cold_ns, group.total_ns) == (2, 15, 7)
+    assert lab.seen.calls == {}
 
 
 def test_traces_take_their_share_of_the_time_one_at_a_time(lab):
@@ -293,6 +287,9 @@ def test_traces_take_their_share_of_the_time_one_at_a_time(lab):
     assert apart[:3] == [61, 60, 48]
     assert set(apart[2:]) == {48}
     assert group.ops == {"y": [group.traced, 10 * group.traced, group.traced, 10]}
+    # Times of traced steps are not among those of the median
+    assert ({*group.times}, len(group.times)) == ({100}, groups.KEPT_TIMES)
+    assert group.total_ns == 9_999 * 100 + 40 * group.traced
 
 
 def test_a_note_whose_number_changes_is_said_once(lab):
@@ -331,16 +328,6 @@ def test_constants_are_counted_as_large_as_they_are_written(tmp_path):
     ops.append(constant(None, 0))
     ops.append(constant(2**20, 3 * 2**20))
     assert not dumps.may_begin(group)
-
-
-def test_times_of_traced_steps_are_not_among_those_of_the_median(lab):
-    for _ in range(3_000):
-        lab.run(100, longer=40)
-        lab.seen.read_traces()
-    (group,) = lab.seen.groups.values()
-    assert set(group.times) == {100}
-    assert len(group.times) == groups.KEPT_TIMES
-    assert group.total_ns == 2_999 * 100 + 40 * group.traced
 
 
 def test_a_run_with_too_many_op_runs_for_a_trace_is_not_traced_again(lab, monkeypatch):
@@ -403,9 +390,8 @@ def test_steps_interrupt_the_program_again_and_again(lab, monkeypatch):
 def test_steps_interrupt_a_program_that_ignores_ctrl_c(lab, monkeypatch):
     """As one in the background of a shell script does."""
     monkeypatch.setattr(recorder, "getsignal", lambda number: recorder.SIG_IGN)
-    monkeypatch.setattr(
-        recorder, "interrupt_main", lambda: None
-    )  # that of Python does nothing then
+    # That of Python does nothing then
+    monkeypatch.setattr(recorder, "interrupt_main", lambda: None)
     monkeypatch.setattr(recorder.sys, "excepthook", recorder.sys.excepthook)
     lab.seen.settings.steps = lab.seen.next_stop = 2
     lab.run(10)

@@ -197,26 +197,6 @@ def test_the_ledger_of_a_program_adds_up_also_if_it_leaves_without_farewell(
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["nosuch.py"], "There is no script 'nosuch.py'; give the name of a Python file"),
-        (["folder"], "'folder' is a folder without a __main__.py; give a Python file."),
-        ([], "There is no program to run; give the name of a Python file."),
-        (["-m"], "There is no program to run; give the name of a Python file."),
-        (["--overhead", "101", "x.py"], "has to be a percentage from 0 to 100."),
-        (["--steps", "0", "x.py"], "it has to be a whole number of at least 1."),
-    ],
-)
-def test_bad_input_is_a_sentence(words, sentence, tmp_path):
-    (tmp_path / "folder").mkdir()
-    out, err, status = run("-m", "tflab.run", *words, folder=tmp_path)
-    assert (out, status) == (b"", 2)
-    assert err.decode().startswith("tflab: ")
-    assert sentence in err.decode()
-    assert err.count(b"\n") == 1
-
-
 def test_python_without_its_environment_is_refused(tmp_path):
     (tmp_path / "x.py").write_text("")
     command = [sys.executable, "-E", "-m", "tflab.run", str(tmp_path / "x.py")]

@@ -12,7 +12,6 @@ PREFIX = "TFLAB_RUN_"  # of the variables; as in startup/sitecustomize.py
 # Files in the folder
 SEGMENT = "segment"
 FAULT = "fault"  # why watching failed
-ASKED = "asked"  # exists while the command waits for a new segment
 
 
 class Settings:
@@ -41,17 +40,3 @@ def write_segment(folder: str, segment: dict[str, object]) -> None:
 def write_fault(folder: str, fault: str) -> None:
     with open(os.path.join(folder, FAULT), "w", encoding="utf-8") as file:
         file.write(fault)
-
-
-def ask(folder: str) -> None:
-    """Ask the program's process for a segment."""
-    with open(os.path.join(folder, ASKED), "w", encoding="utf-8"):
-        pass
-
-
-def is_asked(folder: str) -> bool:
-    return os.path.exists(os.path.join(folder, ASKED))
-
-
-def answer(folder: str) -> None:
-    os.remove(os.path.join(folder, ASKED))

@@ -30,6 +30,13 @@ FIRST_GUESS = 0.5
 MOST_GUESSED_NS = 50_000_000
 
 
+# Fields that are written as they are
+WRITTEN = (
+    *("function", "later", "fetches", "feeds", "calls", "first_runs", "cold_ns", "total_ns"),
+    *("in_other_threads", "traced", "traced_ns"),
+)
+
+
 class RunGroup:
     """Runs that do the same; or, as the last group, all that are unlike those of the others."""
 
@@ -206,20 +213,11 @@ class RunGroup:
         return sorted(times)[len(times) // 2] if times else self.cold_ns
 
     def segment(self, graphs: list[Any]) -> dict[str, object]:
+        """Return what the command needs, while another thread may add runs."""
         return {
+            **{name: getattr(self, name) for name in WRITTEN},
             "graph": graphs.index(self.graph) + 1 if self.graph is not None else 0,
-            "function": self.function,
-            "later": self.later,
-            "fetches": self.fetches,
-            "feeds": self.feeds,
-            "calls": self.calls,
-            "first_runs": self.first_runs,
-            "cold_ns": self.cold_ns,
-            "total_ns": self.total_ns,
             "main_ns": tuple(self.main_ns),
-            "in_other_threads": self.in_other_threads,
-            "traced": self.traced,
-            "traced_ns": self.traced_ns,
             "trace_ns": self.cost_ns(),
             "scale": self.scale(),
             "waited_ns": self.all_waited_ns(),

@@ -26,8 +26,6 @@ from tflab.run import exchange, startup
 PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 PASSED_ON |= {signal.SIGUSR1, signal.SIGUSR2}
 GROUP_S = 0.01  # after which a signal has reached all processes of a group
-ANSWER_S = 1.0  # time limit for the program's process to write its results
-POLL_S = 0.005
 BY_A_PROCESS = 0  # `si_code` of a signal from `kill`, not from the kernel (SI_USER)
 
 
@@ -69,7 +67,7 @@ def run(
     for number in handled:
         signal.signal(number, lambda *_: None)
     child, start_ns = start(program, folder, settings, close_fds=False)
-    wait(child, folder, meanwhile)
+    wait(child, meanwhile)
     wall_ns = time.perf_counter_ns() - start_ns
     for number in handled:
         signal.signal(number, signal.SIG_DFL)
@@ -101,9 +99,8 @@ def start(
     return child, start_ns
 
 
-def wait(child: subprocess.Popen[bytes], folder: Path, meanwhile: Callable[[], object]) -> None:
-    """Wait for the program's end, and pass on signals to it. A signal may end the program
-    immediately, so its process writes its results before."""
+def wait(child: subprocess.Popen[bytes], meanwhile: Callable[[], object]) -> None:
+    """Wait for the program's end, and pass on signals to it."""
     if not hasattr(signal, "sigtimedwait"):  # on macOS
         meanwhile()
         child.wait()
@@ -118,7 +115,6 @@ def wait(child: subprocess.Popen[bytes], folder: Path, meanwhile: Callable[[], o
         if came and came.si_signo in PASSED_ON:
             to_all = witness.got(came.si_signo)
             if came.si_code == BY_A_PROCESS and not to_all:
-                ask_for_segment(child, folder)
                 child.send_signal(came.si_signo)
     witness.end()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
@@ -162,14 +158,6 @@ def die_with_command() -> None:
     """Let the kernel kill this process when the command ends, where it can."""
     with suppress(OSError, AttributeError):
         landlock.die_with_parent()
-
-
-def ask_for_segment(child: subprocess.Popen[bytes], folder: Path) -> None:
-    """Let the program's process write its results now, if it answers soon."""
-    end = time.monotonic() + ANSWER_S
-    exchange.ask(str(folder))
-    while exchange.is_asked(str(folder)) and time.monotonic() < end and child.poll() is None:
-        time.sleep(POLL_S)
 
 
 def own_flags() -> list[str]:

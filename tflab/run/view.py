@@ -28,7 +28,7 @@ from tflab.views.op_table import text_or_blank
 ROWS = 7  # of the table of owners
 OPS = 8  # of the table of ops
 CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
-KEEPS_UP = 0.01  # of the time: a pipeline for which steps wait no longer keeps up with them
+WAITING = 0.01  # of the time, from which on waiting for data is told
 GROWING = 3  # lines that make nodes between runs
 ORIGINS = 2  # of NaN and Inf, each with a sentence
 COMPILED = 3  # functions that XLA compiled, in sentences: what took longest
@@ -75,7 +75,6 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
         yield fates(seen)
     if with_lines:
         yield from lines.blocks(seen)
-    yield from many_groups(seen.groups)
     yield from traced_again(seen.functions)
     yield from compiled(seen.compiled)
     yield from seen.notes
@@ -195,13 +194,6 @@ def about_group(group: Group) -> str:
     return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{traced}: {names}"
 
 
-def many_groups(groups: Sequence[Group]) -> Iterator[str]:
-    """That later groups are one."""
-    if groups and groups[-1].graph == summary.LATER:
-        first_runs = units.plural(groups[-1].first_runs, "first run")
-        yield f"After the first {len(groups) - 1:,} groups, {LATER} are one group: {first_runs}."
-
-
 def ops(seen: Watched) -> Table:
     columns = (
         Column("type", lambda row: row.op),
@@ -216,9 +208,9 @@ def ops(seen: Watched) -> Table:
 
 def waiting(seen: Watched) -> Iterator[str]:
     """What the program waits for: data, and child processes."""
-    if seen.input_pipeline:
-        yield pipeline(seen.input_pipeline, program_ns(seen))
     children, all_ns = seen.for_children, program_ns(seen)
+    if seen.input_pipeline and seen.input_pipeline.waited_ns >= WAITING * all_ns:
+        yield pipeline(seen.input_pipeline, all_ns)
     if children and children.ns >= CHILDREN * all_ns:
         yield (
             f"{units.percent(children.ns / all_ns)} of the time passed in waiting for child "
@@ -233,10 +225,8 @@ def pipeline(of: InputPipeline, all_ns: int) -> str:
     who = f"the {of.runs:,} runs of group {of.group}" if of.group else "the program"
     each = f"{units.time(of.waited_ns / of.runs)} " if of.runs else f"{units.time(of.waited_ns)} "
     each += ("each " if of.group else "a step ") if of.runs else ""
-    share = of.waited_ns / all_ns
-    said = f"Input pipeline: {who} waited {each}for data, {units.percent(share)} of the time"
-    if share < KEEPS_UP:
-        return f"{said}: it keeps up with the steps."
+    share = units.percent(of.waited_ns / all_ns)
+    said = f"Input pipeline: {who} waited {each}for data, {share} of the time"
     if of.stage:
         said += f"; its costliest stage is {of.stage}"
     if of.line:
@@ -304,18 +294,13 @@ def reason(function: TracedFunction) -> str:
 
 
 def fates(seen: Watched) -> str:
-    """`Of the 145 nodes of the graph, ...: 81 executed, 44 unreached and 20 fused.`"""
+    """`Of the 145 nodes of the graph, ...: 81 executed, 44 unreached, 20 fused.`"""
     counts = sorted(seen.fates.items(), key=lambda fate: -fate[1])
-    parts = [f"{count:,} {fate}" for fate, count in counts]
-    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
-    branches = (
-        f" No traced run took the branches of {seen.not_run:,} of the executed nodes."
-        if seen.not_run
-        else ""
-    )
+    listed = ", ".join(f"{count:,} {fate}" for fate, count in counts)
+    branches = f" No traced run took the branches of {seen.not_run:,} of the executed nodes."
     return (
         f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first run "
-        f"of the largest group: {listed}.{branches}"
+        f"of the largest group: {listed}.{branches * bool(seen.not_run)}"
     )
 
 

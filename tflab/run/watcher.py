@@ -1,9 +1,8 @@
 """Watcher: tflab in the process of the program.
 
 It starts before the program, notices the import of TensorFlow, and writes the results to a folder
-of the waiting command: every few seconds, when the command asks for it, and at the end of the
-process. An error in here ends the watching, but not the program. This imports nothing that a file
-of the program may be named like.
+of the waiting command: every few seconds, and at the end of the process. An error in here ends the
+watching, but not the program. This imports nothing that a file of the program may be named like.
 """
 
 from __future__ import annotations
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 SESSION = "tensorflow.python.client.session"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
 FLUSH_S = 3.0
-ASK_EVERY = 10  # turns of the thread: to look for a file takes longer than all else in a turn
 FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
 
 
@@ -49,7 +47,6 @@ class Watcher:
         self.wake = _thread.allocate_lock()  # the thread waits for it between two samples
         self.ended = _thread.allocate_lock()  # the thread holds it while it runs
         self.finish_ns = 0  # when the program had ended
-        self.turns = 0  # of the thread
         self.flush_at_ns = perf_counter_ns() + int(FLUSH_S * 1e9)
 
     def begin(self) -> None:
@@ -110,12 +107,8 @@ class Watcher:
                             self.memory = growth.Memory()  # what was before does not count
                             self.began = self.sampler.inside[2] > 0
                         self.memory.look(process_time_ns(), self.sampler.main_line)
-                    self.turns += 1
-                    asked = self.turns % ASK_EVERY == 0 and exchange.is_asked(self.folder)
-                    if asked or perf_counter_ns() > self.flush_at_ns:
+                    if perf_counter_ns() > self.flush_at_ns:
                         self.flush()
-                    if asked:
-                        exchange.answer(self.folder)
         except Exception as error:
             self.broke(error)
         finally:
