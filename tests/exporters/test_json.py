@@ -9,7 +9,6 @@ import pytest
 
 from tests.approval import approve
 from tests.examples.records import filled
-from tests.records_by_hand import op_stats
 from tflab.exporters import json as exported
 from tflab.records.graph import Node
 from tflab.records.node_history import NodeHistory
@@ -46,17 +45,6 @@ def test_one_object_holds_model_environment_stages_in_order_and_the_error_that_e
     assert (failed["error"], len(failed["stages"])) == ("No kernel.", 1)
 
 
-@pytest.mark.parametrize("kind", [Frontend, Backward, Placement, Execution])
-def test_nothing_live_and_no_graph_twice_is_written(kind):
-    def keys(value) -> set[str]:
-        if isinstance(value, dict):
-            return set(value).union(*map(keys, value.values()))
-        return set().union(*map(keys, value)) if isinstance(value, list) else set()
-
-    kept_back = {"program", "user_nodes", "partition_graphs", "listings", "definitions"}
-    assert not keys(exported.stage_object(filled(kind))) & kept_back
-
-
 @dataclass(frozen=True)
 class Move:
     start: str = field(metadata={"json": "from"})
@@ -75,29 +63,3 @@ def test_a_number_that_is_not_finite_is_null_and_what_is_unknown_too():
     assert json.loads(exported.document(rate=(math.nan, math.inf, 1.5, None, True))) == {
         "rate": [None, None, 1.5, None, True]
     }
-
-
-def test_what_is_written_of_op_statistics_depends_on_their_field():
-    row = op_stats("b", ops=("Add",), self_ns=3, image_ns=11.0, requested_bytes=7)
-    assert exported.plain(row, "top_ops")["self_ns"] == 3
-    cells = exported.plain({"cells": row}, "cells")["cells"]
-    assert (cells["ns_per_image"], cells["bytes"], "self_ns" in cells) == (11.0, 7, False)
-    assert "image_ns" not in exported.plain(row, "times")
-
-
-def test_the_rows_of_stages_are_a_line_each_and_the_rest_is_indented():
-    value = {"a": {"b": [{"c": [{"d": 1}, {}]}, []]}, "e": None}
-    text = exported.rows_in_lines({"stages": [{"rows": [value, {"f": "é"}], "none": []}]})
-    assert text.splitlines() == [
-        "{",
-        ' "stages": [',
-        "  {",
-        '   "rows": [',
-        '    {"a": {"b": [{"c": [{"d": 1}, {}]}, []]}, "e": null},',
-        '    {"f": "\\u00e9"}',
-        "   ],",
-        '   "none": []',
-        "  }",
-        " ]",
-        "}",
-    ]

@@ -2,15 +2,12 @@
 
 from types import SimpleNamespace
 
-import pytest
-
 from tests.approval import approve
-from tests.examples.blocks import BLOCKS, OPS
+from tests.examples.blocks import BLOCKS
 from tflab.exporters import markdown
 from tflab.records.blocks import Column, Table
 from tflab.records.graph import Node
 from tflab.records.stages import Frontend
-from tflab.views import stages
 
 ENVIRONMENT = {
     "python": "3.11.2",
@@ -34,26 +31,6 @@ def test_a_page_of_one_subject_and_of_a_measurement_from_a_file():
         "numpy 2.4.6.\n\nOne.\n\nTwo.\n"
     )
     assert markdown.machine({"model": "toy", "file": "a"}) == "model: toy; file: a."
-    assert markdown.render("toy", ENVIRONMENT, [STAGE]).count(stages.title(STAGE)) == 1
-
-
-@pytest.mark.parametrize(
-    "name, escaped",
-    [
-        ("a|b", "a\\|b"),
-        ("<script>alert(1)</script>", "\\<script\\>alert(1)\\</script\\>"),
-        ("`code`", "\\`code\\`"),
-        ("my_conv_1*2", "my\\_conv\\_1\\*2"),
-        ("[text](url)", "\\[text\\](url)"),
-        ("a\\b", "a\\\\b"),
-        ("conv1/Conv2D", "conv1/Conv2D"),
-        ("MaxPool & X~Y", "MaxPool &amp; X\\~Y"),
-    ],
-)
-def test_names_become_neither_markdown_nor_html(name, escaped):
-    table = Table("t", OPS.columns[:2], ((name, 1),))
-    assert markdown.escape(name) == escaped
-    assert f"| {escaped} | 1 |" in markdown.table(table)
 
 
 def test_the_fence_of_a_drawing_is_longer_than_what_is_in_it():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tflab.__main__ import COMMANDS, module_of
-from tflab.views.words import FATES, TERMS
+from tflab.views.words import FATES
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("README*.md"), *ROOT.glob("docs/*.md"), ROOT / "examples" / "README.md"])
@@ -72,11 +72,10 @@ def test_every_command_is_in_the_readme():
         assert f"python -m tflab.{name}" in text
 
 
-def test_the_glossary_lists_each_term_with_its_one_meaning():
-    rows = re.findall(r"^\| \*\*(.+)\*\* \| (.+) \|$", section("Glossary"), re.M)
-    assert rows == list(TERMS.items())
-    assert list(TERMS) == sorted(TERMS)
-    assert {*FATES, *("node", "op", "kernel", "step", "feed", "fetch")} <= TERMS.keys()
+def test_the_glossary_lists_each_term_once():
+    terms = re.findall(r"^\| \*\*(.+)\*\* \| .+ \|$", section("Glossary"), re.M)
+    assert terms == sorted(set(terms))
+    assert {*FATES, *("node", "op", "kernel", "step", "feed", "fetch")} <= set(terms)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

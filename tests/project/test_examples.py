@@ -30,7 +30,7 @@ WIDTH = 100
 FACTS = {
     "ordinary_program": (
         r"No value in its first step is NaN or Inf\.",
-        r"Inf came from Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(",
+        r"Inf began in Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(",
         r".*\(\d+ zero, 0 negative\), from 0 to 0\.",
     ),
     "adding_a_model": (

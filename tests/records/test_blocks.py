@@ -14,7 +14,6 @@ COLUMNS = (Column("name", str), Column("twice", lambda row: str(2 * row), right=
 def test_a_cell_is_its_columns_function_of_the_row():
     table = Table("numbers", COLUMNS, (1, 20))
     assert list(table.cells()) == [("1", "2"), ("20", "40")]
-    assert table.dicts() == [{"name": "1", "twice": "2"}, {"name": "20", "twice": "40"}]
 
 
 def test_what_was_left_out_is_counted_with_the_option_that_shows_more():

@@ -2,9 +2,7 @@
 
 import pytest
 
-from tflab import records
 from tflab.errors import TflabError
-from tflab.records import options, stages
 from tflab.records.options import Model, Program
 from tflab.records.stages import Frontend
 
@@ -32,12 +30,3 @@ def test_a_program_without_a_loss_says_so():
     with pytest.raises(TflabError) as error:
         _ = program().loss
     assert str(error.value) == "The model 'line' has no loss."
-
-
-def test_every_record_can_be_imported_from_the_package_and_no_other_name():
-    assert records.Model is options.Model
-    assert records.Frontend is stages.Frontend
-    assert records.SWITCHES is options.SWITCHES
-    for name in ("replace", "Any", "nonsense"):
-        with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
-            getattr(records, name)

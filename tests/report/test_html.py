@@ -33,7 +33,6 @@ from tflab.report.contents import (
     Report,
     State,
 )
-from tflab.views import words
 
 
 def drawn_graph(stages, name="a graph"):
@@ -185,19 +184,6 @@ def test_each_chapter_is_where_the_contents_point():
     anchors = ["where-a-step-s-time-goes", "stages-of-x-y", "步骤-1-图"]
     assert [a["href"] for tag, a in elements if tag == "a"] == [f"#{name}" for name in anchors]
     assert [a["id"] for tag, a in elements if tag == "section"] == anchors
-
-
-def test_headers_and_fates_that_are_terms_say_what_they_mean_on_hover():
-    columns = Column("fate", lambda row: row[0]), Column("node", lambda row: row[1])
-    table = Table("T", columns, (("folded", "step"), ("odd", "x")))
-    elements = Reader(html.page(Report("", "", "", (Chapter("C", (table,)),)))).elements
-    titles = [(tag, attributes.get("title")) for tag, attributes in elements if tag in ("th", "td")]
-    assert titles == [
-        ("th", words.TERMS["fate"]),
-        ("th", words.TERMS["node"]),
-        ("td", words.TERMS["folded"]),
-        *[("td", None)] * 3,
-    ]
 
 
 def test_a_picture_stands_in_the_page_as_svg_with_attributes_for_styles():

@@ -203,7 +203,7 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     assert (line["line"], line["code"]) == (6, ENDLESS.splitlines()[5])
     told = " ".join(err[err.index("Values of") :].split())
     assert told.startswith(
-        "Values of run 100 of group 1: 1 of 4 tensors have NaN or Inf. Inf came from log (Log, "
+        "Values of run 100 of group 1: 1 of 4 tensors have NaN or Inf. Inf began in log (Log, "
         "endless.py:6"
     )
     assert "Run 100 of group 1 was the first to fetch NaN or Inf: log:0." in told

@@ -6,7 +6,7 @@ import pytest
 
 from tflab.errors import TflabError
 from tflab.records.cluster import Received
-from tflab.records.timed import KernelTime, OpRun
+from tflab.records.timed import OpRun
 from tflab.runtime import trace
 
 
@@ -62,21 +62,6 @@ def test_what_came_over_the_wire_has_its_bytes_and_bits_a_second(label, size, ra
     assert list(trace.received(4, step_stats(cpu0=[other, row]))) == [
         Received(4, *ends, size, rate, 7_000, 3_000)
     ]
-
-
-def with_kernel(name: str, start: int, end: int, whole: int) -> SimpleNamespace:
-    row = node_stats(name, duration=whole)
-    row.op_start_rel_nanos, row.op_end_rel_nanos = start, end
-    return row
-
-
-def test_kernels_take_a_part_of_the_time_of_ops():
-    first = [with_kernel("_SOURCE", 1, 500, 900), with_kernel("mul", 100, 350, 1_000)]
-    second = [with_kernel("add", 20, 70, 80), with_kernel("RecvTensor", 0, 7, 7)]
-    on_gpu = [with_kernel("conv", 0, 0, 4_000)]
-    stats = step_stats(cpu0=first, cpu1=second, gpu0=on_gpu)
-    assert trace.kernel_time(stats) == KernelTime(kernels_ns=300, op_runs_ns=1_080)
-    assert trace.kernel_time(step_stats(gpu0=on_gpu)) is None
 
 
 def test_every_row_of_every_device_is_a_run_in_the_runtimes_order():

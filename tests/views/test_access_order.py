@@ -20,7 +20,7 @@ INPUTS = (BranchInput("z", "Mul", source(7), "then_branch of cond"),) * 5
 
 def blocks(rows, inputs):
     facts = [*access_order.facts(rows), *access_order.always_run(inputs)]
-    return [*(f"{fact.label}: {fact.text}" for fact in facts), *access_order.tables(rows)]
+    return [f"{fact.label}: {fact.text}" for fact in facts]
 
 
 def test_the_view_names_both_accesses_with_their_lines_and_what_is_computed_from_them():

@@ -6,7 +6,7 @@ from tests.examples.printed import approve_view
 from tests.examples.step import CURVE, MEMORY, OPS, RACE, STAGE, STEP_TIMES, shape
 from tests.records_by_hand import LOAD, op_total
 from tflab.records.graph import Node
-from tflab.records.timed import CriticalPath, KernelTime, Memory, StepTime
+from tflab.records.timed import CriticalPath, Memory, StepTime
 from tflab.records.verdicts import Experiment, Experiments, Untried
 from tflab.views import stages
 
@@ -22,13 +22,11 @@ EXPERIMENTS = Experiments(
         Experiment("dense/add", "_MklMatMul", 400e3, 390e3, 410e3, 6, 499e3),
         Experiment("fed", "Cast", 5_000.0, 4_000.0, 6_000.0, 6),
     ),
-    one_by_one=Experiment("ops one by one", "", -250e3, -310e3, -190e3, 6),
     untried=(Untried("train/w", "ResourceApplyAdam", "it changes something"),),
 )
 
 # Title -> what is different
 VARIANTS = {
-    "the time of kernels": {"kernel_time": KernelTime(357_000, 1_540_000)},
     "many types and nodes": {"top_types": MANY, "top_ops": MANY[:13]},
     "ten types and nodes": {"top_types": OPS * 5, "top_ops": OPS * 5},
     "an interruption of a busy machine": {"load": LOAD, "interrupted": True},
@@ -48,10 +46,7 @@ VARIANTS = {
     },
     "no memory": {"memory": Memory((), 0)},
     "compiled code": {"nodes": (Node("cluster_0_1/xla_run", "_XlaRun"),)},
-    "experiments": {
-        "experiments": EXPERIMENTS,
-        "kernel_time": KernelTime(357_000, 1_540_000),
-    },
+    "experiments": {"experiments": EXPERIMENTS},
     "experiments that could not be made": {
         "experiments": Experiments((), None, (Untried("a", "Op", "it is part of a loop"),))
     },
@@ -61,9 +56,3 @@ VARIANTS = {
 def test_the_view_says_where_the_time_of_a_step_went():
     variants = {title: stages.blocks(replace(STAGE, **to)) for title, to in VARIANTS.items()}
     approve_view("views-execution.txt", stages.blocks(STAGE), variants)
-
-
-def test_experiments_in_a_narrow_terminal():
-    approve_view(
-        "views-experiments.txt", stages.blocks(replace(STAGE, experiments=EXPERIMENTS))[1:5]
-    )

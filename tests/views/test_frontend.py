@@ -86,7 +86,9 @@ VARIANTS = {
 def test_a_small_graph_is_drawn_whole_and_a_large_one_as_its_scopes():
     variants = {title: stages.blocks(replace(STAGE, **to)) for title, to in VARIANTS.items()}
     variants["in full"] = stages.blocks(STAGE, full=True)
-    variants["in full, a function of forty-one nodes"] = frontend.body(SCOPED)
+    variants["in full, a function of forty-one nodes"] = frontend.bodies(
+        replace(STAGE, functions=(SCOPED,))
+    )
     approve_view("views-frontend.txt", stages.blocks(STAGE), variants)
 
 

@@ -51,7 +51,7 @@ def test_the_largest_kernels_are_listed_in_three_languages():
 
 def test_a_kernel_as_lines_of_text():
     assert list(generated_code.lines_of(SMALL)) == [
-        "small: 2 add, exponential; 200 bytes of machine code",
+        "small: 2 add, exponential, 200 bytes of machine code",
         "HLO          %m = multiply(%a, %b)",
         "machine code 0 c3 ret",
     ]

@@ -37,21 +37,8 @@ def blocks(of, wall_ns=1_000):
     return [fact_table(network.facts(step)), *network.tables(step)]
 
 
-def of_tasks(*times):
-    """A client and tasks with so much time alone and awaited."""
-    rows = (
-        TaskTime(f"task {n - 1}" if n else "client", 0, 0, 1_000, 0, 0, 0, *pair)
-        for n, pair in enumerate(times)
-    )
-    return {"tasks": tuple(rows)}
-
-
 # Title -> what is different
 VARIANTS = {
-    "one task took twice as long as any other": of_tasks((0, 50), (20, 100), (30, 700)),
-    "no task took so much longer than another": of_tasks((0, 50), (300, 0), (0, 599)),
-    "no task took half of the time": of_tasks((0, 50), (100, 0), (0, 499)),
-    "the client took longest": of_tasks((0, 900), (50, 0)),
     "clocks that may be right": {"offsets": (Offset("/job:worker/replica:0/task:0", -5, 10),)},
     "a clock that is unknown and one that drifted": {
         "offsets": (
@@ -67,6 +54,6 @@ VARIANTS = {
 
 def test_the_network_is_its_tasks_its_tensors_and_its_clocks():
     variants = {title: blocks(replace(NETWORK, **to)) for title, to in VARIANTS.items()}
-    variants["steps without a time"] = blocks(replace(NETWORK, **of_tasks((0, 1), (0, 0))), 0)
+    variants["steps without a time"] = blocks(NETWORK, 0)
     variants["one process"] = blocks(None)
     approve_view("views-network.txt", blocks(NETWORK), variants)

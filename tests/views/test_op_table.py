@@ -1,7 +1,5 @@
 """The columns of op statistics: every one, of a row known and a row hardly known."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.records_by_hand import op_stats
@@ -74,27 +72,11 @@ def test_what_nobody_knows_is_left_empty():
     assert empty == unknown | {"step median", "flops", "all flops", "gflops"}
 
 
-def test_columns_come_in_the_order_asked_for_and_some_under_another_header():
+def test_columns_have_other_headers_and_find_the_statistics_within_other_rows():
     columns = op_table.columns(("mean", "calls"), {"mean": "a call"})
-    assert [(column.header, column.cell(ROW)) for column in columns] == [
-        ("a call", "150 us"),
-        ("calls", "1,204"),
-    ]
-
-
-def test_columns_find_the_statistics_within_other_rows():
-    other = replace(ROW, calls=7)
-    columns = op_table.columns_of(op_table.columns(("calls", "self")), lambda item: item[1])
-    table = Table("t", tuple(columns), ((4, ROW), (16, other)))
-    assert [*table.cells()] == [("1,204", "8.00 ms"), ("7", "8.00 ms")]
-
-
-@pytest.mark.parametrize(
-    "by, header", [("op", "type that ran"), ("node", "node"), ("layer", "layer"), ("line", "line")]
-)
-def test_the_key_of_a_row_stands_under_what_it_is(by, header):
-    column = op_table.key(by)
-    assert (column.header, column.cell(ROW)) == (header, "conv/Relu")
+    table = Table("t", tuple(op_table.columns_of(columns, lambda item: item[1])), ((4, ROW),))
+    assert [column.header for column in table.columns] == ["a call", "calls"]
+    assert [*table.cells()] == [("150 us", "1,204")]
 
 
 @pytest.mark.parametrize(

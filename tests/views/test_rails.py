@@ -1,7 +1,5 @@
 """Rails: whole drawings, and what holds for the drawing of any graph."""
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -117,25 +115,3 @@ def test_a_circle_is_ordered_with_every_node_once_and_drawn(nodes):
     order = rails.ordered(nodes, ["n0"])
     assert sorted(names(order)) == names(nodes)
     assert [row.count("●") for row in rails.draw(order)] == [1] * len(nodes)
-
-
-@pytest.mark.slow
-def test_a_deep_graph_is_drawn_without_recursion_and_in_linear_time():
-    chain = [node("x"), *(node(f"n{i}", f"n{i - 1}" if i else "x") for i in range(20_000))]
-    start = time.process_time()
-    order = rails.ordered(chain[::-1], ["n19999"])
-    assert order == chain
-    assert rails.draw(order) == ["●"] * len(chain)
-    # A step that looks through its whole stack takes 10 s, this one a third of a second.
-    assert time.process_time() - start < 5
-
-
-@pytest.mark.parametrize(
-    ("rail", "ends", "sign"),
-    [
-        *((2, True, "╰"), (2, False, "├"), (5, True, "╯"), (5, False, "┤")),
-        *((3, True, "┴"), (3, False, "┼")),
-    ],
-)
-def test_a_rail_joins_a_line_at_its_ends_or_between_them(rail, ends, sign):
-    assert rails.joint(rail, 2, 5, ends) == sign

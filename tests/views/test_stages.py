@@ -8,8 +8,6 @@ from tests.approval import approve
 from tests.examples.printed import printed
 from tests.examples.step import OPS, STAGE
 from tests.records_by_hand import CPU_0, CPU_1, source
-from tflab import units
-from tflab.records.blocks import Column, shortened
 from tflab.records.gradients import Derivative
 from tflab.records.graph import Node, Tensor
 from tflab.records.placed import Fate, Partition, Pass
@@ -70,12 +68,6 @@ def test_the_facts_of_all_stages_are_one_story():
     approve("views-story.txt", printed([stages.story(WALK)]))
 
 
-@pytest.mark.parametrize("rows, shown", [(3, 3), (4, 3), (50, 3), (0, 0)])
-def test_of_a_long_table_the_screen_has_three_rows(rows, shown):
-    table = stages.beginning(shortened("t", (Column("", str),), range(rows), 40))
-    assert (len(table.rows), table.rest()) == (shown, "")
-
-
 def test_a_source_is_its_file_without_folders_and_its_line():
     assert words.place(source(7)) == "model.py:7"
     assert words.place(None) == ""
@@ -92,10 +84,6 @@ def test_a_source_is_its_file_without_folders_and_its_line():
 )
 def test_a_tensor_is_its_dtype_and_shape(tensor, text):
     assert words.tensor(tensor) == text
-
-
-def test_a_device_is_its_kind_and_number():
-    assert units.short_device(CPU_1) == "CPU:1"
 
 
 def test_things_are_counted_the_most_frequent_first():

@@ -145,11 +145,6 @@ def test_where_nan_or_inf_came_from_is_said_with_what_went_in():
     )
 
 
-def test_what_went_in_is_counted():
-    record = Entered("x:1", 5, 64, 1, 2, -3.0, 7.5)
-    assert values.input_text(record) == "x:1: 5 of 64 elements (1 zero, 2 negative), from -3 to 7.5"
-
-
 @pytest.mark.parametrize("view", [stages.blocks, stages.on_one_screen])
 def test_the_first_nan_stands_above_everything_then_the_load_and_the_times(view):
     stage = replace(odd((), (FIRST,)), values=SMALL, load=LOAD)
@@ -164,8 +159,6 @@ def test_the_first_nan_stands_above_everything_then_the_load_and_the_times(view)
 # A tensor in a few characters, and in a line
 
 KNOWN = {"mean": 0.5, "min": -1.0, "max": 3.0}
-IN_A_LINE = "elements, mean 0.5, min -1, max 3"
-SEVENTEEN = tuple(map(float, range(17)))
 
 
 @pytest.mark.parametrize(
@@ -174,29 +167,15 @@ SEVENTEEN = tuple(map(float, range(17)))
         ((4.25,), (), {}, "4.25", "4.25"),
         ((1.5, -2.0), (2,), {}, "[1.5, -2]", "1.5, -2"),
         ((1.5, -0.25, 3.0), (3,), {}, "[1.5, -0.25, …]", "1.5, -0.25, 3"),
-        ((0.5,) * 16, (4, 4), {}, "all 0.5 (16)", "all 0.5 (16)"),
-        ((), (0,), {}, "[]", "no elements"),
-        ((1.0, 1.0000001, 1.0), (3,), {}, "[1, 1, …]", "1, 1, 1"),  # not the same bits
-        (SEVENTEEN, (17,), KNOWN, "[0, 1, …]", f"17 {IN_A_LINE}"),
-        (None, (32, 32), {"mean": 0.3125}, "mean 0.312 (1,024)", "1,024 elements, mean 0.312"),
-        (None, (32, 32), {}, "(1,024)", "1,024 elements"),
-        (None, (64, 2), KNOWN, "mean 0.5 (128)", f"128 {IN_A_LINE}"),
-        (None, (2,), {"not_finite": 3}, "(2)", "2 elements, not finite 3"),
+        ((0.5,) * 1_600, (40, 40), {}, "all 0.5 (1,600)", "all 0.5 (1,600)"),
+        ((), (0,), {}, "no elements", "no elements"),
+        ((1.0, 1.0000001), (2,), {}, "[1, 1]", "1, 1"),  # not the same bits
+        ((0.0, -0.0), (2,), {}, "[0, 0]", "0, 0"),
+        (None, (2, 9), KNOWN, "[18 elements, mean 0.5, …]", "18 elements, mean 0.5, min -1, max 3"),
+        (None, (2,), {"not_finite": 3}, "[2 elements, not finite 3]", "2 elements, not finite 3"),
     ],
-)  # fmt: skip
+)
 def test_a_tensor_in_a_few_characters_and_in_a_line(numbers, shape, known, brief, line):
     row = value("a:0", numbers, shape, **known)
     assert values.brief(row, shape) == brief
     assert values.amounts_of(row, shape) == line
-
-
-@pytest.mark.parametrize(
-    "numbers, line",
-    [
-        ((1.0, 1.0000001, 1.0), "        1        1        1"),
-        ((0.0, -0.0), "        0        0"),
-        ((1.0, 1.0), "all 1"),
-    ],
-)
-def test_all_of_a_tensor_is_one_number_only_where_its_bits_are(numbers, line):
-    assert list(values.lines(numbers)) == [line]

@@ -100,7 +100,7 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
 
 def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
     """Title -> blocks, for the part below the drawing."""
-    notes = (note for stage in stages for note in views.STAGES[type(stage)].notes(stage))
+    notes = (note for stage in stages for note in views.notes(stage))
     yield "In short", [*notes, replace(views.story(stages), title="")]
     for stage in stages:
         if isinstance(stage, Backward):

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from operator import itemgetter
 from typing import TextIO
@@ -39,14 +38,9 @@ STEPS = "steps"
 Event = tuple[int, str, str]  # its time in ns, and its JSON before and after the time
 
 
-@dataclass(frozen=True)
-class TraceProcess:
-    """The runs and counters that the viewers draw under one heading."""
-
-    name: str
-    runs: OpRuns
-    levels: Mapping[tuple[str, str], Level]  # by name and unit
-    linked: bool  # whether arrows connect its runs
+# What the viewers draw under one heading: its name, runs, curves by name and unit, and whether
+# arrows connect its runs
+Process = tuple[str, OpRuns, Mapping[tuple[str, str], Level], bool]
 
 
 def write(
@@ -68,18 +62,18 @@ def write(
     for capture in captures:
         prefix = f"{capture.name}: " if len(captures) > 1 else ""
         linked: list[tuple[OpRuns, str]] = []
-        for process in processes(capture, nodes, transfers):
+        for name, runs, levels, is_linked in processes(capture, nodes, transfers):
             pid = next(numbers)
-            names += name_events("process", prefix + process.name, pid, pid)
-            for number, lane in enumerate(lanes.pack(process.runs), 1):
+            names += name_events("process", prefix + name, pid, pid)
+            for number, lane in enumerate(lanes.pack(runs), 1):
                 tid = next(numbers)
                 names += name_events("thread", f"lane {number}", pid, tid)
                 thread = f'"pid":{pid},"tid":{tid},'
                 events += slices(lane, thread)
-                if process.linked:
+                if is_linked:
                     linked.append((lane, thread))
-            for (name, unit), level in process.levels.items():
-                events += counters(level, name, unit, pid)
+            for (title, unit), level in levels.items():
+                events += counters(level, title, unit, pid)
         if nodes:
             arrows += arrows_between(linked, nodes, transfers, ids)
     events = sorted(events + arrows, key=itemgetter(0))
@@ -109,21 +103,21 @@ def name_events(what: str, name: str, pid: int, tid: int) -> Iterator[str]:
 
 def processes(
     capture: Capture, nodes: Sequence[Node], transfers: Sequence[Transfer]
-) -> Iterator[TraceProcess]:
+) -> Iterator[Process]:
     """Yield the steps, each device with its runs and counters, and each direction of transfers."""
     steps = [
         OpRun(step.step, STEPS, f"step {step.step}", STEPS, step.start_ns, step.wall_ns)
         for step in capture.steps
     ]
-    yield TraceProcess(STEPS, op_runs.of(steps), {}, linked=False)
+    yield STEPS, op_runs.of(steps), {}, False
     for device, runs in op_runs.of(capture.runs).by_device().items():
         levels = {("ops at once", "ops"): lanes.ops_at_once(runs)}
         for allocator, alive in lanes.bytes_alive(runs, capture.steps).items():
             levels[f"memory of {allocator}", "bytes"] = alive
-        yield TraceProcess(device, runs, levels, linked=True)
+        yield device, runs, levels, True
     moved = op_runs.of(critical_path.inferred_transfers(capture.runs, nodes, transfers))
     for device, runs in moved.by_device().items():
-        yield TraceProcess(device, runs, {}, linked=True)
+        yield device, runs, {}, True
 
 
 def slices(lane: OpRuns, thread: str) -> Iterator[Event]:

@@ -11,51 +11,46 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Mapping
-from math import isfinite
 from typing import Any
 
 from tflab.escaping import visible
-from tflab.exporters.json import OP_STATS, plain
+from tflab.exporters.json import ROW, plain
 from tflab.records.comparison import Change
 from tflab.records.measured import Comparison
-from tflab.records.verdicts import Verdict
 
 # Also the wide forms of these characters, which some spreadsheets treat alike
 FORMULA = re.compile(r"\s*['=+@\-\uff1d\uff0b\uff20\uff0d]")
-COMPARED = ("ratio", "low", "high", "observations", "verdict")  # of a verdict
+COMPARED = ("ratio", "low", "high", "observations", "word")  # of a verdict
 
 
 def comparison(comparison: Comparison) -> str:
-    """One line for each row and batch size."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["data", "partial", "batch_size", "traced_steps", *OP_STATS["csv"]])
+    """Return one line for each row and batch size."""
+    names = ["ns_per_image" if name == "image_ns" else name for name in ROW]
+    lines: list[list[Any]] = [["data", "partial", "batch_size", "traced_steps", *names]]
     for size, rows in comparison.tables.items():
-        steps = comparison.steps[size].steps
-        for row in rows:
-            values = plain(row, "csv").values()
-            writer.writerow(map(cell, [comparison.data, comparison.partial, size, steps, *values]))
-    return out.getvalue()
+        about = [comparison.data, comparison.partial, size, comparison.steps[size].steps]
+        lines += [[*about, *plain(row).values()] for row in rows]
+    return text_of(lines)
 
 
 def changes(kinds: Mapping[str, Iterable[Change]]) -> str:
-    """Return one line for each change of each kind, in two saved comparisons or programs."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["batch_size", "kind", "key", "first_ns", "second_ns", *COMPARED])
+    """Return one line for each change of each kind, in two saved comparisons or programs. Of a
+    ratio without an interval the cells are empty, and so is an infinite end."""
+    lines: list[list[Any]] = [
+        ["batch_size", "kind", "key", "first_ns", "second_ns", *COMPARED[:-1], "verdict"]
+    ]
     for kind, of_kind in kinds.items():
         for row in of_kind:
-            times = (row.batch_size, kind, row.key, row.first_ns, row.second_ns)
-            writer.writerow(map(cell, [*times, *compared(row.verdict)]))
+            verdict = plain(row.verdict) or {}
+            times = [row.batch_size, kind, row.key, row.first_ns, row.second_ns]
+            lines.append([*times, *map(verdict.get, COMPARED)])
+    return text_of(lines)
+
+
+def text_of(lines: Iterable[Iterable[Any]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(map(cell, line) for line in lines)
     return out.getvalue()
-
-
-def compared(verdict: Verdict | None) -> list[Any]:
-    """The cells of a verdict; empty for a ratio without an interval."""
-    if verdict is None:
-        return [None] * len(COMPARED)
-    high = verdict.high if isfinite(verdict.high) else None
-    return [verdict.ratio, verdict.low, high, verdict.observations, verdict.word]
 
 
 def cell(value: Any) -> Any:

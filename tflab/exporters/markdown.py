@@ -19,20 +19,23 @@ def render(
     blocks: Callable[[Stage], Iterable[Block]] = views.blocks,
     error: str | None = None,
 ) -> str:
-    """A page: the machine, then a section for each stage with its blocks."""
-    parts = [f"# The stages of {escape(model)}", escape(machine(environment))]
+    """Return a page: the machine, then a section for each stage with its blocks."""
+    parts = []
     for number, stage in enumerate(stages, 1):
         parts.append(f"## {number}. {escape(views.title(stage))}")
         parts += map(rendered, blocks(stage))
     if error:
         parts.append(f"**Stopped here:** {escape(error)}")
-    return "\n\n".join(parts) + "\n"
+    return joined(f"The stages of {model}", environment, parts)
 
 
 def page(heading: str, environment: dict[str, Any], blocks: Iterable[Block]) -> str:
-    """A page of one subject."""
-    parts = [f"# {escape(heading)}", escape(machine(environment)), *map(rendered, blocks)]
-    return "\n\n".join(parts) + "\n"
+    """Return a page of one subject."""
+    return joined(heading, environment, map(rendered, blocks))
+
+
+def joined(heading: str, environment: dict[str, Any], parts: Iterable[str]) -> str:
+    return "\n\n".join([f"# {escape(heading)}", escape(machine(environment)), *parts]) + "\n"
 
 
 def rendered(block: Block) -> str:

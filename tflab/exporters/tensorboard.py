@@ -22,7 +22,6 @@ from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture
 from tflab.records.values import Maps
 
-LARGE = 2**16  # bytes of one constant
 RECORDED = "values"  # the run of its feature maps
 IMAGES = "what the network saw"  # the tag of the feature maps
 
@@ -60,7 +59,7 @@ def write(
 
 
 def write_graph(logdir: str | Path, graph: Any) -> None:
-    """The graph of the program, as the run `written`."""
+    """Write the graph of the program as the run `written`."""
     with run(os.path.join(logdir, "written")) as writer:
         add_graph(writer, graph.as_graph_def(add_shapes=True))
 
@@ -68,7 +67,7 @@ def write_graph(logdir: str | Path, graph: Any) -> None:
 def write_executed(
     logdir: str | Path, graphs: Iterable[Any], traces: Iterable[tuple[str, int, Any]]
 ) -> None:
-    """The graph that ran, all devices together, as the run `executed`, and traces of it: the tag,
+    """Write the graph that ran, all devices together, as the run `executed`, and traces: the tag,
     the number by which TensorBoard sorts it, and the RunMetadata of each.
 
     Profiles belong to neither run: TensorBoard looks for them in the logdir itself.
@@ -96,7 +95,7 @@ def write_images(logdir: str | Path, maps: Maps) -> None:
 
 @contextmanager
 def run(folder: str) -> Iterator[tf1.summary.FileWriter]:
-    """The only writer of a run: a second one, within the same second, would overwrite its file."""
+    """Open the only writer of a run: a second one, within the same second, would overwrite it."""
     with tf1.Graph().as_default():  # the writer refuses to be made in eager mode
         writer = tf1.summary.FileWriter(folder)
     try:
@@ -106,37 +105,18 @@ def run(folder: str) -> Iterator[tf1.summary.FileWriter]:
 
 
 def add_graph(writer: tf1.summary.FileWriter, graph_def: tf1.GraphDef) -> None:
-    content = lighter(graph_def).SerializeToString()
+    content = graph_def.SerializeToString()
     writer.add_event(tf1.Event(wall_time=time.time(), graph_def=content))
 
 
-def lighter(graph_def: tf1.GraphDef) -> tf1.GraphDef:
-    """The graph without the values of large constants, each of which says how much was omitted.
-
-    The values would not improve the drawing, but the browser would have to load them.
-    """
-    copy = tf1.GraphDef()
-    copy.CopyFrom(graph_def)
-    for node in copy.node:
-        value = node.attr["value"] if node.op == "Const" else None
-        size = value.ByteSize() if value is not None else 0
-        if value is not None and size > LARGE:
-            described = tf1.AttrValue()
-            described.tensor.dtype = value.tensor.dtype
-            described.tensor.tensor_shape.CopyFrom(value.tensor.tensor_shape)
-            value.CopyFrom(described)
-            node.attr["left_out"].s = f"{size} bytes of a constant".encode()
-    return copy
-
-
 def tag(program: Program, batch_size: int) -> str:
-    """`batch 16`; the tag says if the data replace the model's own."""
+    """Return `batch 16`; the tag says if the data replace the model's own."""
     dataset = program.dataset("train")
     return f"batch {batch_size}" + (f" ({visible(dataset.name)})" if dataset.stands_in_for else "")
 
 
 def drawable(metadata: tf1.RunMetadata) -> tf1.RunMetadata:
-    """A copy of a trace from which TensorBoard draws true sums.
+    """Return a copy of a trace from which TensorBoard draws true sums.
 
     TensorBoard takes for the time of a scope the span from its first op's start to its last op's
     end, so a layer whose variables are read early looks slow. Here the ops of a scope lie end to

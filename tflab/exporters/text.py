@@ -5,12 +5,10 @@ from __future__ import annotations
 import io
 import os
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
 
 from rich import box
-from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
@@ -39,20 +37,12 @@ class Terminal(Console):
 
 
 def console(stream: TextIO | None = None) -> Console:
-    stream = stream or sys.stdout
     # In a notebook, rich would otherwise show what it is to write to the stream
-    probe = Console(file=stream, highlight=False, force_jupyter=False)
-    named = os.environ.get("COLUMNS", "")
-    width = probe.width if probe.is_terminal or named.isdigit() else WIDTH
-    width = max(width, LEAST_WIDTH)
-    return Terminal(
-        file=stream,
-        width=width,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        force_jupyter=False,
-    )
+    plain: dict[str, Any] = {"file": stream or sys.stdout, "force_jupyter": False}
+    probe = Console(**plain)
+    known = probe.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    width = max(probe.width if known else WIDTH, LEAST_WIDTH)
+    return Terminal(**plain, width=width, highlight=False, markup=False, emoji=False)
 
 
 def show(
@@ -63,22 +53,17 @@ def show(
     apart: bool = True,
 ) -> None:
     """Print a stage as these blocks, or only its summary."""
+    title = f"{number}  {stages.title(stage)}"
     if blocks is None:
-        line = visible(f"{stages.title(stage)}: {stages.summary(stage)}.")
-        out.print(Text(f"{number}  {line}", style="dim"))
+        out.print(Text(f"{title}: {visible(stages.summary(stage))}.", style="dim"))
         return
     if apart or number > 1:
         out.print()
-    show_heading(out, number, stage)
-    for place, block in enumerate(blocks):
-        show_block(out, block, apart=apart and place > 0)
-
-
-def show_heading(out: Console, number: int, stage: Stage) -> None:
-    heading = Text(f"{number}  {stages.title(stage)}", style="bold")
-    width = prose_width(out)
+    heading, width = Text(title, style="bold"), prose_width(out)
     ruled = heading.cell_len + 4 <= width
     out.print(Rule(heading, align="left") if ruled else heading, width=width)
+    for place, block in enumerate(blocks):
+        show_block(out, block, apart=apart and place > 0)
 
 
 def show_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
@@ -89,7 +74,7 @@ def show_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
 
 
 def as_text(blocks: Iterable[Block]) -> str:
-    """What `show_blocks` prints of them."""
+    """Return what `show_blocks` prints of them."""
     stream = io.StringIO()
     show_blocks(blocks, stream)
     return stream.getvalue()
@@ -113,27 +98,14 @@ def prose_width(out: Console) -> int:
 
 
 def show_strip(out: Console, strip: Strip) -> None:
-    width = prose_width(out)
     out.print(Text(strip.title, style="bold"))
     for frame in strip.frames:
         if frame.heading:
-            heading = Text.assemble("  ", (frame.heading, "bold"))
-            fits = heading.cell_len + 2 + cell_len(frame.about) <= width
-            out.print(heading.append("  " + frame.about) if fits else heading)
-            if not fits:
-                print_wrapped(out, frame.about, 4)
+            heading = Text.assemble((frame.heading, "bold"), f"  {frame.about}".rstrip())
+            out.print(Padding(heading, (0, 0, 0, INDENT)), width=prose_width(out))
         for line in frame.lines:
-            print_wrapped(out, line, 6)
-
-
-def print_wrapped(out: Console, words: str, indent: int) -> None:
-    """A text in lines; one with more than a few lines on a wide output is shortened."""
-    shown = fitting.cut(words, STRIP_LINES * (WIDTH - 8), at_end=True)
-    margins = " " * indent, " " * (indent + 2)
-    for part in textwrap.wrap(
-        shown, prose_width(out), initial_indent=margins[0], subsequent_indent=margins[1]
-    ):
-        out.print(Text(part))
+            shown = Text(fitting.cut(line, STRIP_LINES * (WIDTH - 3 * INDENT)))
+            out.print(Padding(shown, (0, 0, 0, 3 * INDENT)), width=prose_width(out))
 
 
 def show_table(out: Console, table: Table) -> None:
@@ -150,19 +122,16 @@ def show_table(out: Console, table: Table) -> None:
     )
     fitted = fitting.fit(table, list(table.cells()), out.width - INDENT)
     for column, width in zip(fitted.columns, fitted.widths, strict=True):
-        grid.add_column(
-            Text(column.header, overflow="fold"),
-            justify="right" if column.right else "left",
-            width=width,
-        )
+        header = Text(column.header, overflow="fold")
+        grid.add_column(header, justify="right" if column.right else "left", width=width)
     for row, cells in zip(table.rows, fitted.rows, strict=True):
         grid.add_row(*map(Text, cells), style=TONES[table.tone(row)])
     out.print(Padding(grid, (0, 0, 0, INDENT), expand=False))
-    if rest := table.rest():
-        out.print(Text(f"  {rest}", style="dim"))
+    below = [table.rest()] if table.rest() else []
     if fitted.left_out:
-        headers = ", ".join(fitted.left_out)
-        out.print(Text(f"  Columns omitted (terminal too narrow): {headers}.", style="dim"))
+        below.append(f"Columns omitted (terminal too narrow): {', '.join(fitted.left_out)}.")
+    for line in below:
+        out.print(Text(f"  {line}", style="dim"))
 
 
 def show_in_format(

@@ -7,7 +7,6 @@ time of a step; the traced time explains it.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from statistics import geometric_mean, median
@@ -50,7 +49,6 @@ class Measured:
     runs: list[OpRun] = field(default_factory=list)
     received: list[Received] = field(default_factory=list)  # over the wire, on several tasks
     graphs: tuple[Any, ...] = ()
-    traces: dict[int, bytes] = field(default_factory=dict)  # step -> its trace, compressed
 
     def observe(self, turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
         if recorded is None:
@@ -62,8 +60,6 @@ class Measured:
         runs = list(trace.op_runs(timed.step, metadata.step_stats, types))
         arrived = list(trace.received(timed.step, metadata.step_stats))
         self.graphs = graphs  # Ctrl-C may come at any time: a step counts when it is complete
-        # The median step is known only at the end; until then each step may be it.
-        self.traces[timed.step] = zlib.compress(recorded.serialized, level=1)
         self.runs += runs
         self.received += arrived
         self.steps.append(timed)
@@ -93,8 +89,6 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     if options.cluster:
         sent, network = networked(measured, placement, options)
     on_wire = network.wires if network else ()
-    median_step = step_times.median_step(measured.steps).step
-    middle = session.Unparsed(zlib.decompress(measured.traces[median_step])).parsed()
     of_nodes = op_runs.of(run for run in measured.runs if run.name != trace.EXECUTOR)
     stats = statistics.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
@@ -117,7 +111,6 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         memory=memory.memory(of_nodes, measured.steps),
         race=None if ending.interrupted or ending.failure else race_passes(program, step, options),
         interrupted=ending.interrupted,
-        kernel_time=trace.kernel_time(middle.step_stats),
         network=network,
         failure=str(ending.failure) if ending.failure else None,
     )

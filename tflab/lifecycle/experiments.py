@@ -55,12 +55,11 @@ def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> E
         return Experiments((), None, tuple(untried))
     step = session.step_of(placement.program, placement.fetches)
     usual = measure.job_of(placement.program, step, options)
-    in_order = replace(usual, options=replace(options, one_by_one=True))
-    jobs = [usual, usual, in_order, *(variant.job for variant in variants)]
+    jobs = [usual, usual, *(variant.job for variant in variants)]
     added_ns = observe(jobs, placement, options)
     if len(added_ns) < LEAST:
         return None
-    control, ordered, *costs = zip(*added_ns, strict=True)
+    control, *costs = zip(*added_ns, strict=True)
     return Experiments(
         ops=tuple(
             summary(variant.name, variant.op, cost)
@@ -68,7 +67,6 @@ def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> E
         ),
         control=summary("control", "", control),
         untried=tuple(untried),
-        one_by_one=summary("ops one by one", "", ordered),
     )
 
 

@@ -4,26 +4,10 @@ Each word has one meaning: `name` is a node, `op` its type, `run` one execution 
 `session.run`. Field names carry units. A tensor is written as in a GraphDef: `split:1` is the
 second output of `split`, plain `mul` the first of `mul`.
 
-There is a file for each subject. All records can be imported from here too, as a model file does
-with `Model`. The metadata of a field says if JSON omits it or gives it another key.
+There is a file for each subject. What a model file needs can be imported from here too. The
+metadata of a field says if JSON omits it or gives it another key.
 """
 
-TYPE_CHECKING = False  # as in `typing`
-if TYPE_CHECKING:
-    from tflab.records.options import Model, Options, Program
+from tflab.records.options import Model, Options, Program, Recipe, Saved, Start
 
-__all__ = ["Model", "Options", "Program"]
-
-
-def __getattr__(name: str) -> object:
-    """Return a record, from the module of its subject: a process loads only those that it needs."""
-    import importlib
-    import pkgutil
-
-    for module in pkgutil.iter_modules(__path__) if not name.startswith("_") else ():
-        subject = importlib.import_module(f"{__name__}.{module.name}")
-        if name in vars(subject):
-            value = vars(subject)[name]
-            if getattr(value, "__module__", None) in (subject.__name__, "types", None):
-                return value
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+__all__ = ["Model", "Options", "Program", "Recipe", "Saved", "Start"]

@@ -31,9 +31,8 @@ class Column:
     right: bool = False  # align right, as for numbers
     elastic: bool = False  # shortened first if the line gets too long
     name: bool = False  # its end matters most, and no two rows may be shortened to the same text
-    least: int = 16  # characters of an elastic column that are kept while others can be shortened
-    wanted: int = 0  # characters of an elastic column for which spare columns are omitted
-    spare: int = 0  # omitted if the line is too short, the highest first; 0: never
+    least: int = 16  # characters of an elastic column for which spare columns are omitted
+    spare: int = 0  # omitted if the line is too short, with its equals, the highest first; 0: never
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,6 @@ class Table(Shown):
 
     def cells(self) -> Iterable[tuple[str, ...]]:
         return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
-
-    def dicts(self) -> list[dict[str, str]]:
-        """A dict from header to text for each row, as for a DataFrame."""
-        headers = [column.header for column in self.columns]
-        return [dict(zip(headers, cells, strict=True)) for cells in self.cells()]
 
     def rest(self) -> str:
         """`... and 37 more (--top shows more)`; empty if all rows are shown."""

@@ -18,24 +18,10 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 MOST = 2**53  # larger numbers in JSON are not exact everywhere
 LONGEST = 10_000  # characters of a text
 # Fields that may be negative: differences of times, and an exit status for a signal
-BELOW_ZERO = (
-    "fixed_ns",
-    "per_image_ns",
-    "once_more_ns",
-    "low_ns",
-    "high_ns",
-    "predicted_ns",
-    "exit_status",
-)
+BELOW_ZERO = ("fixed_ns", "per_image_ns", "once_more_ns", "low_ns", "high_ns", "exit_status")
 OF_TENSORS = ("mean", "std", "min", "max")  # of the elements of a tensor, which may be large
-LARGEST = sys.float_info.max
 # What null in a file means: an infinite end of an interval of too few observations
-NULL: dict[str, float] = {
-    "low": 0.0,
-    "low_ns": -math.inf,
-    "high": math.inf,
-    "high_ns": math.inf,
-}
+NULL = {"low": 0.0, "low_ns": -math.inf, "high": math.inf, "high_ns": math.inf}
 
 
 class WrongError(ValueError):
@@ -59,7 +45,8 @@ def encoded(
     within: str = "",
     text: Callable[[str], str] = lambda text: text,
 ) -> Any:
-    """Records as objects, tuples as lists, and numbers that are not finite as null, at all depths.
+    """Return records as objects, tuples as lists, and numbers that are not finite as null, at all
+    depths.
 
     `parts` returns what is written of a record in the field `within` of another record. With all
     fields the result can be `decoded`. `text` is called for each text.
@@ -72,9 +59,7 @@ def encoded(
         if value is None or isinstance(value, int):
             return value
         if isinstance(value, tuple) and hasattr(value, "_asdict"):
-            return part(value._asdict(), within)
-        if isinstance(value, (list, tuple)):
-            return [part(item, within) for item in value]
+            value = value._asdict()
         if isinstance(value, float):
             return value if math.isfinite(value) else None  # JSON has no word for it
         if is_dataclass(value):
@@ -97,67 +82,56 @@ def decoded(kind: Any, value: Any, path: str = "", field: str = "") -> Any:
     if origin in (Union, types.UnionType):
         some = next(argument for argument in arguments if argument is not types.NoneType)
         return None if value is None else decoded(some, value, path, field)
-    if origin is tuple:
-        return row(arguments, value, path)
-    if origin is Sequence:
-        return row((*arguments, ...), value, path)
+    if origin in (tuple, Sequence):
+        check(isinstance(value, list), path, "is not a list")
+        same = origin is Sequence or arguments[-1] is Ellipsis
+        kinds = arguments[:1] * len(value) if same else arguments
+        wrong = f"has {len(value)} items instead of {len(kinds)}"
+        check(len(kinds) == len(value), path, wrong)
+        items = enumerate(zip(kinds, value, strict=True))
+        return tuple(decoded(kind, item, f"{path}[{at}]") for at, (kind, item) in items)
     if origin is Mapping:
-        return mapping(arguments, value, path)
+        check(isinstance(value, dict), path, "is not an object")
+        of_key, of_value = arguments
+        return {
+            key_of(of_key, key, path): decoded(of_value, item, f"{path}.{key}")
+            for key, item in value.items()
+        }
     return scalar(kind, value, path, field)
 
 
+def check(right: bool, path: str, wrong: str) -> None:
+    if not right:
+        raise WrongError(path, wrong)
+
+
 def record(kind: Any, value: Any, path: str) -> Any:
-    if not isinstance(value, dict):
-        raise WrongError(path, "is not an object")
+    check(isinstance(value, dict), path, "is not an object")
     values = {}
     for name, of_field, optional in fields_of(kind):
+        check(optional or name in value, f"{path}.{name}", "is missing")
         if name in value:
             values[name] = decoded(of_field, value[name], f"{path}.{name}", name)
-        elif not optional:
-            raise WrongError(f"{path}.{name}", "is missing")
     return kind(**values)
 
 
 @functools.cache
 def fields_of(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
-    """Name and type of each field, and whether it has a default."""
+    """Return name and type of each field, and whether it has a default."""
     hints = get_type_hints(kind)
+    none = (MISSING, MISSING)
     return tuple(
-        (
-            item.name,
-            hints[item.name],
-            item.default is not MISSING or item.default_factory is not MISSING,
-        )
+        (item.name, hints[item.name], (item.default, item.default_factory) != none)
         for item in fields(kind)
     )
-
-
-def row(arguments: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise WrongError(path, "is not a list")
-    kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
-    if len(kinds) != len(value):
-        raise WrongError(path, f"has {len(value)} items instead of {len(kinds)}")
-    items = enumerate(zip(kinds, value, strict=True))
-    return tuple(decoded(kind, item, f"{path}[{place}]") for place, (kind, item) in items)
-
-
-def mapping(arguments: tuple[Any, ...], value: Any, path: str) -> dict[Any, Any]:
-    key_kind, kind = arguments
-    if not isinstance(value, dict):
-        raise WrongError(path, "is not an object")
-    return {
-        key_of(key_kind, key, path): decoded(kind, item, f"{path}.{key}")
-        for key, item in value.items()
-    }
 
 
 def key_of(kind: Any, key: str, path: str) -> Any:
     """Return the key of a mapping. Keys in JSON are text; an integer key is a batch size."""
     if kind is not int:
         return text(key, path)
-    if not (key.isascii() and key.isdecimal() and len(key) < 10 and key == str(int(key))):
-        raise WrongError(path, f"has the key '{key[:40]}', which is not a batch size")
+    number = key.isascii() and key.isdecimal() and len(key) < 10 and key == str(int(key))
+    check(number, path, f"has the key '{key[:40]}', which is not a batch size")
     return int(key)
 
 
@@ -166,36 +140,22 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
         return NULL[field]
     if kind is str or (kind is Any and isinstance(value, str)):
         return text(value, path)
-    if kind is Any or field in OF_TENSORS:
-        return element(value, path)
+    element = kind is Any or field in OF_TENSORS  # of a tensor: a number or a truth
     if kind is bool:
-        if not isinstance(value, bool):
-            raise WrongError(path, "is neither true nor false")
+        check(isinstance(value, bool), path, "is neither true nor false")
         return value
-    right = (int,) if kind is int else (int, float)
-    if isinstance(value, bool) or not isinstance(value, right):
-        raise WrongError(path, f"is not a {'whole ' if kind is int else ''}number")
-    if not abs(value) <= MOST:
-        raise WrongError(path, "is a number outside the permitted range")
-    if value < 0 and field not in BELOW_ZERO:
-        raise WrongError(path, "is below zero")
-    return value
-
-
-def element(value: Any, path: str) -> Any:
-    """Return a number or a truth of a tensor."""
-    if not isinstance(value, int | float):
-        raise WrongError(path, "is not a number")
-    if not abs(value) <= LARGEST:
-        raise WrongError(path, "is a number outside the permitted range")
+    right = isinstance(value, int if kind is int else (int, float))
+    whole = "whole " if kind is int else ""
+    check(right and (element or not isinstance(value, bool)), path, f"is not a {whole}number")
+    limit = sys.float_info.max if element else MOST
+    check(abs(value) <= limit, path, "is a number outside the permitted range")
+    check(element or value >= 0 or field in BELOW_ZERO, path, "is below zero")
     return value
 
 
 def text(value: Any, path: str) -> str:
-    if not isinstance(value, str):
-        raise WrongError(path, "is not a string")
-    if len(value) > LONGEST:
-        raise WrongError(path, f"is a text of {len(value):,} characters")
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise WrongError(path, "contains an unpaired surrogate")
-    return value
+    check(isinstance(value, str), path, "is not a string")
+    check(len(value) <= LONGEST, path, f"is a text of {len(value):,} characters")
+    surrogate = any("\ud800" <= character <= "\udfff" for character in value)
+    check(not surrogate, path, "contains an unpaired surrogate")
+    return str(value)

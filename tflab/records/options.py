@@ -98,7 +98,6 @@ class Options:
     explained: bool = True  # whether to derive and check formulas, and show generated code
     # whether to time the first run, and compare steps with switched-off passes with those of all
     race: bool = True
-    one_by_one: bool = False  # whether a single thread starts ops, each with all processors
     saved: Saved = Saved()
     cluster: tuple[str, ...] = ()  # addresses of the tasks to run on; empty: this process alone
 

@@ -28,7 +28,6 @@ from tflab.records.placed import (
 )
 from tflab.records.timed import (
     CriticalPath,
-    KernelTime,
     Memory,
     OpRun,
     Owner,
@@ -192,7 +191,6 @@ class Execution(Shown):
     wall_ns: int
     critical_path: CriticalPath
     memory: Memory
-    kernel_time: KernelTime | None = None  # of the step of median length; None on a GPU
     race: Race | None = None  # when passes were switched off
     # If they were requested
     experiments: Experiments | None = field(default=None, metadata={"json": {"ops": "experiments"}})

@@ -54,21 +54,6 @@ class StepTime:
 
 
 @dataclass(frozen=True)
-class KernelTime:
-    """How long the kernels of a step's op runs took, of the time of these op runs: both are sums.
-
-    An op run ends when the executor has handed its outputs on to the ops that wait for them.
-    """
-
-    kernels_ns: int
-    op_runs_ns: int
-
-    @property
-    def share(self) -> float:
-        return self.kernels_ns / self.op_runs_ns
-
-
-@dataclass(frozen=True)
 class Capture:
     """Traced steps that belong together: of one batch size, or from another program."""
 

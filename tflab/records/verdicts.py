@@ -48,7 +48,6 @@ class Experiments:
     ops: tuple[Experiment, ...]
     control: Experiment | None  # the unchanged step compared with itself; None if nothing was tried
     untried: tuple[Untried, ...]
-    one_by_one: Experiment | None = None  # the unchanged step, with a single thread that starts ops
 
 
 @dataclass(frozen=True)

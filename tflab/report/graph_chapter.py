@@ -38,7 +38,6 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield placement.fate_counts(placing)
         if facts := list(placement.balance(placing)):
             yield fact_table(facts)
-        yield from placement.nodes_not_run(placing)
     yield Method(
         f"Times in the graph, and its colours by time: {contents.warm(step)} The times at each "
         f"batch size in the panel are statistics of traced steps.{values_source(step)}",

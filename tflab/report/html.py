@@ -27,7 +27,6 @@ from tflab.exporters.json import plain
 from tflab.records.blocks import Block, Strip, Table
 from tflab.report import language, viewer_data
 from tflab.report.contents import Annotated, DrawnGraph, Method, Picture, Report
-from tflab.views import words
 
 # The last one overrides the others, for narrow windows and for paper.
 STYLES = ("page.css", "viewer.css", "drawing.css", "script.css", "present.css", "media.css")
@@ -120,7 +119,6 @@ def environment(more: Callable[[str], str] | None = None) -> jinja2.Environment:
         "anchor": anchor,
         "breakable": breakable,
         "commands": commands,
-        "hover": hover,
         "words": lambda text, chosen: language.chinese(text) if chosen == "zh" else text,
     }
     made.tests |= {
@@ -196,12 +194,6 @@ def readable(value: Any) -> Any:
 def printable(value: Any) -> Any:
     """What the template writes: text made visible, markup unchanged."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def hover(term: str) -> Markup:
-    """The attribute that shows the meaning of a term; nothing for other words."""
-    meaning = words.TERMS.get(term)
-    return Markup(' title="{}"').format(meaning) if meaning else Markup()
 
 
 def commands(text: str) -> Markup:

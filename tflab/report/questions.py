@@ -22,7 +22,7 @@ from tflab.records.values import Value
 from tflab.report.contents import Lab, Question, Walked
 from tflab.report.selection import title_of
 from tflab.units import percent, plural, time
-from tflab.views.gradient_drawing import meaning
+from tflab.views.chain_rule import meaning
 from tflab.views.values import number
 
 OPTIONS = 4  # of a multiple-choice question

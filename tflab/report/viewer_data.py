@@ -24,7 +24,7 @@ from tflab.records.values import VARIABLE
 from tflab.report import graph_states
 from tflab.report.contents import DIRECTIONS, Annotated, Box, DrawnGraph, Lane, State
 from tflab.units import short_device, size, time
-from tflab.views import gradient_drawing, words
+from tflab.views import chain_rule, words
 from tflab.views.values import brief
 
 RUNTIME = "runtime"  # the kind of a node that the runtime made, used in place of a fate
@@ -289,7 +289,7 @@ def node_data(
             "title": table.title,
             "rows": list(zip(heads, *table.cells(), strict=True)) if table.rows else [],
         },
-        **({"meaning": gradient_drawing.meaning(meant)} if meant else {}),
+        **({"meaning": chain_rule.meaning(meant)} if meant else {}),
         **({"bookkeeping": True} if meant and meant.bookkeeping else {}),
         **({"code": True} if history.code else {}),
     }

@@ -45,9 +45,6 @@ def config_of(options: Options) -> tf1.ConfigProto:
     if options.threads:
         config.use_per_session_threads = True
         config.inter_op_parallelism_threads = config.intra_op_parallelism_threads = options.threads
-    if options.one_by_one:
-        config.use_per_session_threads = True
-        config.inter_op_parallelism_threads = 1
     if options.xla:
         config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
     if options.cluster:

@@ -17,7 +17,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tflab.errors import TflabError
 from tflab.records.cluster import Received
 from tflab.records.graph import Shape
-from tflab.records.timed import Allocation, KernelTime, OpRun
+from tflab.records.timed import Allocation, OpRun
 from tflab.runtime import private
 from tflab.units import task_of
 
@@ -122,24 +122,6 @@ def device_runs(
         memory = stats.memory
         requested, records = allocations(memory) if memory else (0, ())
         yield OpRun(step, name, op, device, start_ns, duration_ns, requested, records)
-
-
-def kernel_time(step_stats: Any) -> KernelTime | None:
-    """The time of kernels within op runs; None if no row has the end of its kernel, as those of
-    GPUs.
-
-    `SetOpEnd` is called when a kernel returns, `SetAllEnd` in `NodeDone`, after the outputs are
-    propagated: tensorflow/core/common_runtime/executor.cc, TensorFlow 2.21.0.
-    """
-    rows = [
-        stats
-        for device in step_stats.dev_stats
-        for stats in device.node_stats
-        if stats.node_name not in (RECEIVED, EXECUTOR) and stats.op_end_rel_nanos
-    ]
-    kernels_ns = sum(stats.op_end_rel_nanos - stats.op_start_rel_nanos for stats in rows)
-    op_runs_ns = sum(stats.all_end_rel_nanos for stats in rows)
-    return KernelTime(kernels_ns, op_runs_ns) if op_runs_ns else None
 
 
 def microseconds(stats: Any) -> tuple[int, int]:

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tflab.records.access import Access, BranchInput, Unordered
-from tflab.records.blocks import Column, Fact, Table, shortened
+from tflab.records.blocks import Fact
 from tflab.units import plural
-from tflab.views import group_alike
-from tflab.views.words import LONGEST, place
+from tflab.views.words import place
 
 NAMED = 3  # nodes in a fact
 UNDEFINED = {  # what the order decides, by what the first of two accesses does
@@ -21,42 +20,27 @@ UNDEFINED = {  # what the order decides, by what the first of two accesses does
 
 
 def facts(rows: Sequence[Unordered]) -> Iterator[Fact]:
-    """Yield the first accesses without order, and how many variables have such accesses."""
-    for row in rows[:1]:
-        yield Fact("order undefined", sentence(row), UNDEFINED[row.first.does])
-    others = list(dict.fromkeys(row.resource for row in rows if row.resource != rows[0].resource))
-    if others:
-        yield Fact("order undefined", group_alike.listed(others, NAMED), "also of these")
+    """Yield the first accesses without order, and how many others there are."""
+    for number, row in enumerate(rows[:NAMED]):
+        why = UNDEFINED[row.first.does]
+        yield Fact("order undefined", sentence(row), why, detail=number > 0)
+    if (more := len(rows) - NAMED) > 0:
+        yield Fact("order undefined", plural(more, "more pair"), "JSON lists all", detail=True)
 
 
 def sentence(row: Unordered) -> str:
-    """`shown reads weight (model.py:12), train writes it (model.py:20)`"""
+    """Return `shown reads weight (model.py:12), train writes it (model.py:20)`"""
     first = f"{who(row)} {row.first.does} {row.resource}{at(row.first)}"
     return f"{first}, {row.second.node} {row.second.does} it{at(row.second)}"
 
 
 def who(row: Unordered) -> str:
-    """The fetch that is computed from what is read; without or with several, the node."""
+    """Return the fetch that is computed from what is read; without or with several, the node."""
     return row.fetches[0] if len(row.fetches) == 1 else row.first.node
 
 
 def at(access: Access) -> str:
     return f" ({place(access.source)})" if access.source else ""
-
-
-def tables(rows: Sequence[Unordered]) -> Iterator[Table]:
-    if not rows:
-        return
-    yield shortened(
-        "Reads and writes in one step without an order: no path leads from one to the other",
-        (
-            Column("of", lambda row: row.resource, name=True),
-            Column("this", lambda row: f"{row.first.node} {row.first.does}{at(row.first)}"),
-            Column("and this", lambda row: f"{row.second.node} {row.second.does}{at(row.second)}"),
-        ),
-        rows,
-        LONGEST,
-    )
 
 
 def always_run(inputs: Sequence[BranchInput]) -> Iterator[Fact]:

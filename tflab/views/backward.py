@@ -4,7 +4,6 @@ whether the gradients are right."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from math import isfinite
 
@@ -16,6 +15,7 @@ from tflab.units import plural
 from tflab.views import access_order, chain_rule, frontend, group_alike
 from tflab.views.words import LONGEST, counted, graph_size, place
 
+TITLE = "Backward: gradient functions add the other half of the graph"
 NAMED = 5  # variables in a fact
 NO_LOSS = "the model has no loss or no optimiser, and its graph holds no gradients"
 
@@ -84,12 +84,10 @@ def checks(stage: Backward) -> Iterator[Fact]:
     listed = partial(group_alike.listed, most=NAMED)
     zero = [check.tensor for check in made if check.zero]
     odd = [check.tensor for check in made if not isfinite(check.max_relative_error)]
-    others = [check for check in made if not check.zero and check.tensor not in odd]
-    worst = max(others, key=lambda check: check.max_relative_error, default=None)
-    how = f"by finite differences in {made[0].precision}"
+    errors = [c.max_relative_error for c in made if not c.zero and c.tensor not in odd]
+    worst = f", largest relative error {max(errors):.1e}" if errors else ""
     of_all = f"{len(made):,} of {plural(stage.variable_count, 'variable')}"
-    error_of_all = f", largest relative error {error(worst)}" if worst else ""
-    yield Fact("checked", f"{of_all}{error_of_all}", how)
+    yield Fact("checked", of_all + worst, f"by finite differences in {made[0].precision}")
     if odd:
         yield Fact("NaN or infinite", listed(odd), "the gradient or the difference")
     if zero:
@@ -106,13 +104,10 @@ def checks(stage: Backward) -> Iterator[Fact]:
 
 def tables(stage: Backward) -> list[Block]:
     first = [stop_table(stage.gradient_stops)] if stage.gradient_stops else []
-    first += access_order.tables(stage.unordered)
     if stage.inferred or not stage.added_nodes:
         return [*first]
     new = [function for function in stage.functions if function.name in stage.added_functions]
     blocks: list[Block] = [*first, *chain_rule.tables(stage), derived(stage)]
-    if any(gradient.reason for gradient in stage.gradients):
-        blocks.append(reasons(stage.gradients))
     if new:
         blocks.append(frontend.function_table("Functions added for the gradients", new))
     if stage.gradient_checks:
@@ -121,53 +116,22 @@ def tables(stage: Backward) -> list[Block]:
 
 
 def derived(stage: Backward) -> Table:
-    """Ops that are numbered alike and have like gradients are one row if there are many ops."""
-    types = {node.name: node.op for node in stage.nodes}
-    kinds = {g.forward: counted(types[name] for name in g.nodes) for g in stage.gradients}
-    rows = [[gradient] for gradient in stage.gradients[::-1] if gradient.nodes]
-    groups = group_alike.groups(
-        (gradient for (gradient,) in rows),
-        lambda g: g.forward,
-        lambda g: (g.op, g.function, kinds[g.forward]),
-    )
-    table = shortened(
+    ops = {node.name: node.op for node in stage.nodes}
+
+    def types(row: Gradient) -> str:
+        return counted(ops[name] for name in row.nodes)
+
+    return shortened(
         "Forward ops in the order of differentiation (last first), and their gradient nodes",
         (
-            Column("forward node", lambda row: group_alike.label([g.forward for g in row])),
-            Column("type", lambda row: row[0].op),
-            Column(
-                "gradient function",
-                lambda row: (row[0].function or "").partition(" ")[0],
-                spare=1,
-            ),
-            Column("nodes", lambda row: nodes_of(row), right=True),
-            Column("types", lambda row: kinds[row[0].forward], elastic=True, least=28, spare=2),
+            Column("forward node", lambda row: row.forward, name=True),
+            Column("type", lambda row: row.op),
+            Column("gradient function", lambda row: (row.function or "").split(" ")[0], spare=1),
+            Column("nodes", lambda row: f"{len(row.nodes):,}", right=True),
+            Column("types", types, elastic=True, spare=2),
         ),
-        groups if len(rows) > LONGEST else rows,
+        [gradient for gradient in stage.gradients[::-1] if gradient.nodes],
         LONGEST,
-    )
-    return replace(table, everything=lambda: rows) if len(rows) > LONGEST else table
-
-
-def nodes_of(alike: Sequence[Gradient]) -> str:
-    """`5`, or `5 each`"""
-    return f"{len(alike[0].nodes):,}{' each' if len(alike) > 1 else ''}"
-
-
-def reasons(gradients: Iterable[Gradient]) -> Table:
-    """Forward ops without gradient nodes, by reason."""
-    names: dict[str, list[str]] = {}
-    for gradient in gradients:
-        if gradient.reason:
-            names.setdefault(gradient.reason, []).append(gradient.forward)
-    return Table(
-        "Forward ops without gradient nodes, and why",
-        (
-            Column("because", lambda row: row[0]),
-            Column("nodes", lambda row: str(len(row[1])), right=True),
-            Column("which", lambda row: group_alike.listed(row[1], LONGEST), elastic=True),
-        ),
-        tuple(names.items()),
     )
 
 

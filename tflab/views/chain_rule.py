@@ -1,25 +1,23 @@
-"""View of the chain rule: its equation for this graph, the derivatives, its steps, the drawing of
-the gradient graph, and the bookkeeping."""
+"""View of the chain rule: its equation for this graph, the derivatives, its steps, and the drawing
+of the gradient graph."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from dataclasses import replace
+from itertools import groupby, pairwise
 from typing import Any
 
-from tflab.records.blocks import Block, Column, Fact, Frame, Strip, Table, shortened
-from tflab.records.gradients import Derivative, Link
+from tflab.records.blocks import Block, Column, Fact, Table, shortened
+from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.stages import Backward
 from tflab.units import plural
-from tflab.views import group_alike
-from tflab.views.gradient_drawing import drawing
-from tflab.views.words import LONGEST, counted
+from tflab.views import group_alike, rails
+from tflab.views.words import LONGEST
 
-# gradient nodes; a larger graph has only the table of steps
-DRAWN_WHOLE = 64
-SPELLED_OUT = 6  # steps from the loss to a variable that are written out
-NAMED = 5  # nodes in a sentence
+SCOPE = "gradients/"  # of all nodes that tf.gradients adds
+DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps
+NAMED = 5  # nodes in a fact
 EQUATION = 160  # characters of an equation that is on the one screen, which are two lines
 FEW = 2  # derivatives that are facts; more have a table
 NO_FORMULA = "tflab has no formula that was seen to give the values"
@@ -42,8 +40,7 @@ def facts(stage: Backward) -> Iterator[Fact]:
     """Yield the equation of the chain rule for this graph, the derivatives if they are few, and
     what is not written or not derived."""
     if equation_text := equation(stage):
-        long = len(equation_text) > EQUATION
-        yield Fact("chain rule", equation_text, detail=long)
+        yield Fact("chain rule", equation_text, detail=len(equation_text) > EQUATION)
         yield Fact("L", loss(stage), detail=True)
     if len(stage.derivatives) <= FEW:
         for row in stage.derivatives:
@@ -53,26 +50,23 @@ def facts(stage: Backward) -> Iterator[Fact]:
     if stage.chain_rule and missing > 0:
         of = f"{missing:,} of {plural(stage.variable_count, 'derivative')}"
         yield Fact("without formula", of, stage.no_formula or NO_FORMULA)
-    steps_missing = sum(not link.formula for link in stage.chain_rule)
-    if steps_missing:
+    if steps_missing := sum(not link.formula for link in stage.chain_rule):
         of = f"{steps_missing:,} of {plural(len(stage.chain_rule), 'step')}"
         yield Fact("without formula", of, NO_FORMULA, detail=True)
     if stage.stopped:
-        yield Fact("stop_gradient", name_list(stage.stopped), STOPS)
+        yield Fact("stop_gradient", group_alike.listed(stage.stopped, NAMED), STOPS)
     if stage.custom_gradients:
-        yield Fact("custom gradient", name_list(stage.custom_gradients), CUSTOM)
-    if stage.gradient_nodes:
-        helpers = sum(bool(node.bookkeeping) for node in stage.gradient_nodes)
+        yield Fact("custom gradient", group_alike.listed(stage.custom_gradients, NAMED), CUSTOM)
+    if helpers := sum(bool(node.bookkeeping) for node in stage.gradient_nodes):
         of = f"{helpers:,} of {plural(len(stage.gradient_nodes), 'gradient node')}"
         yield Fact("bookkeeping", of, "only handle shapes, counts and order", detail=True)
-    undecided = sum(not node.decided for node in stage.gradient_nodes)
-    if undecided:
+    if undecided := sum(not node.decided for node in stage.gradient_nodes):
         yield Fact("perhaps bookkeeping", plural(undecided, "node"), "values unknown", detail=True)
 
 
 def tables(stage: Backward) -> Iterator[Block]:
-    """Yield the steps of the chain rule, the derivatives if they are many, and the gradient graph:
-    drawn if it is small, and its bookkeeping."""
+    """Yield the steps of the chain rule, the derivatives if they are many, and a small gradient
+    graph."""
     written = [link for link in stage.chain_rule if link.formula]
     if written:
         yield BACKWARDS
@@ -81,41 +75,26 @@ def tables(stage: Backward) -> Iterator[Block]:
         yield derivatives(stage.derivatives)
     if 0 < len(stage.gradient_nodes) <= DRAWN_WHOLE:
         yield drawing(stage)
-    if any(node.bookkeeping for node in stage.gradient_nodes):
-        yield bookkeeping(stage)
-
-
-def name_list(names: Sequence[str]) -> str:
-    return group_alike.listed(names, NAMED)
 
 
 def loss(stage: Backward) -> str:
-    """`loss = mean(error)`; only the name if the chain begins at another node."""
-    first = stage.chain_rule[0]
+    """Return `loss = mean(error)`; only the name if the chain begins at another node."""
+    start = stage.chain_rule[0]
     known = stage.program.model.loss if stage.program else None
-    name = first.forward if known is None else known.op.name
-    return f"{name} = {first.computes}" if first.computes and name == first.forward else str(name)
+    name = start.forward if known is None else str(known.op.name)
+    return f"{name} = {start.computes}" if start.computes and name == start.forward else name
 
 
 def equation(stage: Backward) -> str:
-    """`dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest path; "" if there is
-    none."""
+    """Return `dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest path; "" if there is
+    none. If gradients also come back on other paths, it is only one of the terms."""
     from tflab.analysis import chain_rule  # `--help` does not need NumPy
 
     if not stage.chain_rule:
         return ""
-    return equation_of(chain_rule.path(stage.chain_rule, stage.chain_rule[0].forward))
-
-
-def equation_of(way: Sequence[Link]) -> str:
-    """The equation; if gradients also come back on other paths, only one of its terms."""
+    way = chain_rule.path(stage.chain_rule, stage.chain_rule[0].forward)
     others = "" if all(link.alone for link in way) else " + ..."
-    return f"{total(way[-1].by)} = {chain(names_on(way))}{others}"
-
-
-def names_on(way: Sequence[Link]) -> list[str]:
-    """The stations of a path: its ops if they are few, otherwise its layers."""
-    return [link.by for link in way] if len(way) <= SPELLED_OUT else layers(way)
+    return f"{total(way[-1].by)} = {chain([link.by for link in way])}{others}"
 
 
 def total(name: str) -> str:
@@ -123,35 +102,23 @@ def total(name: str) -> str:
 
 
 def differential(name: str) -> str:
-    """`dy`; `d(mul)` if the name needs brackets to be readable."""
+    """Return `dy`; `d(mul)` if the name needs brackets to be readable."""
     return f"d{name}" if name.isalpha() and len(name) == 1 else f"d({name})"
 
 
 def chain(names: Sequence[str]) -> str:
-    """`dL/d(error) * d(error)/d(add) * d(add)/dy`; of a long one the first and the last factors."""
-    before = ["L", *names]
-    factors = [
-        f"{'dL' if name == 'L' else differential(name)}/{differential(following)}"
-        for name, following in zip(before, names, strict=False)
-    ]
+    """Return `dL/d(error) * d(error)/d(add) * d(add)/dy`; of a long one the first and the last
+    factors."""
+    tops = ["dL", *map(differential, names)]
+    factors = [f"{top}/{bottom}" for top, bottom in pairwise(tops)]
     if len(factors) > FACTORS:
         factors[FACTORS - 2 : -2] = ["..."]
     return " * ".join(factors)
 
 
-def layers(way: Sequence[Link]) -> list[str]:
-    """The tensors by which a path enters another name scope, and the variable at the end."""
-    scopes = [link.forward.rpartition("/")[0] or link.forward for link in way]
-    return [
-        link.by
-        for link, scope, following in zip(way, scopes, [*scopes[1:], None], strict=True)
-        if scope != following
-    ]
-
-
 def with_respect_to(link: Link) -> str:
-    """The input of a step, as far as the gradient is that of it: `y`, `y, in part` if other ops
-    contribute, `y, as input 1` if the op takes it several times, and `rows of y`."""
+    """Return the input of a step, as far as the gradient is that of it: `y`, `y, in part` if other
+    ops contribute, `y, as input 1` if the op takes it several times, and `rows of y`."""
     rows = "rows of " * link.gradient.startswith("rows of ")
     _, part, place = link.gradient.partition(f" by {link.forward}")
     return f"{rows}{link.by}" + (f", as input {place[1:-1]}" if place else ", in part" * bool(part))
@@ -198,7 +165,7 @@ def derivatives(rows: Sequence[Derivative]) -> Table:
 
 
 def first(number: Any) -> str:
-    """A number, or the first of many."""
+    """Return a number, or the first of many."""
     many = False
     while isinstance(number, list):
         many = many or len(number) > 1
@@ -210,21 +177,35 @@ def difference(row: Derivative) -> str:
     return "not compared" if row.difference is None else f"differ by {row.difference:.1e}"
 
 
-def bookkeeping(stage: Backward) -> Strip:
-    """The kinds of bookkeeping, with their reasons and their number of nodes by type."""
-    from tflab.analysis.gradient_nodes import WHY  # the same
+def drawing(stage: Backward) -> Table:
+    """Return the gradient graph, one node per line, from the loss to the variables; bookkeeping is
+    dim. Nodes that only wait for others have no values and are not drawn."""
+    purposes = {node.name: node for node in stage.gradient_nodes}
+    shown = [node for node in stage.nodes if node.name in purposes and node.outputs]
+    order = rails.ordered([replace(node, control_inputs=()) for node in shown], ())
+    rows = zip(rails.draw(order), (purposes[node.name] for node in order), strict=True)
 
-    types = {node.name: node.op for node in stage.nodes}
-    kinds = Counter(node.bookkeeping for node in stage.gradient_nodes if node.bookkeeping)
-    frames = tuple(
-        Frame(
-            kind,
-            plural(count, "node")
-            + ": "
-            + counted(types[n.name] for n in stage.gradient_nodes if n.bookkeeping == kind),
-            (WHY[kind],),
-        )
-        for kind, count in kinds.most_common()
-        if kind
+    def computes(node: GradientNode) -> str:
+        unused = node.towards is not None and not node.used  # no variable needs that gradient
+        return f"{'not used: ' * unused}{meaning(node)}"
+
+    return Table(
+        "The gradient graph, from the loss down (-> a step towards that gradient, = that gradient; "
+        "in brackets: bookkeeping)",
+        (
+            Column("", lambda row: row[0]),
+            Column("node", lambda row: row[1].name.removeprefix(SCOPE), elastic=True, name=True),
+            Column("computes", lambda row: computes(row[1]), elastic=True, least=46),
+        ),
+        tuple(rows),
+        drawing=True,
+        tone=lambda row: "less" if row[1].bookkeeping else "",
     )
-    return Strip("Bookkeeping, by kind", frames)
+
+
+def meaning(node: GradientNode) -> str:
+    """Return `x * dL/d(mul) -> dL/dy`; for bookkeeping its kind."""
+    content = f"[{node.bookkeeping}]" if node.bookkeeping else node.formula or "no formula"
+    if not node.towards:
+        return content
+    return f"{content} {'=' if node.complete else '->'} {node.towards}"

@@ -10,12 +10,13 @@ from tflab.records.blocks import Block, Column, Fact, Table, dearest, shortened
 from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
-from tflab.records.timed import CriticalPath, KernelTime, Memory, Owner, Race, StepTime
+from tflab.records.timed import CriticalPath, Memory, Owner, Race, StepTime
 from tflab.records.verdicts import Load
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import network, op_table, values
 from tflab.views.words import control_text, ends_text
 
+TITLE = "Execution: ops run in the order of their dependencies"
 TOP = 10
 HOLDERS = 5  # largest holders of memory at the peak that have a row
 MEDIAN = "in the step of median length"
@@ -35,7 +36,6 @@ def facts(stage: Execution) -> list[Fact]:
         *raced(stage.race),
         *owners(stage.time_ledger, stage.wall_ns, stage.steps),
         *owners_in_short(stage.time_ledger, stage.wall_ns),
-        *kernel_time(stage.kernel_time),
         *parallel(stage.critical_path, stage.step_times),
         *memory_facts(stage.memory, stage.nodes),
         *values.facts(stage),
@@ -56,22 +56,14 @@ def tables(stage: Execution) -> list[Block]:
 
 
 def load_line(load: Load | None) -> Iterable[str]:
-    """The line on what else kept the machine busy."""
-    if load is None:
-        return
-    parts = []
-    if load.before is not None:
-        parts.append(f"{load.before:.1f} processes in the minute before")
-    if load.during is not None:
-        parts.append(
-            f"{load.during:.1f} of {plural(load.processors, 'processor')} busy with others"
-        )
-    if parts:
-        yield f"Load: {', '.join(parts)}."
+    """Yield the line on what else kept the machine busy."""
+    if load and load.before is not None and load.during is not None:
+        busy = f"{load.during:.1f} of {plural(load.processors, 'processor')} busy with others"
+        yield f"Load: {load.before:.1f} processes in the minute before, {busy}."
 
 
 def partial(interrupted: bool, failure: str | None) -> Iterable[str]:
-    """Why measurements are not complete."""
+    """Yield why measurements are not complete."""
     if interrupted:
         yield "Partial: these are the measurements before the interruption."
     if failure:
@@ -83,9 +75,8 @@ def step_times(stage: Execution) -> Iterator[Fact]:
         spread = f"p10 {time(step.p10)}, p90 {time(step.p90)}"
         median = f"{time(step.median)}, median of {stage.steps:,} at batch size {stage.batch_size}"
         yield Fact(f"{name} step", median, spread, detail=name == "traced")
-    yield Fact("data", stage.data, detail=True)
     warm = f"after {plural(stage.warmup_steps, 'warm-up step')} of each, not counted"
-    yield Fact("steps", "untraced and traced ones alternate", warm, detail=True)
+    yield Fact("data", stage.data, f"untraced and traced steps alternate, {warm}", detail=True)
 
 
 def owners(ledger: Sequence[Owner], wall_ns: int, steps: int) -> Iterator[Fact]:
@@ -102,14 +93,6 @@ def owners_in_short(ledger: Sequence[Owner], wall_ns: int) -> Iterator[Fact]:
     if wall_ns:
         shares = (f"{percent(owner.ns / wall_ns)} {owner.owner.split(' (')[0]}" for owner in ledger)
         yield Fact("its time", ", ".join(shares), brief=True)
-
-
-def kernel_time(taken: KernelTime | None) -> Iterator[Fact]:
-    """Yield how much of the time of ops their kernels took."""
-    if taken:
-        of = f"{time(taken.kernels_ns)} of {time(taken.op_runs_ns)} of all ops"
-        share = f"{percent(taken.share)} in the step of median length; the executor took the rest"
-        yield Fact("kernels", of, share, detail=True)
 
 
 def parallel(path: CriticalPath, step_times: Sequence[StepTime]) -> Iterator[Fact]:
@@ -178,61 +161,45 @@ def raced(race: Race | None) -> Iterator[Fact]:
 
 
 def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
-    """The first rows by node or by type; a row of a type has no separate name."""
+    """Return the first rows by node or by type; a row of a type has no separate name."""
     if by == "node":
-        columns = (op_table.key(by), *op_table.columns(op_table.NODES_MOST_EXPENSIVE))
+        columns = (
+            op_table.key(by),
+            *op_table.columns(op_table.NODES_MOST_EXPENSIVE, spare={"median": 2}),
+        )
     else:
         kind, *rest = op_table.columns(op_table.MOST_EXPENSIVE)
         columns = (replace(kind, spare=0), *rest)  # the type is never omitted: it names the row
-    table = shortened(
-        f"{heading} of {len(rows):,} (self time, {plural(stage.steps, 'traced step')})",
-        columns,
-        rows,
-        TOP,
-    )
+    title = f"{heading} of {len(rows):,} (self time, {plural(stage.steps, 'traced step')})"
+    table = shortened(title, columns, rows, TOP)
     return replace(table, tone=dearest(rows, lambda row: row.self_ns))
 
 
-# What an op costs a step
-
-
 def costs(stage: Execution) -> Iterator[Block]:
-    """Yield the experiments, and the ops without one, if they were asked for."""
+    """Yield what an op costs a step, and the ops without an experiment, if they were asked for."""
     experiments = stage.experiments
     if experiments is None:
         return
-    self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
-    own = Column(
-        "self a step, mean",
-        lambda row: op_table.text_or_blank(self_ns.get(row.name), time),
-        right=True,
-        spare=2,
-    )
     if experiments.control:
+        count = plural(experiments.control.observations, "observation")
+        own = {row.key: time(row.self_ns / stage.steps) for row in stage.top_ops}
         yield Table(
             "What an op costs a step: time added by running it a second time in place",
             (
                 Column("node", lambda row: row.name, elastic=True, name=True),
-                Column("type that ran", lambda row: row.op, spare=3),
+                Column("type that ran", lambda row: row.op, spare=1),
                 Column("adds", lambda row: time(row.once_more_ns), right=True),
                 Column("from", lambda row: time(row.low_ns), right=True),
                 Column("to", lambda row: time(row.high_ns), right=True),
-                *([own] if self_ns else []),
+                Column("self a step, mean", lambda row: own.get(row.name, ""), right=True, spare=2),
             ),
-            (*filter(None, (experiments.control, experiments.one_by_one)), *experiments.ops),
+            (experiments.control, *experiments.ops),
         )
-        observations = experiments.control.observations
         yield (
-            f"Each value is the median of {plural(observations, 'observation')}. An observation "
-            "has new sessions, in which all of these steps alternate, untraced. From and to are "
-            "the ends of the interval that contains the true median in 95 of 100 experiments. "
-            "The control compares the unchanged step with itself: an op whose interval overlaps "
-            "it may add nothing."
-        )
-    if experiments.one_by_one:
-        yield (
-            "Ops one by one is the unchanged step with a single thread that starts ops, each on "
-            "all processors. If this is negative, running ops in parallel does not pay."
+            f"Each value is the median of {count} in new sessions, in which all of these steps "
+            "alternate, untraced. From and to are the ends of the interval that contains the true "
+            "median in 95 of 100 experiments. The control compares the unchanged step with itself: "
+            "an op whose interval overlaps it may add nothing."
         )
     for row in experiments.untried:
         yield f"Not repeated: {row.name} ({row.op}): {row.reason}."

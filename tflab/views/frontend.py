@@ -4,15 +4,17 @@ the functions that its nodes call."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from tflab.records.blocks import Block, Column, Fact, Table, shortened
-from tflab.records.graph import Call, Function, Node, node_of
+from tflab.records.graph import Function, Node, node_of
 from tflab.records.stages import Frontend
 from tflab.units import plural
-from tflab.views import access_order, name_scopes, rails
+from tflab.views import access_order, group_alike, name_scopes, rails
 from tflab.views.words import LONGEST, counted, graph_size, place, tensor
 
+TITLE = "Frontend: Python calls become nodes"
 DRAWN_WHOLE = 40  # nodes; a larger graph is shown as a tree of scopes
 SHORT = 7  # lines of a program that are shown in its order
 
@@ -21,11 +23,10 @@ def facts(stage: Frontend) -> list[Fact]:
     lined = any(node.source for node in stage.nodes)
     facts = [Fact("graph", graph_size(stage.nodes), "" if lined else "from a file without lines")]
     if stage.functions:
-        inner_nodes = plural(sum(len(function.nodes) for function in stage.functions), "node")
+        inner = plural(sum(len(function.nodes) for function in stage.functions), "node")
         unused = sum(not function.called_by for function in stage.functions)
-        facts.append(Fact("functions", f"{len(stage.functions):,}", f"{inner_nodes} of their own"))
-        if unused:
-            facts.append(Fact("never called", plural(unused, "function")))
+        note = f"{inner} of their own" + (f"; {unused:,} never called" if unused else "")
+        facts.append(Fact("functions", f"{len(stage.functions):,}", note))
     return [
         *facts,
         *access_order.facts(stage.unordered),
@@ -43,7 +44,7 @@ def tables(stage: Frontend) -> list[Block]:
         blocks.append(scope_table("Name scopes (--full opens all)", stage.nodes))
     if stage.functions:
         blocks.append(function_table("Functions (--full shows their bodies)", stage.functions))
-    return [*blocks, *access_order.tables(stage.unordered)]
+    return blocks
 
 
 def by_line(nodes: Iterable[Node]) -> dict[tuple[str, int], list[Node]]:
@@ -93,21 +94,17 @@ def types(nodes: Sequence[Node]) -> Table:
 def scope_table(title: str, nodes: Sequence[Node]) -> Table:
     """Return a table of the outermost scopes; in full, of all scopes and nodes."""
     tree = name_scopes.tree(nodes)
-    rows = tuple(name_scopes.lines(tree, most=LONGEST))
-    closed = any(scope.children for scope in tree.children.values())
-    fewer = closed or any(line.alike > 1 or line.omitted for line in rows)
-    return Table(
-        title,
-        (
-            Column("scope", lambda line: line.branches + line.label),
-            Column("nodes", lambda line: line.counted, right=True),
-            Column("types", lambda line: line.what, elastic=True),
-            Column("first line", lambda line: place(line.node.source), spare=2),
-        ),
-        rows,
-        drawing=True,
-        everything=(lambda: name_scopes.lines(tree, opened=True)) if fewer else None,
+    rows = list(name_scopes.lines(tree, most=LONGEST))
+    columns = (
+        Column("scope", lambda row: row[0]),
+        Column("nodes", lambda row: f"{len(row[1]):,}", right=True),
+        Column("types", lambda row: name_scopes.kinds(row[1]), elastic=True),
+        Column("first line", lambda row: place(row[1][0].source), spare=2),
     )
+    table = replace(shortened(title, columns, rows, LONGEST), drawing=True)
+    fewer = len(rows) < len(nodes) or table.more
+    everything = (lambda: name_scopes.lines(tree, opened=True)) if fewer else None
+    return replace(table, everything=everything)
 
 
 def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
@@ -130,7 +127,6 @@ def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
 
 
 def function_table(title: str, functions: Sequence[Function]) -> Table:
-    have_lines = any(map(first_line, functions))  # functions in files have no lines
     return shortened(
         title,
         (
@@ -138,7 +134,6 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
             Column("called by", callers, elastic=True, least=34),
             Column("nodes", lambda function: str(len(function.nodes)), right=True),
             Column("types", function_types, elastic=True, least=20, spare=1),
-            *([Column("first line", first_line, spare=2)] if have_lines else []),
         ),
         functions,
         LONGEST,
@@ -146,39 +141,22 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
 
 
 def callers(function: Function) -> str:
-    """`then_branch of cond`; of many callers the first, and the number of the others."""
-    if not function.called_by:
-        return "nothing"
-    first, *others = map(caller, function.called_by)
-    return first + (f" and {len(others):,} more" if others else "")
-
-
-def caller(call: Call) -> str:
-    inside = f" in {call.function}" if call.function else ""
-    return (f"{call.attribute} of {call.node}" if call.attribute else call.node) + inside
+    """Return `then_branch of cond`; of many callers the first, and the number of the others."""
+    calls = (f"{call.attribute} of {call.node}".removeprefix(" of ") for call in function.called_by)
+    return group_alike.listed(list(calls), 1) or "nothing"
 
 
 def function_types(function: Function) -> str:
     return name_scopes.kinds(function.nodes) or "(not in the graph's library)"
 
 
-def first_line(function: Function) -> str:
-    """The first line of its body: an argument has the line from which the function was traced."""
-    lines = [place(node.source) for node in function.nodes if node.source and node.op != "_Arg"]
-    return lines[0] if lines else ""
-
-
-def bodies(stage: Frontend) -> list[Block]:
-    """Return the bodies of all functions, for `--full`."""
-    return [block for function in stage.functions for block in body(function)]
-
-
-def body(function: Function) -> Iterable[Block]:
-    """The body of one function, drawn like a graph."""
-    results = f"returns {', '.join(function.returns)}" if function.returns else "returns nothing"
-    yield f"'{function.name}' {results}; its arguments are nodes of the type _Arg."
-    if len(function.nodes) <= DRAWN_WHOLE:
-        ends = list(map(node_of, function.returns))
-        yield drawing(f"The function {function.name}", function.nodes, ends)
-    else:
-        yield scope_table(f"Name scopes of {function.name}", function.nodes)
+def bodies(stage: Frontend) -> Iterator[Block]:
+    """Yield the bodies of all functions, drawn like graphs, for `--full`."""
+    for function in stage.functions:
+        results = ", ".join(function.returns) or "nothing"
+        yield (f"'{function.name}' returns {results}; its arguments are nodes of the type _Arg.")
+        if len(function.nodes) <= DRAWN_WHOLE:
+            ends = list(map(node_of, function.returns))
+            yield drawing(f"The function {function.name}", function.nodes, ends)
+        else:
+            yield scope_table(f"Name scopes of {function.name}", function.nodes)

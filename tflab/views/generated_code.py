@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tflab.cli import environment
 from tflab.records.blocks import Block, Column, Frame, Strip, shortened
@@ -27,14 +27,14 @@ ARITHMETIC = re.compile(
 def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     size = sum(kernel.bytes for kernel in code.kernels)
     opcodes = counted(opcode for kernel in code.kernels for opcode in kernel.opcodes)
-    kernels = f"{plural(len(code.kernels), 'kernel')} of {opcodes}"
     yield (
         f"XLA compiled {code.cluster} to compute {', '.join(code.fetches)} for a batch of "
-        f"{code.batch_size}: {', '.join(filter(None, (kernels, bytes_of(size))))}."
+        f"{code.batch_size}: {plural(len(code.kernels), 'kernel')} of {opcodes}{bytes_of(size)}."
     )
     if not size and (sentence := environment.lack(INSTRUCTIONS, *environment.EXTRAS["code"])):
         yield sentence
-    not_run = "" if clusters_ran(stage) else ", in code that XLA would generate (not run here)"
+    ran = any(fate.fate == "compiled" for fate in stage.ledger)
+    not_run = "" if ran else ", in code that XLA would generate (not run here)"
     larger = sorted(code.kernels, key=lambda kernel: -kernel.bytes)
     own = [kernel for kernel in larger if kernel.bytes or (not size and kernel.llvm)]
     for kernel in own[:SHOWN]:
@@ -58,39 +58,29 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
 
 
 def bytes_of(size: int) -> str:
-    """Return `1,234 bytes of machine code`; nothing for a function that has none of its own."""
-    return f"{size:,} bytes of machine code" if size else ""
-
-
-def clusters_ran(stage: Placement) -> bool:
-    """Return True if XLA's clusters were part of the graph that ran, and False if they were
-    compiled only for display."""
-    return any(fate.fate == "compiled" for fate in stage.ledger)
+    """Return `, 1,234 bytes of machine code`; nothing for a function that has none of its own."""
+    return f", {size:,} bytes of machine code" if size else ""
 
 
 def listings(kernel: CompiledKernel) -> Iterable[Frame]:
     """Yield the kernel in each language: its first lines, of instructions those that compute with
     floating-point numbers."""
-    yield frame("HLO", "operation", kernel.hlo, kernel.hlo)
-    for language, lines in (("LLVM IR", kernel.llvm), ("machine code", kernel.machine)):
+    languages = {"HLO": kernel.hlo, "LLVM IR": kernel.llvm, "machine code": kernel.machine}
+    for language, lines in languages.items():
+        chosen = [line for line in lines if ARITHMETIC.search(line)] or lines
+        shown = [" ".join(line.split()) for line in chosen[:LINES]]
+        about = plural(len(lines), "line")
+        if len(chosen) < len(lines):
+            about += f", {len(chosen):,} of floating-point arithmetic"
+        if (more := len(chosen) - LINES) > 0:
+            shown.append(f"... and {more:,} more")
         if lines:
-            computing = [line for line in lines if ARITHMETIC.search(line)]
-            yield frame(language, "line", lines, computing or lines)
-
-
-def frame(language: str, unit: str, lines: Sequence[str], chosen: Sequence[str]) -> Frame:
-    shown = tuple(" ".join(line.split()) for line in chosen[:LINES])
-    about = plural(len(lines), unit)
-    if len(chosen) < len(lines):
-        about += f", {len(chosen):,} of floating-point arithmetic"
-    more = len(chosen) - len(shown)
-    return Frame(language, about, (*shown, f"... and {more:,} more") if more else shown)
+            yield Frame(language, about, tuple(shown))
 
 
 def lines_of(kernel: CompiledKernel) -> Iterable[str]:
     """Yield the kernel as lines of text."""
-    about = f"{kernel.name}: {counted(kernel.opcodes)}", bytes_of(kernel.bytes)
-    yield "; ".join(filter(None, about))
+    yield f"{kernel.name}: {counted(kernel.opcodes)}{bytes_of(kernel.bytes)}"
     for part in listings(kernel):
         for number, line in enumerate(part.lines):
             yield f"{'' if number else part.heading:13}{line}"

@@ -14,15 +14,15 @@ Thing = TypeVar("Thing")
 
 
 def pattern(name: str) -> str:
-    """The name without its numbers; equal for names that are numbered alike."""
+    """Return the name without its numbers; equal for names that are numbered alike."""
     return NUMBER.sub("", name)
 
 
 def groups(
     things: Iterable[Thing], name: Callable[[Thing], str], content: Callable[[Thing], Hashable]
 ) -> list[list[Thing]]:
-    """The things that are numbered alike and have equal content, in the order of the first of
-    each group."""
+    """Group the things that are numbered alike and have equal content, in the order of the first
+    of each group."""
     groups_found: dict[Hashable, list[Thing]] = {}
     for thing in things:
         groups_found.setdefault((pattern(name(thing)), content(thing)), []).append(thing)
@@ -30,18 +30,14 @@ def groups(
 
 
 def label(names: Sequence[str]) -> str:
-    """`block_1 ... block_96 (96 alike)`; a single name unchanged."""
+    """Return `block_1 ... block_96 (96 alike)`; a single name unchanged."""
     if len(names) == 1:
         return names[0]
     return f"{names[0]} ... {names[-1]} ({len(names):,} alike)"
 
 
-def rest_row(count: int) -> str:
-    return f"... and {count:,} more"
-
-
 def listed(names: Sequence[str], most: int) -> str:
-    """`a, b, c and 5 more`: names in a sentence. If there are more than `most`, those that are
+    """Return `a, b, c and 5 more`: names in a line. If there are more than `most`, those that are
     numbered alike are written once."""
     few = len(names) <= most
     told = [[name] for name in names] if few else groups(names, str, lambda name: None)
@@ -50,12 +46,13 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def shortened(lines: Sequence[str], most: int) -> tuple[str, ...]:
-    """Lines of text: if there are more than `most`, each pattern once with its number, and the
-    number of the others."""
+    """Return lines of text: if there are more than `most`, each pattern once with its number, and
+    the number of the others."""
     if len(lines) <= most:
         return tuple(lines)
     rows = [
         first if not others else f"{first} ({len(others) + 1:,} alike)"
         for first, *others in groups(lines, str, lambda line: None)
     ]
-    return (*rows[:most], rest_row(len(rows) - most)) if len(rows) > most else tuple(rows)
+    more = len(rows) - most
+    return (*rows[:most], f"... and {more:,} more") if more > 0 else tuple(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from math import inf
 
 from tflab.records.blocks import Block, Column, Fact, Table, shortened
@@ -11,8 +11,6 @@ from tflab.records.stages import Execution
 from tflab.units import percent, plural, short_task, size, time
 
 TOP = 12
-# times as long as for any other task; at half of all time or more, the steps waited for it
-CLEARLY = 2
 
 
 def facts(stage: Execution) -> Iterator[Fact]:
@@ -27,7 +25,6 @@ def tables(stage: Execution) -> Iterator[Block]:
     if stage.network is None:
         return
     yield tasks(stage, stage.network)
-    yield from slow(stage, stage.network)
     if stage.network.tensors:
         yield tensors(stage, stage.network)
     yield clocks(stage.network)
@@ -35,49 +32,33 @@ def tables(stage: Execution) -> Iterator[Block]:
 
 
 def tasks(stage: Execution, network: Network) -> Table:
-    """Computation and communication, one row per task."""
+    """Return computation and communication, one row per task."""
 
-    def share(ns: int) -> str:
-        return percent(ns / stage.wall_ns) if stage.wall_ns else "0 %"
+    def share(header: str, of: Callable[[TaskTime], int]) -> Column:
+        return Column(header, lambda row: percent(of(row) / (stage.wall_ns or 1)), right=True)
 
-    def column(header: str, ns: str) -> Column:
-        return Column(header, lambda row: share(getattr(row, ns)), right=True)
-
-    def bytes_of(row: TaskTime, direction: str) -> str:
-        return size(getattr(row, direction) / stage.steps)
+    def amount(header: str, of: Callable[[TaskTime], int]) -> Column:
+        return Column(header, lambda row: size(of(row) / stage.steps), right=True)
 
     return Table(
         "Computation and communication: each task's wall time per step",
         (
             Column("task", lambda row: row.task),
-            column("computing", "computing_ns"),
-            column("of it receiving", "overlapped_ns"),
-            column("only receiving", "waiting_ns"),
-            column("neither", "neither_ns"),
-            Column("received a step", lambda row: bytes_of(row, "received_bytes"), right=True),
-            Column("sent a step", lambda row: bytes_of(row, "sent_bytes"), right=True),
+            share("computing", lambda row: row.computing_ns),
+            share("of it receiving", lambda row: row.overlapped_ns),
+            share("only receiving", lambda row: row.waiting_ns),
+            share("neither", lambda row: row.neither_ns),
+            share("others waited", waited),
+            amount("received a step", lambda row: row.received_bytes),
+            amount("sent a step", lambda row: row.sent_bytes),
         ),
         network.tasks,
     )
 
 
-def slow(stage: Execution, network: Network) -> Iterable[str]:
-    """The task that the others waited for, if there clearly is one."""
-
-    def waited(row: TaskTime) -> int:
-        return row.alone_ns + row.awaited_ns
-
-    most, *others = sorted(network.tasks, key=waited, reverse=True)
-    rest = max(map(waited, others), default=0)
-    if most.task == "client" or waited(most) < max(CLEARLY * rest, stage.wall_ns / 2):
-        return
-    lengths = sorted(step.wall_ns for step in stage.step_times)
-    yield (
-        f"The steps waited for {most.task} most: only its ops ran for "
-        f"{percent(most.alone_ns / stage.wall_ns)} of their time, and for "
-        f"{percent(most.awaited_ns / stage.wall_ns)} no op ran until its next one began. The "
-        f"longest step took {time(lengths[-1])}, the median one {time(lengths[len(lengths) // 2])}."
-    )
+def waited(row: TaskTime) -> int:
+    """Return how long only ops of this task ran, or nothing until its next one began."""
+    return row.alone_ns + row.awaited_ns
 
 
 def tensors(stage: Execution, network: Network) -> Table:
@@ -90,7 +71,7 @@ def tensors(stage: Execution, network: Network) -> Table:
             Column("to", lambda row: row.to_task),
             Column("bytes", lambda row: f"{row.bytes:,}", right=True),
             Column("median", lambda row: time(row.median_ns), right=True),
-            Column("rate", rate, right=True),
+            Column("Mbit/s", rate, right=True),
         ),
         network.tensors,
         TOP,
@@ -98,36 +79,28 @@ def tensors(stage: Execution, network: Network) -> Table:
 
 
 def rate(row: WireTensor) -> str:
-    """In bits per second; a tensor without bytes has no rate."""
-    if not row.bytes:
-        return ""
-    unit, factor = ("Gbit/s", 1e9) if row.bits_per_s >= 1e9 else ("Mbit/s", 1e6)
-    return f"{row.bits_per_s / factor:.3g} {unit}"
+    """Return the rate in Mbit/s; a tensor without bytes has none."""
+    return f"{row.bits_per_s / 1e6:,.3g}" if row.bytes else ""
 
 
 def clocks(network: Network) -> Table:
-    """How far the tasks' clocks are from this process's, and by how much times were shifted."""
+    """Return how far the tasks' clocks are from this process's, and by how much times were shifted.
+    If a clock was set or drifted during the measurement, its uncertainty is unknown."""
+
+    def ahead(offset: Offset) -> str:
+        return "unknown" if offset.uncertainty_ns == inf else time(offset.ahead_ns)
+
+    def uncertainty(offset: Offset) -> str:
+        known = offset.consistent and offset.uncertainty_ns != inf
+        return time(offset.uncertainty_ns) if known else "unknown"
+
     return Table(
         "The tasks' clocks, compared with the client's through the messages of the steps",
         (
             Column("clock", lambda offset: short_task(offset.clock)),
-            Column("ahead by", lambda offset: ahead(offset), right=True),
-            Column("+/-", lambda offset: uncertainty(offset), right=True),
-            Column("times shifted by", lambda offset: shift(offset), right=True),
+            Column("ahead by", ahead, right=True),
+            Column("+/-", uncertainty, right=True),
+            Column("times shifted by", lambda offset: time(offset.applied_ns), right=True),
         ),
         network.offsets,
     )
-
-
-def ahead(offset: Offset) -> str:
-    return "unknown" if offset.uncertainty_ns == inf else time(offset.ahead_ns)
-
-
-def uncertainty(offset: Offset) -> str:
-    """The uncertainty; unknown if the clock was set or drifted during the measurement."""
-    known = offset.consistent and offset.uncertainty_ns != inf
-    return time(offset.uncertainty_ns) if known else "unknown"
-
-
-def shift(offset: Offset) -> str:
-    return time(offset.applied_ns) if offset.applied_ns else "not shifted"

@@ -14,17 +14,17 @@ from tflab.records.blocks import Column, Table, dearest, shortened
 from tflab.records.measured import Comparison, OpStats
 from tflab.units import ROUNDS_UP, percent, plural, size, three_digits, time
 
-CODE = 32  # characters of a line's code for which columns are omitted
+CODE = 32  # characters of a line's code for which spare columns are omitted
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
 
 def text_or_blank(value: float | None, write: Callable[[float], str]) -> str:
-    """The text of a value, empty if it is unknown."""
+    """Return the text of a value, empty if it is unknown."""
     return "" if value is None else write(value)
 
 
 def flops_text(flops: float) -> str:
-    """`624 k`, `15.3 M`, `1.02 G`: FLOPs with three digits."""
+    """Return `624 k`, `15.3 M`, `1.02 G`: FLOPs with three digits."""
     for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if flops >= factor * ROUNDS_UP:
             return f"{three_digits(flops / factor)} {unit}"
@@ -32,7 +32,7 @@ def flops_text(flops: float) -> str:
 
 
 def last_parts(row: OpStats) -> str:
-    """The last parts of the names: the whole names do not fit, and begin like the row's."""
+    """Return the last parts of the names: the whole names do not fit, and begin like the row's."""
     return ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in row.fused_from))
 
 
@@ -90,7 +90,7 @@ def columns(
     headers: Mapping[str, str] | None = None,
     spare: Mapping[str, int] | None = None,
 ) -> Iterator[Column]:
-    """The columns of these names, some with other headers or another priority."""
+    """Yield the columns of these names, some with other headers or another priority."""
     for name in names:
         column = COLUMNS[name]
         yield replace(
@@ -101,20 +101,20 @@ def columns(
 
 
 def key(by: str, least: int = 16) -> Column:
-    """The column with the label of a row."""
+    """Return the column with the label of a row."""
     return Column(NAMES[by], lambda row: row.key, elastic=True, least=least, name=True)
 
 
 def keys(by: str, least: int, code: Callable[[Any], str | None]) -> tuple[Column, ...]:
-    """The columns with the label of a row; for a source line also its code, which `code` takes
-    from the row."""
+    """Return the columns with the label of a row; for a source line also its code, which `code`
+    takes from the row."""
     if by != "line":
         return (key(by, least),)
-    return key(by, least), Column("code", lambda row: code(row) or "", elastic=True, wanted=CODE)
+    return key(by, least), Column("code", lambda row: code(row) or "", elastic=True, least=CODE)
 
 
 def columns_of(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
-    """The same columns for rows that contain op statistics among other things."""
+    """Yield the same columns for rows that contain op statistics among other things."""
 
     def within(column: Column) -> Column:
         return replace(column, cell=lambda item: column.cell(row_of(item)))
@@ -123,7 +123,7 @@ def columns_of(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> It
 
 
 def text(name: str, row: OpStats) -> str:
-    """One value as its column shows it."""
+    """Return one value as its column shows it."""
     return COLUMNS[name].cell(row)
 
 
@@ -131,7 +131,7 @@ def text(name: str, row: OpStats) -> str:
 
 
 def costs(comparison: Comparison, batch: int, top: int) -> Table:
-    """The times of the rows: per call, or per step for rows with ops of many kinds."""
+    """Return the times of the rows: per call, or per step for rows with ops of many kinds."""
     by, rows = comparison.by, comparison.tables.get(batch, ())
     order = "the most expensive first"
     names: Sequence[str] = TIME_OF_STEPS if batch_fit.unit(by) == "step" else TIME_OF_CALLS
@@ -151,7 +151,7 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
 
 
 def by_phase(comparison: Comparison) -> bool:
-    """Whether the rows are lines of a step with more than a forward phase."""
+    """Return whether the rows are lines of a step with more than a forward phase."""
     rows = (row for table in comparison.tables.values() for row in table)
     return comparison.by == "line" and any(row.backward_ns or row.update_ns for row in rows)
 
@@ -159,8 +159,8 @@ def by_phase(comparison: Comparison) -> bool:
 def ranked(
     by: str, rows: Sequence[Any], top: int, time_of: Callable[[Any], float]
 ) -> Sequence[Any]:
-    """The rows with the `top` most expensive ones before the others. Layers stay in the order of
-    execution, among the first and among the others; other rows are already sorted by time."""
+    """Return the rows with the `top` most expensive ones before the others. Layers stay in the
+    order of execution, among the first and among the others; other rows are already sorted."""
     if by != "layer" or len(rows) <= top:
         return rows
     times = sorted(map(time_of, rows), reverse=True)
@@ -168,7 +168,7 @@ def ranked(
 
 
 def work(comparison: Comparison, batch: int, top: int) -> Table:
-    """The work of the same rows in that time."""
+    """Return the work of the same rows in that time."""
     return shortened(
         f"Batch {batch}: work per step, in the same order",
         (*keys(comparison.by, 18, lambda row: row.code), *columns(WORK)),

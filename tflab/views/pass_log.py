@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tflab.analysis.passes import PURPOSES
 from tflab.records.blocks import Frame, Strip
@@ -14,6 +14,12 @@ from tflab.views.words import LONGEST, counted
 
 IDLE = "changed nothing"
 NAMED = 12  # nodes in a line
+TAKEN = {  # fates of nodes that others took over, in words
+    "folded": "folded into the constant",
+    "merged": "merged with the equal",
+    "compiled": "compiled into",
+}
+NAMED_AFTER_FIRST = ("_FusedBatchNormEx",)  # which also compute what takes their value
 
 
 def pass_log(stage: Placement) -> Strip:
@@ -49,68 +55,59 @@ def each_once(names: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(names))
 
 
-def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]:
-    """What a pass did, one line for each kind of change."""
-    pruned = [taken for taken in step.taken if taken.name in lost]
-    if pruned:
-        yield f"{len(pruned):,} not needed by the fetches: {kinds(pruned, types)}"
-    others = [taken for taken in step.taken if taken.name not in lost]
+def happened(step: Pass, lost: set[str], types: Mapping[str, str]) -> Iterator[str]:
+    """Yield what a pass did, one line for each kind of change."""
+    if pruned := [taken for taken in step.taken if taken.name in lost]:
+        yield f"not needed by the fetches: {counts(pruned, types)}"
     yield from fusions(step, lost)
-    yield from grouped(others, "folded", "folded into the constant")
-    yield from grouped(others, "merged", "merged with the equal")
-    yield from grouped(others, "compiled", "compiled into")
-    removed = [taken for taken in others if taken.fate == "removed"]
-    fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
-    if fed:
-        yield group_alike.listed([f"{one.name} is fed through {one.into}" for one in fed], NAMED)
-    yield from replacements([taken for taken in removed if taken.replaced], types)
-    bypassed = [
-        taken for taken in removed if taken.into and not taken.replaced and taken not in fed
-    ]
-    if bypassed:
-        first = bypassed[0]
-        yield (
-            f"{len(bypassed):,} bypassed ({kinds(bypassed, types)}): the consumers of "
-            f"{first.name}, for example, now take {first.into}"
-        )
-    changed = {change.name for change in step.rewritten}  # names that stand for other nodes now
-    dropped = [taken for taken in removed if not taken.into and taken.name not in changed]
-    if dropped:
-        yield f"{len(dropped):,} no longer needed: {kinds(dropped, types)}"
-    taken_over = {taken.into for taken in others}
-    plain = [change for change in step.rewritten if change.name not in taken_over]
-    if plain:
+    others = [taken for taken in step.taken if taken.name not in lost]
+    for fate, words in TAKEN.items():
+        for into, names in by_heir(node for node in others if node.fate == fate).items():
+            taken = group_alike.listed([name for name in names if name != into], NAMED)
+            yield f"{words} {into}: {taken}" if taken else f"became a constant: {into}"
+    renamed = {change.name for change in step.rewritten}  # names that stand for other nodes now
+    yield from removals([taken for taken in others if taken.fate == "removed"], renamed, types)
+    heirs = {taken.into for taken in others}
+    if plain := [change for change in step.rewritten if change.name not in heirs]:
         pairs = counted(f"{change.old} -> {change.new}" for change in plain)
         yield f"{plural(len(plain), 'node')} rewritten: {pairs}"
     if step.added:
         yield f"{plural(len(step.added), 'node')} added: {group_alike.listed(step.added, NAMED)}"
-    for task, names in step.sent:
-        yield f"{plural(len(names), 'node')} sent to {short_task(task)}"
+    for task, sent in step.sent:
+        yield f"{plural(len(sent), 'node')} sent to {short_task(task)}"
     if step.moved:
         yield f"{plural(len(step.moved), 'node')} given a device"
     if step.rewired and not (step.taken or step.rewritten or step.added):
         yield f"{plural(len(step.rewired), 'node')} re-wired"
 
 
-def replacements(replaced: Sequence[Takeover], types: dict[str, str]) -> Iterable[str]:
-    """`1 replaced (Mul): Square_Mul (Square) does the work of Mul`."""
-    for first in replaced[:1]:
+def removals(
+    removed: Sequence[Takeover], renamed: Collection[str], types: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the nodes that were removed, by what their consumers take now."""
+    fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
+    if fed:
+        yield group_alike.listed([f"{one.name} is fed through {one.into}" for one in fed], NAMED)
+    if replaced := [taken for taken in removed if taken.replaced]:
+        first = replaced[0]
         heir = f"{first.into} ({types[first.into or '']})"
-        example = ", for example" if len(replaced) > 1 else ""
-        work = f"{heir} does the work of {first.name}{example}"
-        yield f"{len(replaced):,} replaced ({kinds(replaced, types)}): {work}"
+        yield f"replaced: {counts(replaced, types)}; {heir} does the work of {first.name}"
+    into_others = [taken for taken in removed if taken.into and not taken.replaced]
+    if bypassed := [taken for taken in into_others if taken not in fed]:
+        first = bypassed[0]
+        now = f"consumers of {first.name} now take {first.into}"
+        yield f"bypassed: {counts(bypassed, types)}; {now}"
+    if gone := [taken for taken in removed if not taken.into and taken.name not in renamed]:
+        yield f"no longer needed: {counts(gone, types)}"
 
 
-def kinds(taken: Sequence[Takeover], types: dict[str, str]) -> str:
+def counts(taken: Sequence[Takeover], types: Mapping[str, str]) -> str:
     return counted(types.get(node.name, "(runtime)") for node in taken)
 
 
-NAMED_AFTER_FIRST = ("_FusedBatchNormEx",)  # which also compute what takes their value
-
-
-def fusions(step: Pass, lost: Collection[str]) -> Iterable[str]:
-    """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`, in the order of the
-    data; a node that the pass added is not one of the parts."""
+def fusions(step: Pass, lost: Collection[str]) -> Iterator[str]:
+    """Yield `conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`, in the order of
+    the data; a node that the pass added is not one of the parts."""
     new = set(step.added)
     added = {node.name: node.op for node in step.definitions if node.name in new}
     rewritten = {change.name: change.new for change in step.rewritten}
@@ -122,15 +119,6 @@ def fusions(step: Pass, lost: Collection[str]) -> Iterable[str]:
         op = rewritten.get(into) or added.get(into, "node")
         text = " + ".join(parts[:NAMED]) + f" + {len(parts) - NAMED:,} more" * (len(parts) > NAMED)
         yield f"{text} became one {op}, named {into}"
-
-
-def grouped(taken: Iterable[Takeover], fate: str, words: str) -> Iterable[str]:
-    for into, names in by_heir(node for node in taken if node.fate == fate).items():
-        others = [name for name in names if name != into]
-        if others:
-            yield f"{words} {into}: {group_alike.listed(others, NAMED)}"
-        else:
-            yield f"became a constant: {into}"
 
 
 def by_heir(taken: Iterable[Takeover]) -> dict[str, list[str]]:

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
-from tflab.analysis.fates import fates_in_step
 from tflab.analysis.first_run import RUN
 from tflab.analysis.passes import BETWEEN
 from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.graph import Tensor
 from tflab.records.placed import FirstPart, FirstRun, Toggle
 from tflab.records.stages import Placement
-from tflab.units import CLUSTER_JOBS, percent, plural, short_device, size, task_of, time
+from tflab.units import percent, plural, short_device, size, time
 from tflab.views import generated_code, group_alike, pass_log
 from tflab.views.words import FATES, LONGEST, REMAINS, counted, graph_size, tensor
 
-NAMED = 100  # nodes of a graph that are listed by name
+TITLE = "Placement: the graph is rewritten, given devices and cut into partitions"
 FETCHES = 12  # that are named
-DEVICES = 3  # that are named
 MOST_PARTS = 12  # of the first run that have a row; JSON has all
 MOST_KERNELS = 10  # rows; JSON has every node
-ORIGINS = {  # singular and plural of nodes that the runtime made
-    "constant_folding": ("folded constant", "folded constants"),
-    "feed": ("feed", "feeds"),
-    "fetch": ("fetch", "fetches"),
-    "transfer": ("end of a transfer", "ends of transfers"),
-}
 RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
@@ -56,8 +48,8 @@ def tables(stage: Placement) -> list[Block]:
         blocks.append(first_run_parts(stage, stage.first_run))
     if len(stage.partitions) > 1:
         blocks.append(partitions(stage))
-    if len(assigned(stage)) > 1:
-        blocks.append(reasons(stage))
+    if len(reasons := devices_and_reasons(stage)) > 1:
+        blocks.append(reason_table(reasons))
     if stage.transfers:
         blocks.append(transfers(stage))
     if stage.kernels:
@@ -69,8 +61,8 @@ def tables(stage: Placement) -> list[Block]:
 
 def fates_in_short(stage: Placement) -> Iterator[Fact]:
     """Yield the number of nodes of each fate."""
-    counts = Counter(row.fate for row in stage.ledger).most_common()
-    if counts:
+    if stage.ledger:
+        counts = Counter(row.fate for row in stage.ledger).most_common()
         listed = ", ".join(f"{count:,} {fate}" for fate, count in counts)
         yield Fact("fates", listed, brief=True)
 
@@ -82,26 +74,15 @@ def balance(stage: Placement) -> Iterator[Fact]:
         yield Fact("did not run", count, "in a branch that this step did not take")
     if stage.origins:
         made = plural(len(stage.origins), "node")
-        yield Fact("made by the runtime", made, ", ".join(created(stage)), detail=True)
-
-
-def created(stage: Placement) -> Iterator[str]:
-    """Yield `2 folded constants`, `1 folded constant with the name of a folded node`, `1 feed`."""
-    folded = {fate.name for fate in stage.ledger if fate.fate == "folded"}
-    kinds = Counter((origin.origin, origin.name in folded) for origin in stage.origins)
-    for (kind, kept), count in kinds.most_common():
-        one, several = ORIGINS.get(kind, (f"by {kind}", f"by {kind}"))
-        words = one if count == 1 else several
-        yield f"{count:,} {words}{' with the name of a folded node' if kept else ''}"
+        sources = Counter(row.origin for row in stage.origins).most_common()
+        listed = ", ".join(f"{count:,} {origin}" for origin, count in sources)
+        yield Fact("made by the runtime", made, listed, detail=True)
 
 
 def devices(stage: Placement) -> Iterator[Fact]:
-    names = sorted(short_device(part.device) for part in stage.partitions)
-    reasons = [reason for _, reason in assigned(stage)]
-    value = ", ".join(names) if len(names) <= DEVICES else plural(len(names), "device")
+    names = [short_device(part.device) for part in stage.partitions]
     if names:
-        why = reasons[0] if len(reasons) == 1 else ""
-        yield Fact("devices", value, why, detail=len(names) == 1)
+        yield Fact("devices", group_alike.listed(sorted(names), 3), detail=len(names) == 1)
 
 
 def taken_together(stage: Placement) -> Iterator[Fact]:
@@ -117,22 +98,16 @@ def taken_together(stage: Placement) -> Iterator[Fact]:
 
 
 def transferred(stage: Placement) -> Iterator[Fact]:
-    """Yield the bytes of a step on each route between devices, and between tasks."""
+    """Yield the bytes of a step on each route between devices."""
     routes: Counter[tuple[str, str]] = Counter()
-    wire: Counter[bool] = Counter()
     for transfer in stage.transfers:
-        ends = transfer.from_device, transfer.to_device
-        first, second = map(short_device, ends)
-        routes[first, second] += transfer.bytes or 0
-        wire[task_of(ends[0]) != task_of(ends[1])] += transfer.bytes or 0
+        ends = short_device(transfer.from_device), short_device(transfer.to_device)
+        routes[ends] += transfer.bytes or 0
     if routes:
         sizes = ", ".join(f"{size(total)} from {a} to {b}" for (a, b), total in routes.items())
-        yield Fact("transfers", sizes, "in every step")
-    unknown = sum(transfer.bytes is None for transfer in stage.transfers)
-    if unknown:
-        yield Fact("of unknown size", plural(unknown, "transfer"), "besides")
-    if routes and any(part.device.startswith(CLUSTER_JOBS) for part in stage.partitions):
-        yield Fact("between tasks", size(wire[True]), f"and {size(wire[False])} inside tasks")
+        unknown = sum(transfer.bytes is None for transfer in stage.transfers)
+        without = f", without {plural(unknown, 'transfer')} of unknown size" if unknown else ""
+        yield Fact("transfers", sizes, f"in every step{without}")
 
 
 def toggled(toggle: Toggle | None) -> Iterator[Fact]:
@@ -145,45 +120,30 @@ def toggled(toggle: Toggle | None) -> Iterator[Fact]:
 
 def first_run(stage: Placement) -> Iterator[Fact]:
     """Yield the time of the first run, and of the passes in it that changed nothing."""
-    first = stage.first_run
-    if first is None:
-        return
-    once = f"{time(first.wall_ns)}, measured once"
-    ran = sum(part.ns for part in first.parts if part.owner == RUN)
-    yield Fact("first run", once, f"{time(ran)} of it in ops, the rest prepared them")
-    idle = [part for part in first.parts if changed(stage, part) == set()]
-    if idle:
-        most = max(idle, key=lambda part: part.ns)
-        spent = time(sum(part.ns for part in idle))
-        by = f"in {plural(len(idle), 'run')} of passes, most in {called(most)}"
-        yield Fact("changed nothing", f"{spent} of the first run", by, detail=True)
+    if first := stage.first_run:
+        ran = sum(part.ns for part in first.parts if part.owner == RUN)
+        note = f"{time(ran)} of it in ops, the rest prepared them"
+        yield Fact("first run", f"{time(first.wall_ns)}, measured once", note)
+        idle = [part for part in first.parts if changed(stage, part) == "nothing"]
+        if idle:
+            spent = f"{time(sum(part.ns for part in idle))} of the first run"
+            passes = f"in passes that ran {len(idle):,} times"
+            yield Fact("changed nothing", spent, passes, detail=True)
 
 
 def first_run_parts(stage: Placement, first: FirstRun) -> Table:
-    """The first run: every nanosecond with its owner."""
-
-    def nodes(part: FirstPart) -> str:
-        names = changed(stage, part)
-        return "" if names is None else f"{len(names):,}" if names else "nothing"
-
+    """Return the first run: every nanosecond with its owner."""
     return shortened(
         f"The first run of a new session, {time(first.wall_ns)}, measured once",
         (
-            Column("part", called, elastic=True, name=True, least=24),
+            Column("part", lambda part: called(part), elastic=True, name=True),
             Column("time", lambda part: time(part.ns), right=True),
             Column("share", lambda part: percent(part.ns / first.wall_ns), right=True),
-            Column("nodes changed", nodes, right=True),
+            Column("nodes changed", lambda part: changed(stage, part), right=True),
         ),
         sorted(first.parts, key=lambda part: -part.ns),
         MOST_PARTS,
     )
-
-
-def changed(stage: Placement, part: FirstPart) -> set[str] | None:
-    """Return the nodes that a pass changed; None for what is no pass of the graph."""
-    key = part.owner, part.iteration
-    log = [step.changed for step in stage.passes if (step.name, step.iteration) == key]
-    return set[str]().union(*log) if log and part.owner not in BETWEEN else None
 
 
 def called(part: FirstPart) -> str:
@@ -191,8 +151,17 @@ def called(part: FirstPart) -> str:
     return f"{part.owner}{again}"
 
 
+def changed(stage: Placement, part: FirstPart) -> str:
+    """Return how many nodes a pass changed; nothing for what is no pass of the graph."""
+    key = part.owner, part.iteration
+    log = [step.changed for step in stage.passes if (step.name, step.iteration) == key]
+    if not log or part.owner in BETWEEN:
+        return ""
+    return f"{len(set[str]().union(*log)):,}" if any(log) else "nothing"
+
+
 def fate_counts(stage: Placement) -> Table:
-    """The ledger in numbers: each fate, and the passes responsible."""
+    """Return the ledger in numbers: each fate, and the passes responsible."""
     meanings = FATES | ({"executed": REMAINS} if stage.not_run else {})
     rows = []
     for fate, count in Counter(row.fate for row in stage.ledger).most_common():
@@ -211,32 +180,19 @@ def fate_counts(stage: Placement) -> Table:
     )
 
 
-def nodes_not_run(stage: Placement) -> Iterable[Table]:
-    """For a small graph: the nodes that did not run, by name, and the node that replaced each."""
-    fates = fates_in_step(stage.ledger, stage.not_run)
-    groups: dict[tuple[str, str], list[str]] = {}
-    for row in stage.ledger:
-        if (fate := fates[row.name]) != "executed":
-            groups.setdefault((fate, row.by or ""), []).append(row.name)
-    if groups and len(stage.ledger) <= NAMED:
-        yield Table(
-            "The nodes that did not run as they were written, by name",
-            (
-                Column("fate", lambda row: row[0][0]),
-                Column("pass", lambda row: row[0][1]),
-                Column("nodes", lambda row: group_alike.listed(row[1], LONGEST), elastic=True),
-            ),
-            tuple(groups.items()),
-        )
-
-
-def assigned(stage: Placement) -> Counter[tuple[str, str]]:
+def devices_and_reasons(stage: Placement) -> list[tuple[tuple[str, str], int]]:
     """Return the number of nodes by device and reason; colocations and resources are one each."""
-    return Counter((short_device(row.device), general(row.reason)) for row in stage.assignments)
+    kinds = {"colocated with": "another node", "where its resource": "is"}
+
+    def general(reason: str) -> str:
+        kind = next(filter(reason.startswith, kinds), "")
+        return f"{kind} {kinds[kind]}" if kind else reason
+
+    rows = stage.assignments
+    return Counter((short_device(row.device), general(row.reason)) for row in rows).most_common()
 
 
-def reasons(stage: Placement) -> Table:
-    """Why nodes are on their devices."""
+def reason_table(rows: Sequence[tuple[tuple[str, str], int]]) -> Table:
     return shortened(
         "Why each node is on its device, by the placer's rules",
         (
@@ -244,19 +200,13 @@ def reasons(stage: Placement) -> Table:
             Column("because", lambda row: row[0][1], elastic=True),
             Column("nodes", lambda row: f"{row[1]:,}", right=True),
         ),
-        assigned(stage).most_common(),
+        rows,
         LONGEST,
     )
 
 
-def general(reason: str) -> str:
-    if reason.startswith("colocated with"):
-        return "colocated with another node"
-    return "on the device of its resource" if reason.startswith("where its resource") else reason
-
-
 def toggled_fates(toggle: Toggle) -> Table:
-    """How fates changed when passes were switched off."""
+    """Return how fates changed when passes were switched off."""
     changes: dict[tuple[str, str], list[str]] = {}
     for change in toggle.changes:
         changes.setdefault((change.usual, change.now), []).append(change.name)
@@ -274,17 +224,15 @@ def toggled_fates(toggle: Toggle) -> Table:
 
 def partitions(stage: Placement) -> Table:
     ops = {node.name: node.op for node in stage.nodes}
+    types = Column(
+        "types", lambda part: counted(map(ops.__getitem__, part.nodes)), elastic=True, spare=1
+    )
     return Table(
         "Partitions: one graph for each device",
         (
             Column("device", lambda part: short_device(part.device)),
             Column("nodes", lambda part: str(len(part.nodes)), right=True),
-            Column(
-                "types",
-                lambda part: counted(ops[name] for name in part.nodes),
-                elastic=True,
-                spare=1,
-            ),
+            types,
         ),
         stage.partitions,
     )
@@ -307,33 +255,26 @@ def transfers(stage: Placement) -> Table:
 
 
 def kernels(stage: Placement) -> Table:
-    """Ops with their kernels, one row per kind: changed types first, those that the runtime
+    """Return ops with their kernels, one row per kind: changed types first, those that the runtime
     added last."""
     types = {node.name: node.op for node in stage.user_nodes}
-    counts: Counter[tuple[str, str, str]] = Counter()
-    on_gpu: dict[tuple[str, str, str], dict[str, None]] = {}
-    for row in stage.kernels:
-        kind = types.get(row.name, RUNTIMES), row.op, row.constraints
-        counts[kind] += 1
-        on_gpu.setdefault(kind, {})[row.on_gpu or "none"] = None
+    kinds = Counter(
+        (types.get(row.name, RUNTIMES), row.op, row.constraints, row.on_gpu or "none")
+        for row in stage.kernels
+    )
     rows = sorted(
-        counts.items(), key=lambda row: (row[0][0] == RUNTIMES, row[0][0] == row[0][1], -row[1])
+        ((*kind, count) for kind, count in kinds.items()),
+        key=lambda row: (row[0] == RUNTIMES, row[0] == row[1], -row[4]),
     )
     return shortened(
         "Kernels (inferred: the registration with the highest priority that matches device, types "
         "and label)",
         (
-            Column("written", lambda row: row[0][0]),
-            Column("runs as", lambda row: row[0][1]),
-            Column("nodes", lambda row: str(row[1]), right=True),
-            Column("registered for", lambda row: row[0][2], elastic=True, least=20, spare=1),
-            Column(
-                "on a GPU (not run)",
-                lambda row: " or ".join(on_gpu[row[0]]),
-                elastic=True,
-                least=18,
-                spare=2,
-            ),
+            Column("written", lambda row: row[0]),
+            Column("runs as", lambda row: row[1]),
+            Column("nodes", lambda row: str(row[4]), right=True),
+            Column("registered for", lambda row: row[2], elastic=True, least=20, spare=1),
+            Column("on a GPU (not run)", lambda row: row[3], elastic=True, least=18, spare=2),
         ),
         rows,
         MOST_KERNELS,

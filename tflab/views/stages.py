@@ -5,9 +5,9 @@ All exporters, pages and chapters select from the same facts and tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from types import ModuleType
 
 from tflab.records.blocks import Block, Column, Fact, Table, fact_table
 from tflab.records.options import STAGES as NAMES
@@ -16,80 +16,61 @@ from tflab.units import percent, plural, time
 from tflab.views import backward, execution, frontend, placement
 
 ROWS = 3  # of a table on the one screen
-
-
-@dataclass(frozen=True)
-class StageView:
-    """How one kind of stage is named and shown."""
-
-    name: str  # on the command line and in JSON
-    title: str
-    facts: Callable[[Any], list[Fact]]
-    tables: Callable[[Any], list[Block]]
-    notes: Callable[[Any], Iterable[str]] = lambda stage: stage.notes  # findings come first
-    tabled: bool = False  # whether its first table is on the one screen
-
-
-STAGES: dict[type, StageView] = {
-    Frontend: StageView(
-        NAMES[0],
-        "Frontend: Python calls become nodes",
-        frontend.facts,
-        frontend.tables,
-        tabled=True,
-    ),
-    Backward: StageView(
-        NAMES[1],
-        "Backward: gradient functions add the other half of the graph",
-        backward.facts,
-        backward.tables,
-        notes=lambda stage: (),
-    ),
-    Placement: StageView(
-        NAMES[2],
-        "Placement: the graph is rewritten, given devices and cut into partitions",
-        placement.facts,
-        placement.tables,
-    ),
-    Execution: StageView(
-        NAMES[3],
-        "Execution: ops run in the order of their dependencies",
-        execution.facts,
-        execution.tables,
-        execution.notes,
-        tabled=True,
-    ),
+TABLED = (Frontend, Execution)  # whose first table is there
+# Each has a TITLE, and `facts` and `tables` of its stage
+STAGES: dict[type, ModuleType] = {
+    Frontend: frontend,
+    Backward: backward,
+    Placement: placement,
+    Execution: execution,
 }
 
 
 def name(stage: Stage) -> str:
-    return STAGES[type(stage)].name
+    return NAMES[list(STAGES).index(type(stage))]
 
 
 def title(stage: Stage) -> str:
-    return STAGES[type(stage)].title
+    return str(STAGES[type(stage)].TITLE)
+
+
+def facts(stage: Stage) -> list[Fact]:
+    facts: list[Fact] = STAGES[type(stage)].facts(stage)
+    return facts
+
+
+def tables(stage: Stage) -> list[Block]:
+    tables: list[Block] = STAGES[type(stage)].tables(stage)
+    return tables
+
+
+def notes(stage: Stage) -> Iterable[str]:
+    """Return what a reader has to know first, such as findings."""
+    if isinstance(stage, Execution):
+        return execution.notes(stage)
+    return () if isinstance(stage, Backward) else stage.notes
 
 
 def summary(stage: Stage) -> str:
     """Return the first fact of a stage in one line."""
-    return STAGES[type(stage)].facts(stage)[0].text
+    return facts(stage)[0].text
 
 
 def blocks(stage: Stage, full: bool = False) -> list[Block]:
     """Return all facts and tables of one stage; if `full`, with the bodies of its functions."""
-    view = STAGES[type(stage)]
-    bodies = frontend.bodies(stage) if full and isinstance(stage, Frontend) else []
-    facts = (fact for fact in view.facts(stage) if not fact.brief)
-    return [*view.notes(stage), fact_table(facts), *view.tables(stage), *bodies]
+    bodies = frontend.bodies(stage) if full and isinstance(stage, Frontend) else ()
+    shown = (fact for fact in facts(stage) if not fact.brief)
+    return [*notes(stage), fact_table(shown), *tables(stage), *bodies]
 
 
 def on_one_screen(stage: Stage) -> list[Block]:
-    """Return the values of the facts that are no details, and the beginning of the first table."""
-    view = STAGES[type(stage)]
-    tables = [block for block in view.tables(stage) if isinstance(block, Table)]
-    first = [beginning(table) for table in tables[: int(view.tabled)]]
+    """Return the values of the facts that are no details, and the first rows of the first table:
+    its title has their number."""
+    found = [block for block in tables(stage) if isinstance(block, Table)]
+    first = found[:1] if isinstance(stage, TABLED) else []
+    short = [replace(one, rows=one.rows[:ROWS], more=0, everything=None) for one in first]
     values = (replace(fact, note="") for fact in in_short(stage))
-    return [*view.notes(stage), fact_table(values), *first]
+    return [*notes(stage), fact_table(values), *short]
 
 
 def headline(walked: Sequence[Stage]) -> str:
@@ -108,12 +89,7 @@ def headline(walked: Sequence[Stage]) -> str:
 
 
 def in_short(stage: Stage) -> list[Fact]:
-    return [fact for fact in STAGES[type(stage)].facts(stage) if not fact.detail]
-
-
-def beginning(table: Table) -> Table:
-    """Return a table without most of its rows, if they are many: its title has their number."""
-    return replace(table, rows=table.rows[:ROWS], more=0, everything=None)
+    return [fact for fact in facts(stage) if not fact.detail]
 
 
 def story(stages: Sequence[Stage]) -> Table:

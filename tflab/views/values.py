@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from tflab.records.blocks import Block, Column, Fact, Table, shortened
@@ -17,6 +18,7 @@ from tflab.records.values import (
     VARIABLE,
     Entered,
     NotFinite,
+    PathPoint,
     Statistics,
     Value,
     ValuesStep,
@@ -26,20 +28,10 @@ from tflab.views.words import place
 
 FEW = 16  # elements of each tensor of a step whose numbers are all shown
 SHORT = 64  # tensors of such a step
-NUMBERS = 4  # in a line
-BRIEF = 2  # in a box of a drawing
-WIDTH = 9  # characters of each of them
 ROWS = 12  # of a table of statistics
 CODE = 72  # characters of a line of code in a sentence
-IN_JSON = "--format json"
 MOST_ORIGINS = 8  # origins of NaN and Inf that have a sentence
-ABOUT = {
-    FED: "{what} was fed to {it}",
-    VARIABLE: "The variable {it} contained {what} before the step",
-    CONSTANT: "The constant {it} contains {what}",
-    COMPUTED: "{what} came from {it}, {inputs}",
-    UPDATE: "{it}, {inputs}, wrote {what} into the variable {tensor}",
-}
+KINDS = {FED: "fed", CONSTANT: "a constant", VARIABLE: "a variable, before the step"}
 
 
 def not_finite(stage: Execution) -> Iterable[str]:
@@ -47,39 +39,34 @@ def not_finite(stage: Execution) -> Iterable[str]:
     if stage.values_step is None or not stage.not_finite:
         return
     yield from map(origin, stage.not_finite[:MOST_ORIGINS])
-    if len(stage.not_finite) > MOST_ORIGINS:
-        more = len(stage.not_finite) - MOST_ORIGINS
-        yield f"Other nodes that independently produced NaN or Inf: {more:,} ({IN_JSON} lists all)."
+    if (more := len(stage.not_finite) - MOST_ORIGINS) > 0:
+        yield f"Other origins: {more:,} (--format json lists all)."
     yield consequence(stage.values_step.not_finite)
 
 
 def origin(record: NotFinite) -> str:
-    """Return `Inf came from log (Log, model.py:12: ...), whose inputs were all finite. ...`"""
+    """Return `Inf began in log (Log, model.py:12: y = log(x)): of 16 elements, ...`."""
     what = "NaN" if not record.infinite else "NaN and Inf" if record.nan else "Inf"
-    name = record.tensor if record.kind in (FED, VARIABLE) else record.node
-    if record.tensor.rpartition(":")[2] not in ("0", record.tensor) and record.kind == COMPUTED:
-        name += f":{record.tensor.rpartition(':')[2]}"
-    about = [record.op] if record.kind in (COMPUTED, UPDATE) else []
+    about = [KINDS.get(record.kind, record.op)]
+    if record.kind == UPDATE:
+        about.append(f"which updates {record.tensor}")
     if record.derives:
         about.append(f"of the gradient of {record.derives}")
     if record.source:
         code = record.source.code
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
-    it = f"{name} ({', '.join(about)})" if about else name
-    # The inputs of an origin are finite, or infinite because of a constant of the program.
-    infinite = any(math.isinf(one.min) or math.isinf(one.max) for one in record.entered)
-    inputs = "which had Inf as input" if infinite else "whose inputs were all finite"
-    sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
-    bad = f"{record.nan:,} are NaN and {record.infinite:,} infinite"
-    sentence += f". Of its {plural(record.size, 'element')} {bad}"
-    sentence += f": too large for {record.dtype}." if record.overflow else "."
-    if record.entered:
-        sentence += f" Its inputs: {'; '.join(map(input_text, record.entered))}."
-    return sentence
+    name = record.node if record.kind in (CONSTANT, UPDATE) else graph_def_name(record.tensor)
+    large = f", too large for {record.dtype}" if record.overflow else ""
+    about_inputs = f" Its inputs: {'; '.join(map(input_text, record.entered))}."
+    return (
+        f"{what} began in {name} ({', '.join(about)}): of {plural(record.size, 'element')} "
+        f"{record.nan:,} NaN and {record.infinite:,} infinite{large}."
+        f"{about_inputs if record.entered else ''}"
+    )
 
 
 def input_text(record: Entered) -> str:
-    """`x: 2 of 64 elements (1 zero, 1 negative), from -3 to 0`"""
+    """Return `x: 2 of 64 elements (1 zero, 1 negative), from -3 to 0`."""
     name = graph_def_name(record.tensor)
     signs = f"{record.zeros:,} zero, {record.negative:,} negative"
     ends = f"from {number(record.min)} to {number(record.max)}"
@@ -87,7 +74,7 @@ def input_text(record: Entered) -> str:
 
 
 def consequence(results: Sequence[str]) -> str:
-    """Which results of the step are not finite."""
+    """Return which results of the step are not finite."""
     if not results:
         return "It reached no fetched tensor and no variable."
     names = ", ".join(map(graph_def_name, results[:MOST_ORIGINS]))
@@ -102,8 +89,6 @@ def facts(stage: Execution) -> Iterator[Fact]:
         return
     how = f"graph passes off, untimed; its session took {time(step.ns)}"
     yield Fact("the program's values", f"in {step.which}", how, detail=True)
-    if not stage.values:
-        yield Fact("tensors with a value", "none that can be shown", detail=True)
     if len(step.path) > 1:
         first, *_, last = step.path
         moves = (
@@ -121,88 +106,61 @@ def tables(stage: Execution) -> Iterator[Block]:
     if step.ns is not None and step.path:
         yield path(step)
     if step.ns is not None and stage.values:
-        if all(map(is_small, stage.values)) and len(stage.values) <= SHORT:
+        small = (value.values is not None and len(value.values) <= FEW for value in stage.values)
+        if len(stage.values) <= SHORT and all(small):
             yield numbers(stage.values)
         else:
             yield from statistics(stage.values)
     yield from step.notes
 
 
-def is_small(value: Value) -> bool:
-    return value.values is not None and len(value.values) <= FEW
-
-
 def path(step: ValuesStep) -> Table:
-    """The values of the variables step by step, and their goal."""
-    names = list(step.path[0].variables)
+    """Return the values of the variables step by step, and their goal."""
     answer = ", ".join(f"{name} = {number(value)}" for name, value in step.answer.items())
     return Table(
         f"Training moves the variables towards those that the data were generated with: {answer}",
         (
             Column("after step", lambda point: str(point.step), right=True),
-            *(variable_column(name) for name in names),
+            *(Column(name, partial(variable, name), right=True) for name in step.path[0].variables),
             Column("loss before it", lambda point: number(point.loss), right=True),
         ),
         step.path,
     )
 
 
-def variable_column(name: str) -> Column:
-    return Column(name, lambda point: number(point.variables.get(name)), right=True)
+def variable(name: str, point: PathPoint) -> str:
+    return number(point.variables.get(name))
 
 
 def numbers(values: Sequence[Value]) -> Table:
     """Return every number of a small step; variables before and after it."""
+    rows = []
+    for value in values:
+        amounts = amounts_of(value, value.shape)
+        rows.append((graph_def_name(value.tensor), value.op, dims(value), amounts))
+        if value.after:
+            rows.append(("  after the step", "", "", amounts_of(value.after, value.shape)))
     return Table(
         "What every node computes",
         (
             Column("node", lambda row: row[0], elastic=True, name=True),
-            Column("op", lambda row: row[1], elastic=True, name=True, spare=2),
-            Column("shape", lambda row: row[2], spare=1),
-            Column("values", lambda row: row[3], elastic=True, least=NUMBERS * WIDTH),
+            Column("op", lambda row: row[1], elastic=True, name=True),
+            Column("shape", lambda row: row[2]),
+            Column("values", lambda row: row[3]),
         ),
-        tuple(row for value in values for row in lines_of(value)),
+        tuple(rows),
     )
 
 
-def lines_of(value: Value) -> Iterator[tuple[str, str, str, str]]:
-    """The rows of one tensor: its numbers, as many as fit on a line."""
-    name, op, shape = graph_def_name(value.tensor), value.op, dims(value)
-    for line in lines(value.values or ()):
-        yield name, op, shape, line
-        name = op = shape = ""
-    if value.after:
-        name = "  after the step"
-        for line in lines(value.after.values or ()):
-            yield name, "", "", line
-            name = ""
-
-
-def lines(values: Sequence[Any]) -> Iterator[str]:
-    """Numbers in columns; a number that is the same everywhere is written once."""
-    texts = list(map(number, values))
-    if len(texts) > 1 and are_equal(values):
-        yield f"all {texts[0]}"
-    elif len(texts) < 2:
-        yield texts[0] if texts else "none"
-    else:
-        for begin in range(0, len(texts), NUMBERS):
-            yield "".join(text.rjust(WIDTH) for text in texts[begin : begin + NUMBERS])
-
-
 def statistics(values: Sequence[Value]) -> Iterable[Block]:
-    """The variables that changed most, and the largest computed tensors."""
+    """Yield the variables that changed most, and the largest computed tensors."""
     variables = [value for value in values if value.kind == VARIABLE]
     if any(value.moved for value in variables):
-        most = sorted(variables, key=lambda value: -(value.moved or 0))
+        moved = Column("moved at most", lambda value: number(value.moved), right=True)
         yield shortened(
             "Variables before the step, and how far it moved them",
-            (
-                Column("variable", lambda value: value.tensor, elastic=True, name=True),
-                *COLUMNS,
-                Column("moved at most", lambda value: number(value.moved), right=True),
-            ),
-            most,
+            (*COLUMNS, moved),
+            sorted(variables, key=lambda value: -(value.moved or 0)),
             ROWS,
         )
     tensors = [
@@ -210,24 +168,17 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
         for value in values
         if value.kind in (FED, COMPUTED) and value.op != "ReadVariableOp"  # which is a variable
     ]
-    largest = sorted(tensors, key=lambda value: (not value.not_finite, -elements(value)))[:ROWS]
-    shown = {id(value) for value in largest}
     bad = Column("not finite", lambda value: f"{value.not_finite:,}", right=True)
-    yield Table(
-        "The largest tensors of the step",
-        (
-            Column("tensor", lambda value: graph_def_name(value.tensor), elastic=True, name=True),
-            *COLUMNS,
-            *([bad] if any(value.not_finite for value in largest) else []),
-        ),
-        tuple(value for value in tensors if id(value) in shown),
-        more=len(tensors) - len(largest),
-        everything=(lambda: tensors) if len(tensors) > len(largest) else None,
+    yield shortened(
+        "The largest tensors of the step (mean, minimum and maximum of the finite elements)",
+        (*COLUMNS, *([bad] if any(value.not_finite for value in tensors) else [])),
+        sorted(tensors, key=lambda value: (not value.not_finite, -elements(value))),
+        ROWS,
     )
-    yield "Mean, minimum and maximum are those of the finite elements."
 
 
 COLUMNS = (
+    Column("tensor", lambda value: graph_def_name(value.tensor), elastic=True, name=True),
     Column("shape", lambda value: dims(value), spare=1),
     Column("mean", lambda value: number(value.mean), right=True),
     Column("min", lambda value: number(value.min), right=True),
@@ -239,28 +190,15 @@ def elements(value: Value) -> int:
     return math.prod(dim or 0 for dim in value.shape or ())
 
 
-def brief(value: Statistics, shape: Shape) -> str:
-    """A tensor in a few characters: `4.2`, `[1.2, 3.4, …]`, `all 0.5 (16)`, `mean 0.3 (1,024)`."""
-    size = math.prod(dim or 0 for dim in shape or ())
-    if value.values is None:
-        return f"mean {number(value.mean)} ({size:,})" if value.mean is not None else f"({size:,})"
-    texts = list(map(number, value.values))
-    if len(texts) == 1:
-        return texts[0]
-    if len(texts) > BRIEF and are_equal(value.values):
-        return f"all {texts[0]} ({size:,})"
-    more = ", …" if len(texts) > BRIEF else ""
-    return f"[{', '.join(texts[:BRIEF])}{more}]"
-
-
 def amounts_of(value: Statistics, shape: Shape) -> str:
-    """A tensor in one line: its numbers if they are few, otherwise statistics."""
-    texts = list(map(number, value.values or ()))
+    """Return a tensor in one line: its numbers if they are few, otherwise statistics;
+    `all 0.5 (16)` if all elements are equal to the last bit."""
     size = math.prod(dim or 0 for dim in shape or ())
-    if len(texts) > 1 and are_equal(value.values or ()):
-        return f"all {texts[0]} ({size:,})"
+    values = value.values or ()
+    if len(values) > 1 and len(set(map(repr, values))) == 1:
+        return f"all {number(values[0])} ({size:,})"
     if value.values is not None and size <= FEW:
-        return ", ".join(texts) or "no elements"
+        return ", ".join(map(number, values)) or "no elements"
     statistics = (("mean", value.mean), ("min", value.min), ("max", value.max))
     parts = [f"{name} {number(amount)}" for name, amount in statistics if amount is not None]
     if value.not_finite:
@@ -268,18 +206,19 @@ def amounts_of(value: Statistics, shape: Shape) -> str:
     return ", ".join((plural(size, "element"), *parts))
 
 
-def are_equal(values: Sequence[Any]) -> bool:
-    """Whether all elements are equal to the last bit, and not only in the digits shown."""
-    return len(set(map(repr, values))) == 1
+def brief(value: Statistics, shape: Shape) -> str:
+    """Return the first two parts of that: `4.2`, `[1.2, 3.4, …]`, `[16 elements, mean 0.3, …]`."""
+    first, *others = amounts_of(value, shape).split(", ")
+    return f"[{', '.join([first, others[0], *(['…'] * bool(others[1:]))])}]" if others else first
 
 
 def dims(value: Value) -> str:
-    """`16 x 28 x 28 x 6`; "" for one number."""
+    """Return `16 x 28 x 28 x 6`; "" for one number."""
     return " x ".join(map(str, value.shape or ()))
 
 
 def number(value: Any) -> str:
-    """A number with up to three digits; text unchanged."""
+    """Return a number with up to three digits; text unchanged."""
     if value is None:
         return ""
     if not isinstance(value, float):

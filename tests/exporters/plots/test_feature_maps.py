@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.maps_by_hand import IMAGES, KERNELS, MAPS, RELU
+from tests.maps_by_hand import IMAGES, KERNELS, RELU
 from tflab.exporters.plots import feature_maps
 from tflab.records.values import IMAGE, KERNEL, LAYER
 
@@ -22,17 +22,8 @@ def test_channels_stand_in_rows_of_eight_and_colour_images_stay_as_they_are():
     assert tiles.shape == (3 * 3 - 1, 4 * 3 - 1)
 
 
-def test_only_the_colours_in_use_are_explained():
-    whole = " ".join(feature_maps.sentences(MAPS))
-    assert "Grey: " in whole and "Blue is " in whole
-    unsigned = feature_maps.sentences(replace(MAPS, maps=(IMAGES, replace(RELU, gradient=None))))
-    assert "Blue" not in " ".join(unsigned)
-    kernels = feature_maps.sentences(replace(MAPS, maps=(replace(KERNELS, gradient=None),)))
-    assert "Grey" not in (words := " ".join(kernels)) and "Blue is " in words
-
-
 def test_what_is_cut_is_said():
-    assert feature_maps.about(replace(RELU, shape=(2, 2, 20))) == "2 x 2, 20 channels, 2 shown"
+    assert feature_maps.size_of(replace(RELU, shape=(2, 2, 20))) == "2 x 2, 20 channels, 2 shown"
     kernel = replace(KERNELS, shape=(1, 2, 9, 2))
-    assert feature_maps.about(kernel) == "1 x 2, 9 in (down), 2 out, 1 x 2 shown"
-    assert feature_maps.about(IMAGES) == "2 x 3, fed"
+    assert feature_maps.size_of(kernel) == "1 x 2, 9 in (down), 2 out, 1 x 2 shown"
+    assert feature_maps.size_of(IMAGES) == "2 x 3, fed"

@@ -21,6 +21,7 @@ from tflab.exporters.plots import style
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
+SVG = "http://www.w3.org/2000/svg"
 TAGS = ("svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "pattern", "image")
 HOSTILE = '$\\f{_$<b>&"]]>\x1b\ud800\u4f60'
 SHOWN = '$\\f{_$<b>&"]]>\\x1b\\ud800\u4f60'
@@ -88,7 +89,7 @@ def test_names_can_hold_anything(name):
     figure = plots.PICTURES[name](*examples.hostile(HOSTILE)[name])
     assert plots.png(figure)
     page = ElementTree.fromstring(plots.svg(figure))
-    assert {part.tag for part in page.iter()} <= {f"{{{plots.SVG}}}{tag}" for tag in TAGS}
+    assert {part.tag for part in page.iter()} <= {f"{{{SVG}}}{tag}" for tag in TAGS}
     assert SHOWN in plain("".join(page.itertext()))
 
 

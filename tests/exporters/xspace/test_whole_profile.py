@@ -1,5 +1,5 @@
-"""Whole profiles: every plane, line, event and stat. The times of steps and the bytes of allocators
-are worked out by hand in test_steps and test_memory."""
+"""Whole profiles: every plane, line, event and stat. Times are in ns; of an allocation, a release
+and the curve, `bytes_allocated` and `bytes` are what the allocator holds then."""
 
 import pytest
 
@@ -34,22 +34,33 @@ def test_two_steps_and_five_runs():
     approve("xspace.txt", xplane.described(xspace.encode(CAPTURE, host="a-7", modules=modules)))
 
 
-def of(*runs: tuple, steps: tuple[StepTime, ...] = ()) -> Capture:
-    """A capture of runs: name, device, start and duration."""
-    return Capture("c", steps, tuple(OpRun(0, name, "Op", *rest) for name, *rest in runs))
+def of(*runs: tuple, steps: tuple[tuple[int, int, int], ...] = ()) -> Capture:
+    """A capture of runs (name, device, start, duration, step if it is not 0) and of steps (number,
+    start, wall time)."""
+    ops = (
+        OpRun(*(step or [0]), name, "Op", device, start, ns)
+        for name, device, start, ns, *step in runs
+    )
+    return Capture("c", tuple(StepTime(*step) for step in steps), tuple(ops))
+
+
+def holding(*allocated: tuple[int, tuple[tuple[int, int, str], ...]]) -> Capture:
+    """A capture of runs that only allocate: the step of each, and (us, bytes, allocator)."""
+    runs = (OpRun(step, "a", "Op", CPU, 10_000, 0, 0, rows) for step, rows in allocated)
+    return Capture("c", (StepTime(0, 10_000, 99_000), StepTime(1, 10_000, 1)), tuple(runs))
 
 
 CASES = {
     "nothing at all": of(),
-    "an op before the first step": of(("a", CPU, 5_000, 3), steps=(StepTime(0, 6_200, 100),)),
+    "an op before the first step": of(("a", CPU, 5_000, 3), steps=((0, 6_200, 100),)),
     "no step": of(("a", CPU, 5_000, 3)),
-    "the first step ends last": of(steps=(StepTime(0, 2_000, 900), StepTime(1, 2_100, 100))),
+    "the first step ends last": of(steps=((0, 2_000, 900), (1, 2_100, 100))),
     "an op ends as another begins, and one takes no time": of(
         ("a", CPU, 1_009, 21), ("b", "CPU:1", 1_019, 10), ("c", "CPU:1", 1_029, 0),
         ("d", CPU, 1_030, 9),
     ),
     "a gap between ops": of(
-        ("a", CPU, 2_010, 10), ("b", CPU, 2_030, 10), steps=(StepTime(0, 2_000, 50),)
+        ("a", CPU, 2_010, 10), ("b", CPU, 2_030, 10), steps=((0, 2_000, 50),)
     ),
     "an op within the time of another": of(("a", CPU, 2_000, 50), ("b", CPU, 2_010, 10)),
     "a stream, copies, and two GPUs": of(
@@ -61,7 +72,41 @@ CASES = {
     "a node with two types": Capture(
         "c", (), tuple(OpRun(0, "a", op, CPU, 1_000 + 5 * n, 5) for n, op in enumerate("AB"))
     ),
+    "ops reach out of their step on both sides, others are of no step": of(
+        ("a", CPU, 1_190, 20, 3), ("b", CPU, 1_230, 40, 3), ("c", CPU, 1_100, 50, 0),
+        ("d", CPU, 1_020, 30, 7), ("e", CPU, 1_060, 5, 7), ("f", CPU, 1_070, 0, 7),
+        steps=((7, 1_010, 100), (3, 1_200, 60)),
+    ),
+    "steps without ops, with one, and with one of no duration": of(
+        ("a", CPU, 1_060, 5, 2), ("b", CPU, 1_100, 0, 3),
+        steps=((1, 1_010, 30), (2, 1_050, 30), (3, 1_090, 30)),
+    ),
+    "of an op outside of its step only the side is known": of(
+        ("a", CPU, 970, 10, 0), ("b", CPU, 2_130, 10, 1), steps=((0, 1_000, 100), (1, 2_000, 100))
+    ),
+    "six steps that took time stand between two that XProf leaves out": of(
+        steps=tuple((n, 1_000 + 30 * n, 2) for n in range(6))
+    ),
+    "of five it leaves out none": of(steps=tuple((n, 1_000 + 30 * n, 2) for n in range(5))),
+    "two allocators in two steps, which begin anew": holding(
+        (0, ((10, 100, "cpu"), (12, 50, "cpu"), (14, -100, "cpu"), (12, 8, "gpu"))),
+        (1, ((10, 5, "cpu"), (11, 1, 'x"é'))),
+    ),
+    "the older of two of one size is released first": holding(
+        (0, ((15, 8, "cpu"), (13, 8, "cpu"), (16, -8, "cpu"), (14, -8, "cpu")))
+    ),
+    "of the same size, but of another allocator or run, and one that nobody allocated": holding(
+        (0, ((11, 8, "cpu"), (12, 8, "gpu"), (13, -8, "gpu"), (14, -8, "cpu"), (15, -7, "cpu"))),
+        (0, ((12, 8, "cpu"), (13, -8, "cpu"))),
+    ),
 }  # fmt: skip
+
+
+def test_more_events_than_a_microsecond_has_nanoseconds_stay_within_it():
+    held = xplane.planes(xspace.encode(holding((0, ((10, 1, "cpu"),) * 1_003))))["/host:CPU"]
+    (events,) = (events for _, name, events in xplane.lines(held) if name == "memory")
+    assert {start // 1_000_000 for _, start, *_ in events} == {0, 1}
+    assert {about["bytes_allocated"] for *_, about in events} == {1_003}
 
 
 def test_cases():

@@ -187,27 +187,6 @@ def test_host_compute_is_the_time_with_an_op_running():
     assert row["otherTimeMs"] == pytest.approx(925e-6, abs=3e-6)
 
 
-def test_xprof_concludes_by_itself_what_the_documentation_warns_of(tmp_path):
-    # Two lanes that idle for 790 us each, in a step of 1 ms.
-    step = ((0, 0, 1_000_000),)
-    starts = {"a": 100_000, "b": 105_000, "c": 900_000, "d": 905_000}
-    runs = (run(name, start, 10_000) for name, start in starts.items())
-    recorded = capture(*runs, steps=step)
-    _, advice, about, *_ = drawn(recorded, "overview_page")
-    assert "POTENTIALLY input-bound" in advice["p"]["input_conclusion"]
-    assert "'All Others'" in advice["p"]["input_conclusion"]
-    assert about["p"]["device_type"] == "CPU"
-    with_idle, without = map(table, drawn(recorded, "framework_op_stats"))
-    assert [row["total_self_time"] for row in with_idle if row["type"] == "IDLE"] == [2 * 790.0]
-    assert not [row for row in without if row["type"] == "IDLE"]
-    path = tmp_path / "host.xplane.pb"
-    path.write_bytes(xspace.encode(recorded))
-    assert {"op_profile", "hlo_stats", "roofline_model"} <= tools(path)
-    assert not drawn(recorded, "hlo_stats")["rows"]
-    assert not any(page["rows"] for page in drawn(recorded, "roofline_model"))
-    assert not drawn(recorded, "op_profile")["byProgram"]["children"]
-
-
 def test_xprof_takes_the_kernels_of_a_gpu_for_the_work_of_a_device_and_not_of_their_launch():
     launch = run("conv", 0, 5, op="Conv2D", device=f"{TASK}/device:GPU:0")
     kernel = launch._replace(device="/device:GPU:0/stream:13", start_ns=EPOCH + 100, duration_ns=90)
@@ -300,24 +279,6 @@ def test_each_task_of_a_cluster_is_a_host_with_what_it_ran_and_received(tmp_path
     assert [path.name for path in paths] == ["client.xplane.pb", "task-12.xplane.pb"]
     both = [xplane.described(path.read_bytes()) for path in paths]
     approve("xspace-cluster.txt", "\n\n".join(both))
-
-
-@pytest.mark.parametrize(
-    "devices, split",
-    [
-        (("/job:localhost/replica:0/task:0/device:CPU:0",), {"here": 1}),
-        ((f"{TASK}/device:GPU:0", "/device:GPU:0/stream:13"), {"task-12": 2}),
-        (
-            ("/job:ps/task:0/device:CPU:0", "/job:ps/task:1/device:CPU:0", "/gpu:0/stream:7"),
-            {"here": 1, "ps-task-0": 1, "ps-task-1": 1},
-        ),
-        ((), {"here": 0}),
-    ],
-)
-def test_what_names_no_task_is_of_the_only_one_or_of_this_machine(devices, split):
-    runs = tuple(OpRun(0, "a", "Op", device, 1, 1) for device in devices)
-    parts = xspace.split(Capture("toy", (), runs), "here")
-    assert {name: len(part.runs) for name, part, _ in parts} == split
 
 
 # XLA

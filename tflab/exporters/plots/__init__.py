@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.sax.saxutils import quoteattr
 
 from matplotlib.figure import Figure
 
@@ -41,78 +40,55 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "feature_maps": feature_maps.draw,
     "graph": graph.draw,
 }
-PICTURE = "picture"  # its name in errors
 DPI = 160  # of PNG: sharp on a page of 900 pixels on a screen of double density
-SVG = "http://www.w3.org/2000/svg"
-REFERRING = ("href", "clip-path", "style")  # attributes that name an id
-REFERENCE = re.compile(r"(^|url\()#")
 UNDATED = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-
-
-# A figure as PNG and SVG. The same figure always gives the same bytes.
+XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
+# What the element of a picture has instead; the strokes were set by a sheet for a whole page
+ROOT = (
+    'stroke-linejoin="round" stroke-linecap="butt" style="max-width: 100%; height: auto" role="img"'
+)
 
 
 def save(figure: Figure, path_without_suffix: str | Path) -> list[Path]:
-    """Write the figure as `<path>.png` and `<path>.svg`; return these paths.
-
-    Raises UsageError if one of them exists already (before anything is written), and if a file
-    cannot be written.
-    """
+    """Write the figure as `<path>.png` and `<path>.svg`; return these paths. Raise UsageError if
+    one of them exists already (before anything is written), or if a file cannot be written."""
     contents = {
         Path(f"{path_without_suffix}.png"): png(figure),
         Path(f"{path_without_suffix}.svg"): svg(figure).encode(),
     }
     for path in contents:
-        if os.path.lexists(path):
-            raise output_paths.already_exists(path, PICTURE)
+        output_paths.check(path, "picture")
     for path, content in contents.items():
-        output_paths.write(path, content, PICTURE)
+        output_paths.write(path, content, "picture")
     return list(contents)
 
 
 def png(figure: Figure) -> bytes:
-    return rendered(figure, "png", {"Software": None}, dpi=DPI)
+    return rendered(figure, "png", {"Software": None}, DPI)
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an `<svg>` element, for a page or a separate file.
+    """Return the figure as an `<svg>` element, for a page or a file; the same figure as the same
+    text.
 
     Text stays text: it can be selected, searched and read aloud. Ids begin with a hash of the
     picture, so that two pictures in one page have different ids. The picture shrinks with the page.
-    It has no prolog, no doctype, and only SVG's own namespace.
     """
-    content = rendered(figure, "svg", UNDATED)
+    content = rendered(figure, "svg", UNDATED, style.POINTS)
     mark = f"p{hashlib.sha256(content).hexdigest()[:10]}-"
-    root = ElementTree.fromstring(content)
-    for part in root.iter():
-        part.tag = local_name(part.tag)
-        part.attrib = {
-            name: REFERENCE.sub(rf"\g<0>{mark}", value) if name in REFERRING else value
-            for name, value in ((local_name(name), value) for name, value in part.attrib.items())
-        }
-        if "id" in part.attrib:
-            part.attrib["id"] = mark + part.attrib["id"]
-    for part in root.findall("defs"):
-        for sheet in part.findall("style"):  # it would apply to the whole page
-            part.remove(sheet)
-    root.attrib |= {
-        "xmlns": SVG,
-        "stroke-linejoin": "round",  # these two were set by the style sheet
-        "stroke-linecap": "butt",
-        "role": "img",
-        "aria-label": str(figure.get_label()),
-        "style": "max-width: 100%; height: auto",
-    }
-    return ElementTree.tostring(root, encoding="unicode")
+
+    def marked(tag: re.Match[str]) -> str:
+        own = re.sub(r'\bid="|href="#|url\(#', rf"\g<0>{mark}", tag[0])
+        return own.replace("xlink:href", "href")
+
+    text = content.decode()
+    text = re.sub("<style.*?</style>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    about = f"{ROOT} aria-label={quoteattr(str(figure.get_label()))}"
+    return re.sub("<[^>]*>", marked, text).replace(XLINK, about, 1)
 
 
-def local_name(name: str) -> str:
-    """A tag or attribute without its namespace: `{http://www.w3.org/2000/svg}g` is `g`."""
-    return name.rpartition("}")[2]
-
-
-def rendered(figure: Figure, name: str, metadata: dict[str, None], dpi: int | None = None) -> bytes:
+def rendered(figure: Figure, name: str, metadata: dict[str, None], dpi: int) -> bytes:
     out = io.BytesIO()
     with style.applied():
-        figure.savefig(out, format=name, metadata=metadata, dpi=dpi or style.POINTS)
+        figure.savefig(out, format=name, metadata=metadata, dpi=dpi)
     return out.getvalue()

@@ -11,10 +11,11 @@ from matplotlib.ticker import NullLocator
 from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.measured import Compared, Comparison
-from tflab.units import plural, three_digits
+from tflab.units import plural, three_digits, time
 
-# Colour, marker and dashes of each line
+# Colour, marker and dashes of each line; the first are those of the whole step
 LOOKS = (
+    (style.BLACK, "X", "-"),
     (style.BLUE, "o", "-"),
     (style.VERMILION, "s", "--"),
     (style.GREEN, "^", "-."),
@@ -22,91 +23,68 @@ LOOKS = (
     (style.ORANGE, "v", (0, (3, 1, 1, 1))),
     (style.SKY, "P", ":"),
 )
-STEP = (style.BLACK, "X", "-")  # of the whole step
-
-Line = tuple[str, Mapping[int, float], tuple[Any, ...]]  # name, ns by batch size, look
 
 
 @style.applied()
 def draw(comparison: Comparison) -> Figure:
-    """The most expensive rows of the table and the step: above the time per step, below the time
+    """Draw the step and the rows with the largest share: above the time per step, below the time
     per row of the data, such as an image.
 
     An op's time is its self time (mean over the traced steps), the step's is the median of the
     untraced ones. Both axes are logarithmic: a time that doubles with the batch is a straight line.
     """
-    if not comparison.steps:
+    steps = comparison.steps
+    if not steps:
         return style.message("Nothing was measured", "No batch size has a complete step.")
-    figure, panels = style.canvas(headline(comparison), caption(comparison), 6.8, panels=2)
+    rows = most_expensive(comparison)
+    about = caption(comparison, len(rows))
+    figure, panels = style.canvas(headline(comparison), about, 6.8, panels=2)
+    times = {"whole step": {size: row.untraced_ns.median for size, row in steps.items()}}
+    names = style.distinct_names([row.key for row in rows], 24)
+    for name, row in zip(names, rows, strict=True):
+        ran = {size: cell.total_ns / steps[size].steps for size, cell in row.cells.items()}
+        times[name] = {size: ns for size, ns in ran.items() if ns}  # 0 has no logarithm
     for axes, unit in zip(panels, ("step", comparison.unit), strict=True):
-        for name, times, (color, marker, dashes) in lines(comparison, unit):
-            axes.plot(
-                sorted(times),
-                [times[size] for size in sorted(times)],
-                label=name,
-                color=color,
-                marker=marker,
-                linestyle=dashes,
-                linewidth=1.6,
-                markeredgecolor="white",
-            )
+        for by_size, (color, marker, dashes) in zip(times.values(), LOOKS, strict=False):
+            of_step = unit == "step"
+            points = sorted((n, ns if of_step else ns / n) for n, ns in by_size.items())
+            look: dict[str, Any] = {"color": color, "marker": marker, "linestyle": dashes}
+            axes.plot(*zip(*points, strict=True), markeredgecolor="white", **look)
         axes.set_ylabel(f"time per {unit}")
         axes.set_xscale("log")
-        style.logarithmic(axes, style.time_tick)
+        style.logarithmic(axes, time)
         axes.xaxis.set_minor_locator(NullLocator())
-        axes.set_xticks(list(comparison.steps), [f"{size:,}" for size in comparison.steps])
+        axes.set_xticks(list(steps), [f"{size:,}" for size in steps])
         axes.grid(axis="y")
     panels[1].set_xlabel("batch size")
-    # Without these names it would leave out those that begin with an underscore.
-    names = [name for name, *_ in lines(comparison, "step")]
-    panels[1].legend(
-        panels[1].lines, names, loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3
-    )
+    below: Mapping[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.25), "ncols": 3}
+    panels[1].legend(panels[1].lines, list(times), **below)
     return style.settled(figure)
 
 
-def lines(comparison: Comparison, unit: str) -> list[Line]:
-    """Return the step, and the rows with the largest share at any batch size, in ns per step or per
-    row of the data."""
-    steps = comparison.steps
-    part = {size: 1 if unit == "step" else size for size in steps}
-    drawn: list[Line] = [
-        ("whole step", {size: steps[size].untraced_ns.median / part[size] for size in steps}, STEP)
-    ]
-    rows = most_expensive(comparison)[: len(LOOKS)]
-    names = style.distinct_names([row.key for row in rows], 24)
-    for row, name, look in zip(rows, names, LOOKS, strict=False):
-        times = {
-            size: stats.total_ns / steps[size].steps if unit == "step" else stats.image_ns or 0
-            for size, stats in row.cells.items()
-            if stats.total_ns  # 0 has no logarithm
-        }
-        drawn.append((name, times, look))
-    return drawn
-
-
 def most_expensive(comparison: Comparison) -> list[Compared]:
+    """Return the rows with the largest share at any batch size, as many as can be drawn."""
     share = {
-        row.key: max((stats.share for stats in row.cells.values()), default=0.0)
+        row.key: max((cell.share for cell in row.cells.values()), default=0.0)
         for row in comparison.rows
     }
-    return sorted((row for row in comparison.rows if share[row.key]), key=lambda r: -share[r.key])
+    rows = sorted((row for row in comparison.rows if share[row.key]), key=lambda r: -share[r.key])
+    return rows[: len(LOOKS) - 1]
 
 
 def headline(comparison: Comparison) -> str:
     sizes = list(comparison.steps)
-    first, last = (comparison.steps[size].untraced_ns.median for size in (sizes[0], sizes[-1]))
     if len(sizes) == 1:
         name = fitting.short_name(comparison.model, 30)
         return f"{name} at batch {sizes[0]:,}, the only one measured"
+    first, last = (comparison.steps[size].untraced_ns.median for size in (sizes[0], sizes[-1]))
     return (
         f"From batch {sizes[0]:,} to {sizes[-1]:,}, a step takes {three_digits(last / first)} x as "
         f"long, one {comparison.unit} {three_digits(last / sizes[-1] / (first / sizes[0]))} x"
     )
 
 
-def caption(comparison: Comparison) -> str:
-    shown = min(len(LOOKS), len(most_expensive(comparison)))
+def caption(comparison: Comparison, shown: int) -> str:
     partial = " The measurement did not finish." if comparison.partial else ""
     return (
         f"{fitting.short_name(comparison.model, 30)}, {comparison.phase}, {comparison.data}. Whole "

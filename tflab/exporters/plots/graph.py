@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.units import plural
 
@@ -24,8 +25,8 @@ Place = tuple[int, float, float, float]  # track, centre, row, width
 
 @style.applied()
 def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
-    """The boxes of each track in rows that the tracks share, with an arrow for each edge within a
-    track, and between neighbours of a row."""
+    """Draw the boxes of each track in rows that the tracks share, with an arrow for each edge
+    within a track, and between neighbours of a row."""
     tracks = [track for track in tracks if any(track[1])]
     if not tracks:
         return style.message("An empty graph", f"{model} has no nodes.")
@@ -33,25 +34,27 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
     places: dict[str, Place] = {}
     for track, (_, rows) in enumerate(tracks):
         for row, at in enumerate(kept):
+            width = 1 / max(len(rows[at]), 1)
             for number, (key, *_) in enumerate(rows[at]):
-                width = 1 / len(rows[at])
                 places[key] = track, track + (number + 0.5) * width, row, width
-    drawn = [edge for edge in edges if is_short(places[edge[0]], places[edge[1]])]
-    figure, (axes,) = style.canvas(
-        f"{style.short_name(model)}: the data-flow graph, layer by layer",
-        caption(tracks, len(edges) - len(drawn)),
-        min(PITCH * (len(kept) + 1), TALLEST),
+    pairs = [(places[source], places[target], shape) for source, target, shape in edges]
+    drawn = [pair for pair in pairs if is_short(*pair[:2])]
+    boxes = sum(len(row) for _, rows in tracks for row in rows)
+    about = (
+        f"Boxes: {boxes:,} scopes and single nodes. Arrows: tensors, some with their shapes. "
+        f"Not drawn: {plural(len(edges) - len(drawn), 'edge')} between distant boxes."
     )
+    title = f"{fitting.short_name(model, 30)}: the data-flow graph, layer by layer"
+    figure, (axes,) = style.canvas(title, about, min(PITCH * (len(kept) + 1), TALLEST))
     axes.set_xlim(0, len(tracks))
     axes.set_ylim(len(kept) - 0.4, -1)
     axes.set_axis_off()
-    for track, (title, rows) in enumerate(tracks):
-        title = style.short_name(title)
-        axes.text(track + 0.5, -0.75, title, ha="center", weight="bold", color=style.FAINT)
-        for key, label, about in (box for row in rows for box in row):
-            draw_box(axes, places[key], label, about, COLOURS[track % len(COLOURS)])
-    for source, target, shape in drawn:
-        draw_edge(axes, places[source], places[target], shape)
+    for track, (name, rows) in enumerate(tracks):
+        write(axes, track + 0.5, -0.75, style.short_name(name), weight="bold", color=style.FAINT)
+        for key, label, words in (box for row in rows for box in row):
+            draw_box(axes, places[key], label, words, COLOURS[track % len(COLOURS)])
+    for start, end, shape in drawn:
+        draw_edge(axes, start, end, shape)
     return style.settled(figure)
 
 
@@ -59,38 +62,40 @@ def is_short(start: Place, end: Place) -> bool:
     return start[0] == end[0] or (start[2] == end[2] and abs(start[0] - end[0]) == 1)
 
 
+def write(axes: Axes, x: float, y: float, words: str, **look: Any) -> None:
+    axes.text(x, y, words, **{"ha": "center", "va": "center", "zorder": 3, **look})
+
+
 def draw_box(axes: Axes, place: Place, label: str, about: str, color: str) -> None:
     _, x, y, width = place
-    axes.barh(
-        y, WIDE * width, HIGH, left=x - WIDE * width / 2, color="white", edgecolor=color, zorder=2
-    )
+    left = x - WIDE * width / 2
+    axes.barh(y, WIDE * width, HIGH, left, color="white", edgecolor=color, zorder=2)
     name = style.short_name(label, max(4, int(LETTERS * width)))
-    axes.text(x, y - 0.12, name, ha="center", va="center", size=style.SMALL, zorder=3)
+    write(axes, x, y - 0.12, name, size=style.SMALL)
     words = style.short_name(about)
     if len(words) < 1.2 * LETTERS * width:
-        look: dict[str, Any] = {"size": 7.5, "color": style.FAINT, "zorder": 3}
-        axes.text(x, y + 0.16, words, ha="center", va="center", **look)
+        write(axes, x, y + 0.16, words, size=7.5, color=style.FAINT)
 
 
 def draw_edge(axes: Axes, start: Place, end: Place, shape: str) -> None:
     """Draw an arrow from box to box, with the shape beside it if there is room."""
     (_, x, y, wide), (_, to_x, to_y, to_wide) = start, end
     if y == to_y:
-        head, side = (">", 1) if to_x > x else ("<", -1)
-        x, to_x = x + side * WIDE * wide / 2, to_x - side * (WIDE * to_wide / 2 + 0.02)
+        side = 1 if to_x > x else -1
+        x, to_x = x + side * WIDE * wide / 2, to_x - side * WIDE * to_wide / 2
     else:
-        head, down = ("v", 1) if to_y > y else ("^", -1)
-        y, to_y = y + down * HIGH / 2, to_y - down * (HIGH / 2 + 0.06)
-    look: dict[str, Any] = {"marker": head, "markevery": [1], "markersize": 4, "color": style.FAINT}
-    axes.plot([x, to_x], [y, to_y], linewidth=0.8, zorder=1, **look)
+        down = 1 if to_y > y else -1
+        y, to_y = y + down * HIGH / 2, to_y - down * HIGH / 2
+    arrow = {
+        "arrowstyle": "-|>",
+        "color": style.FAINT,
+        "linewidth": 0.8,
+        "shrinkA": 0,
+        "shrinkB": 0,
+    }
+    axes.annotate("", (to_x, to_y), (x, y), arrowprops=arrow)
     if shape and start[0] == end[0] == 0 and wide == 1 and abs(to_y - y) < 1:
         words = style.short_name(shape, LETTERS)
-        look = {"size": 7, "color": style.FAINT, "zorder": 2, "va": "center"}
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-        axes.text(x + 0.03, (y + to_y) / 2, words, bbox=paper, **look)
-
-
-def caption(tracks: Sequence[Track], others: int) -> str:
-    boxes = sum(len(row) for _, rows in tracks for row in rows)
-    sentence = f"Boxes: {boxes:,} scopes and single nodes. Arrows: tensors, some with their shapes."
-    return f"{sentence} Not drawn: {plural(others, 'edge')} between distant boxes."
+        middle = (y + to_y) / 2
+        write(axes, x + 0.03, middle, words, ha="left", bbox=paper, size=7, color=style.FAINT)

@@ -10,32 +10,23 @@ from tflab.records.timed import LiveBytes
 from tflab.units import plural, size, time
 
 HOLDERS = 3  # named nodes
-ROOM = 1.2  # limit of the axis, in peaks, so that the label of the peak fits
 
 
 @style.applied()
 def draw(curve: LiveBytes) -> Figure:
-    """The curve as a staircase, known at the end of each microsecond, with its peak marked."""
+    """Draw the curve as a staircase, known at the end of each microsecond, with its peak marked."""
     if not curve.peak_bytes:
         return style.message("No op requested memory", f"Step {curve.step} has no allocations.")
     figure, (axes,) = style.canvas(headline(curve), caption(curve), 3.4)
     times, alive = zip((0, 0), *((max(0, ns), held) for ns, held in curve.points), strict=True)
     axes.fill_between(times, alive, step="post", color=style.PALE, linewidth=0)
-    axes.step(times, alive, where="post", color=style.BLUE, linewidth=1.4)
+    axes.step(times, alive, where="post", color=style.BLUE)
     axes.plot(curve.peak_ns, curve.peak_bytes, "o", color=style.VERMILION, clip_on=False)
-    late = curve.peak_ns > times[-1] / 2
-    axes.annotate(
-        f"{size(curve.peak_bytes)} after {time(curve.peak_ns)}",
-        (curve.peak_ns, curve.peak_bytes),
-        (-4 if late else 4, 8),
-        textcoords="offset points",
-        ha="right" if late else "left",
-        weight="bold",
-    )
-    axes.set_xlim(0, max(times[-1], 1))
-    axes.set_ylim(0, ROOM * curve.peak_bytes)
-    style.ruled(axes.yaxis, ROOM * curve.peak_bytes, size)
-    style.ruled(axes.xaxis, max(times[-1], 1), time)
+    width, height = max(times[-1], 1), 1.1 * curve.peak_bytes
+    axes.set_xlim(0, width)
+    axes.set_ylim(0, height)
+    style.ruled(axes.yaxis, height, size)
+    style.ruled(axes.xaxis, width, time)
     axes.set_ylabel("memory alive")
     axes.set_xlabel("time since the step's start")
     axes.grid(axis="y")
@@ -44,8 +35,8 @@ def draw(curve: LiveBytes) -> Figure:
 
 def headline(curve: LiveBytes) -> str:
     return (
-        f"In step {curve.step}, at most {size(curve.peak_bytes)} are alive at once, requested by "
-        f"{plural(len(curve.holders), 'op')}"
+        f"In step {curve.step}, at most {size(curve.peak_bytes)} are alive at once, "
+        f"{time(curve.peak_ns)} after its start, requested by {plural(len(curve.holders), 'op')}"
     )
 
 

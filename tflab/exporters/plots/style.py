@@ -18,30 +18,20 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from tflab import units
 from tflab.escaping import visible
 from tflab.exporters import fitting
 from tflab.units import SIZES, TIMES
 
-FONT = "DejaVu Sans"  # it comes with matplotlib
 WIDTH = 7.5  # inches
 POINTS = 72  # in an inch
 MARGIN = 0.12  # inches around a picture
 
-BLACK, BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
-    "#000000",
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-)
+BLACK, BLUE, VERMILION, GREEN = "#000000", "#0072B2", "#D55E00", "#009E73"
+PURPLE, ORANGE, SKY = "#CC79A7", "#E69F00", "#56B4E9"
 RED = "#C62828"  # of what is above a threshold, and of nothing else
 INK, FAINT, RULE = "#222222", "#595959", "#DDDDDD"  # text, text beside it, grid
 PALE = "#BFDDF0"  # what is not highlighted, beside BLUE or VERMILION
@@ -50,7 +40,7 @@ TITLE, BODY, SMALL = 13.0, 10.5, 9.5  # points
 TITLE_LETTERS, LETTERS = 60, 96  # of a line of the title, and of the sentence below it
 
 SETTINGS: dict[str, Any] = {
-    "font.family": [FONT],
+    "font.family": ["DejaVu Sans"],  # it comes with matplotlib
     "font.size": BODY,
     "text.color": INK,
     "text.parse_math": False,  # a name may hold `$`
@@ -61,12 +51,10 @@ SETTINGS: dict[str, Any] = {
     "axes.spines.right": False,
     "axes.axisbelow": True,
     "grid.color": RULE,
-    "grid.linewidth": 0.8,
     "xtick.color": FAINT,
     "ytick.color": FAINT,
     "xtick.labelsize": SMALL,
     "ytick.labelsize": SMALL,
-    "hatch.linewidth": 0.8,
     "legend.fontsize": SMALL,
     "legend.frameon": False,
     "svg.fonttype": "none",  # text stays text
@@ -74,41 +62,20 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-# Names and numbers
-
-
 def short_name(name: str, most: int = 30) -> str:
-    """A name on one line, of at most `most` characters; a longer one loses its first scopes."""
+    """Return a name on one line, of at most `most` characters."""
     return fitting.short_name(visible(name), most)
 
 
 def distinct_names(names: Sequence[str], most: int) -> list[str]:
-    """Each name shortened to `most` characters; different ones stay different."""
+    """Return each name shortened to `most` characters; different ones stay different."""
     shorter = fitting.short_names(map(visible, names), most)
     return [shorter[visible(name)] for name in names]
 
 
-def rgb(color: str) -> list[float]:
-    """Return a colour as red, green and blue from 0 to 1."""
-    return list(to_rgb(color))
-
-
-def without_zeros(words: str) -> str:
-    """`1.00 us` as `1 us`, because ticks are round numbers."""
-    number, _, unit = words.partition(" ")
-    return f"{float(number):g} {unit}"
-
-
-def time_tick(ns: float, _: Any = None) -> str:
-    return without_zeros(units.time(ns))
-
-
-# The figure
-
-
 @contextmanager
 def applied() -> Iterator[None]:
-    """matplotlib with its defaults and SETTINGS; afterwards its settings are as before.
+    """Give matplotlib its defaults and SETTINGS; afterwards its settings are as before.
 
     It decorates every function that draws, so that a user's matplotlibrc changes no picture.
     """
@@ -125,33 +92,22 @@ def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[F
     title, sentence = visible(title), visible(sentence)
     lines = [(line, TITLE, "bold", INK) for line in wrapped(title, TITLE_LETTERS)]
     lines += [(line, SMALL, "normal", FAINT) for line in wrapped(sentence, LETTERS)]
-    total_height = MARGIN + sum(1.4 * size for _, size, *_ in lines) / POINTS + 0.08 + height
-    figure = Figure(
-        figsize=(WIDTH, total_height),
-        facecolor="white",
-        layout=ConstrainedLayoutEngine(rect=(0, 0, 1, height / total_height), w_pad=0.1, h_pad=0.1),
-    )
-    figure.set_label(f"{title}. {sentence}" if sentence else title)
-    below = MARGIN
+    whole = MARGIN + sum(1.4 * size for _, size, *_ in lines) / POINTS + 0.08 + height
+    layout = ConstrainedLayoutEngine(rect=(0, 0, 1, height / whole), w_pad=0.1, h_pad=0.1)
+    figure = Figure(figsize=(WIDTH, whole), facecolor="white", layout=layout)
+    figure.set_label(f"{title}. {sentence}")
+    above = whole - MARGIN
     for line, size, weight, color in lines:
-        figure.text(
-            MARGIN / WIDTH,
-            1 - below / total_height,
-            line,
-            size=size,
-            weight=weight,
-            color=color,
-            va="top",
-            in_layout=False,
-        )
-        below += 1.4 * size / POINTS
+        look: dict[str, Any] = {"size": size, "weight": weight, "color": color, "va": "top"}
+        figure.text(MARGIN / WIDTH, above / whole, line, in_layout=False, **look)
+        above -= 1.4 * size / POINTS
     return figure, list(figure.subplots(panels, 1, squeeze=False)[:, 0]) if panels else []
 
 
 def wrapped(words: str, letters: int) -> list[str]:
     """Return a text in lines. A number and its unit stay together."""
     joined = re.sub(r"(?<=\d) ", "\N{NO-BREAK SPACE}", words)
-    return textwrap.wrap(joined, letters, break_long_words=True, break_on_hyphens=False)
+    return textwrap.wrap(joined, letters, break_on_hyphens=False)
 
 
 def message(title: str, sentence: str) -> Figure:
@@ -168,9 +124,6 @@ def settled(figure: Figure) -> Figure:
     return figure
 
 
-# Axes
-
-
 def ruled(axis: Axis, limit: float, words: Callable[[float], str], most: int = 5) -> None:
     """Set round ticks from 0 to a limit in ns or bytes, `most` of them beside 0, all in the unit in
     which `words` writes the limit."""
@@ -181,11 +134,11 @@ def ruled(axis: Axis, limit: float, words: Callable[[float], str], most: int = 5
     axis.set_ticks([tick * factor for tick in shown], [f"{tick:g} {unit}" for tick in shown])
 
 
-def logarithmic(axes: Axes, words: Callable[..., str]) -> None:
+def logarithmic(axes: Axes, words: Callable[[float], str]) -> None:
     """Make the upright axis logarithmic, with a tick at each power of ten, or at more if the
     values span less than two."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-    axes.yaxis.set_major_formatter(FuncFormatter(words))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
     axes.yaxis.set_minor_formatter(NullFormatter())

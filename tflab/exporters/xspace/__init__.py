@@ -18,32 +18,25 @@ What XProf expects is documented only by its source (checked with xprof 2.24):
 from __future__ import annotations
 
 import re
-import shutil
 import socket
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 from google.protobuf.message import EncodeError
 
 from tflab.analysis import lanes, op_runs, tracks, wires
 from tflab.analysis.memory import US
-from tflab.analysis.op_runs import Kind, OpRuns
+from tflab.analysis.op_runs import OpRuns
+from tflab.cli import output_paths
 from tflab.errors import TflabError
 from tflab.exporters.xspace import memory, steps
-from tflab.exporters.xspace.plane import (
-    COUNTERS,
-    Plane,
-    display_name,
-    event_names,
-    short_device_names,
-)
+from tflab.exporters.xspace.plane import COUNTERS, Plane, display_name, event_names
 from tflab.records.timed import Capture, OpRun
 from tflab.runtime import private
-from tflab.units import short_task, task_of
+from tflab.units import short_device, short_task, task_of
 
 GPU_NUMBER = re.compile(r"gpu:(\d+)", re.IGNORECASE)
 LEAD_NS = 1  # from the start of the profile to the first event, whose time must not be 0
@@ -62,38 +55,17 @@ def write(
     never goes into a folder that exists, because XProf caches its results there.
     `modules` are the serialised HloProtos that XLA compiled for the steps, by name.
     """
-    profiles = Path(logdir, "plugins", "profile")
     host = file_name(host or socket.gethostname(), "localhost")
-    paths = []
+    paths: list[Path] = []
     for capture in captures:
-        folder = new_folder(profiles, file_name(capture.name, "profile"))
-        try:
+        own = Path(logdir, "plugins", "profile", file_name(capture.name, "profile"))
+        folder = output_paths.free_name(own)
+        with output_paths.new_folder(folder, "") as work:
             for name, part, elsewhere in split(capture, host):
                 content = encode(part, host=name, modules=modules, elsewhere=elsewhere)
-                paths.append(write_file(folder / f"{name}.xplane.pb", content))
-        except BaseException:
-            shutil.rmtree(folder)
-            raise
+                (work / f"{name}.xplane.pb").write_bytes(content)
+        paths += sorted(folder.iterdir())
     return paths
-
-
-def write_file(path: Path, content: bytes) -> Path:
-    """Write a file, which gets its name once it is complete."""
-    unfinished = path.with_name(f".{path.name}")
-    unfinished.write_bytes(content)
-    return unfinished.rename(path)
-
-
-def new_folder(profiles: Path, name: str) -> Path:
-    profiles.mkdir(parents=True, exist_ok=True)
-    for number in count(1):
-        folder = profiles / (name if number == 1 else f"{name}-{number}")
-        try:
-            folder.mkdir()
-            break
-        except FileExistsError:
-            continue
-    return folder
 
 
 def encode(
@@ -107,17 +79,6 @@ def encode(
 
     `elsewhere` are the runs on other hosts of the same steps: the session waits for them too.
     """
-    try:
-        return bytes(space_of(capture, host, modules or {}, elsewhere).SerializeToString())
-    except EncodeError as error:
-        raise TflabError(
-            f"The profile '{capture.name}' would exceed 2 GiB; export fewer steps."
-        ) from error
-
-
-def space_of(
-    capture: Capture, host: str, modules: Mapping[str, bytes], elsewhere: Iterable[OpRun]
-) -> Any:
     runs, groups = op_runs.of(capture.runs), steps.group_ids(capture.steps)
     starts = [step.start_ns for step in capture.steps]
     end = max((step.start_ns + step.wall_ns for step in capture.steps), default=0)
@@ -136,13 +97,18 @@ def space_of(
     add_ops_at_once(traced, runs, zero)
     memory.add(traced, runs, groups, zero)
     metadata = Plane(space, "/host:metadata")
-    for name, proto in modules.items():
+    for name, proto in (modules or {}).items():
         about = metadata.proto.event_metadata[metadata.event(name)]
         about.stats.add(metadata_id=metadata.text("Hlo Proto"), bytes_value=proto)
     environment = Plane(space, "Task Environment")
     for name, time in (("profile_start_time", zero), ("profile_stop_time", max(end, zero))):
         environment.proto.stats.add(metadata_id=environment.text(name), uint64_value=max(time, 0))
-    return space
+    try:
+        return bytes(space.SerializeToString())
+    except EncodeError as error:
+        raise TflabError(
+            f"The profile '{capture.name}' would exceed 2 GiB; export fewer steps."
+        ) from error
 
 
 def gpu_plane(device: str) -> str:
@@ -166,8 +132,8 @@ def add_ops(
     scopes = {device: "gpu/" if gpu_plane(device) else "" for device in of_device}
     ran = [runs.kinds[kind] for kind in runs.kinds_in_order()]
     full_names = event_names(dict.fromkeys((scopes[device] + name, op) for name, op, device in ran))
-    for device, title in short_device_names(of_device).items():
-        plane, scope = planes[gpu_plane(device)], scopes[device]
+    for device in sorted(of_device):
+        title, plane, scope = short_device(device), planes[gpu_plane(device)], scopes[device]
         packed = lanes.pack(of_device[device])
         for number, lane in enumerate(packed, 1):
             line = plane.line(title if len(packed) == 1 else f"{title}, lane {number}")
@@ -196,33 +162,26 @@ def add_ops_at_once(plane: Plane, runs: OpRuns, zero: int) -> None:
 
 
 def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[OpRun]]]:
-    """Each host with its part of the capture, and the runs that are not in that part. A capture of
-    one process stays whole; `host` is the name for runs without a task."""
+    """Yield each host with its part of the capture, and the runs that are not in that part. A
+    capture of one process stays whole; `host` is the name for runs without a task."""
     runs = op_runs.of(capture.runs)
     tasks = {device: task_named_in(device) for device in runs.by_device()}
-    named = set(tasks.values()) - {""}
-    if len(named) < 2:
+    if len(named := set(tasks.values()) - {""}) < 2:
         yield file_name("".join(named), host), replace(capture, runs=runs), ()
         return
     files = {device: file_name(task, host) for device, task in tasks.items()}
     for name in sorted(set(files.values())):
-        inside = {device for device, file in files.items() if file == name}
-        own = runs.of_kinds(partial(is_among, inside, True))
-        elsewhere = runs.of_kinds(partial(is_among, inside, False))
-        yield name, replace(capture, runs=own), elsewhere
-
-
-def is_among(devices: Container[str], inside: bool, kind: Kind) -> bool:
-    return (kind[2] in devices) == inside
+        own = np.array([files.get(device) == name for *_, device in runs.kinds])[runs.kind]
+        yield name, replace(capture, runs=runs.where(own)), runs.where(~own)
 
 
 def task_named_in(device: str) -> str:
-    """The task of this device; for the wire, the receiving task."""
+    """Return the task of this device; for the wire, the receiving task."""
     if device.startswith(wires.ON_WIRE):
         return device.rpartition(" to ")[2]
     return short_task(task_of(device))
 
 
 def file_name(name: str, otherwise: str) -> str:
-    """A name made safe: one without characters that could make it a path."""
+    """Return a name without characters that could make it a path."""
     return re.sub(r"[^\w.-]+", "-", name).strip(".-") or otherwise

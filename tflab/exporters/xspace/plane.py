@@ -125,20 +125,3 @@ def display_name(node: str) -> str:
     """`Relu (conv1/Relu)`: the last part first, because a box is rarely wide enough for all."""
     scope, _, leaf = node.rpartition("/")
     return f"{leaf} ({node})" if scope and leaf else node
-
-
-DEVICE = re.compile(r"(/job:([^/]*))?(/replica:\d+)?(/task:(\d+))?/(device:)?(.*)", re.DOTALL)
-
-
-def short_device_names(names: Iterable[str]) -> dict[str, str]:
-    """`/job:worker/replica:0/task:1/device:CPU:0` as `CPU:0`, or with several tasks as `worker 1,
-    CPU:0`. If two short names would be equal, all names stay as they are."""
-    matches = {name: DEVICE.fullmatch(name) for name in sorted(names)}
-    for form in (r"\7", r"\2 \5, \7"):
-        short = {
-            name: match.expand(form).strip(" ,") if match else name
-            for name, match in matches.items()
-        }
-        if len(set(short.values())) == len(short):
-            return short
-    return {name: name for name in matches}
