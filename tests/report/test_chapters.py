@@ -180,7 +180,7 @@ def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
 
     long = [tuple(Node(f"{n}", "Op", source=source(n)) for n in range(end)) for end in (12, 13)]
     variants = {
-        "of many nodes of a line, those that are numbered alike are one": lines(IN_A_LOOP),
+        "of many nodes of a line, the first 40": lines(IN_A_LOOP),
         "twelve lines": lines(long[0]),
         "thirteen lines": lines(long[1]),
     }

@@ -71,11 +71,6 @@ ZERO = GradientCheck("a", 0.0, 4, 9, "float64", zero=True)
 REASONS = (("a", "too many"), ("b", "the loss does not depend on it"), ("c", "too many"))
 MANY_CHECKS = tuple(GradientCheck(f"w{n}", (n + 1) * 1e-9, n, 1_000, "float64") for n in range(42))
 MANY_OPS = tuple(Gradient(f"n{n}", "Mul", f"_G{n} (a.py:1)", ("gradients/ys",)) for n in range(43))
-NUMBERED = tuple(
-    Gradient(f"step_{n}/{kind}", kind, f"_{kind}Grad", ("gradients/loss/Tile",) * size)
-    for n in range(21)
-    for kind, size in (("Tanh", 1), ("MatMul", 2 if n != 5 else 3))
-)
 MASK = source(17, "mask = tf.round(gate)")
 ROUND, SIGN = "its gradient function returned none", "its gradient function returned only zeros"
 STOPS = (
@@ -98,7 +93,6 @@ VARIANTS = {
     "gradients that are processed": {"processed": ("w", "b")},
     "gradients that were not checked": {"gradient_checks": (), "unchecked": "no float variable"},
     "many forward ops": {"gradients": MANY_OPS},
-    "many ops that are numbered alike": {"gradients": NUMBERED},
     "nothing was added": {"added_nodes": ()},
     "gradients stop": {"gradient_stops": STOPS},
     "an order is undefined": {"unordered": (Unordered("w", READ, WRITE, ("loss:0",)),)},

@@ -17,8 +17,8 @@ NODES = [
 ]
 
 
-def drawn(nodes, opened: bool = False, most: int | None = None) -> list[str]:
-    lines = name_scopes.lines(name_scopes.tree(nodes), opened, most=most)
+def drawn(nodes, opened: bool = False) -> list[str]:
+    lines = name_scopes.lines(name_scopes.tree(nodes), opened)
     return [f"{text} | {len(inside)} | {name_scopes.kinds(inside)}" for text, inside in lines]
 
 
@@ -43,25 +43,6 @@ def test_opened_scopes_show_their_children_at_all_depths():
     ]
 
 
-BLOCKS = [
-    Node(f"block_{number}/{name}", op)
-    for number in range(1, 97)
-    for name, op in (
-        ("kernel", "VarHandleOp"),
-        ("MatMul", "MatMul"),
-        *([("Relu", "Relu")] if number != 51 else [("drop/Mul", "Mul"), ("drop/Cast", "Cast")]),
-    )
-]
-
-
-def test_scopes_that_are_numbered_alike_are_one_line_and_one_that_differs_another():
-    assert drawn([NODES[0], *BLOCKS], most=40) == [
-        "├─ x | 1 | Placeholder",
-        "├─ block_1 ... block_96 (95 alike) | 285 | 95 VarHandleOp, 95 MatMul, 95 Relu",
-        "╰─ block_51 | 4 | VarHandleOp, MatMul, Mul, Cast",
-    ]
-
-
 PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 
 
@@ -71,9 +52,8 @@ def test_a_tree_holds_every_node_once(names):
     nodes = [Node(name, "Op") for name in names]
     root = name_scopes.tree(nodes)
     assert sorted(node.name for node in root.nodes()) == sorted(names)
-    for most in (None, 1):
-        lines = name_scopes.lines(root, most=most)
-        assert sorted(node.name for _, inside in lines for node in inside) == sorted(names)
+    lines = name_scopes.lines(root)
+    assert sorted(node.name for _, inside in lines for node in inside) == sorted(names)
     opened = name_scopes.lines(root, opened=True)
     shown = [(text.rpartition(" ")[2], inside[0].name) for text, inside in opened]
     assert {(name.rpartition("/")[2], name) for name in names} <= set(shown)

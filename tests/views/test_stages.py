@@ -88,3 +88,8 @@ def test_a_tensor_is_its_dtype_and_shape(tensor, text):
 
 def test_things_are_counted_the_most_frequent_first():
     assert words.counted(["Exp", "Const", "Log", "Const"]) == "2 Const, Exp, Log"
+
+
+def test_of_many_names_the_first_are_listed_and_the_others_counted():
+    assert words.listed(["a", "b", "c"], 3) == "a, b, c"
+    assert words.listed(["a", "b", "c"], 1) == "a and 2 more"

@@ -7,17 +7,19 @@ the reasons of the pass, which may look at more.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from tflab.records.graph import Node, makers, node_of, turned_around
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
 from tflab.units import short_device
-from tflab.views import group_alike
 from tflab.views.words import counted
 
 Graph = Mapping[str, Node]
 Users = Mapping[str, Sequence[str]]
+# The number of a name, which may be missing: `dense_1` is like `dense`
+NUMBER = re.compile(r"(?<=[A-Za-z/])[_.-]?\d+|^\d+(?=/|$)")
 INTO = {"fused": "into", "merged": "with", "folded": "into"}
 
 
@@ -37,7 +39,7 @@ def sentences(placement: Placement, name: str) -> Iterator[str]:
             one = written.get(peer or "")
             if one is None or one is node or one.op != node.op or (does_work and peer == fate.into):
                 continue
-            alike = group_alike.pattern(one.name) == group_alike.pattern(name)
+            alike = NUMBER.sub("", one.name) == NUMBER.sub("", name)
             if not (alike or near & neighbours(one, users)):
                 continue
             if sentence := compared(placement, name, one.name, fate):

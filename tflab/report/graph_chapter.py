@@ -10,12 +10,12 @@ from tflab.records.graph import Source
 from tflab.records.stages import Backward, Execution
 from tflab.report import contents, drawing
 from tflab.report.contents import DrawnGraph, Method, Part, Walked
-from tflab.views import chain_rule, group_alike, placement, values
+from tflab.views import chain_rule, placement, values
 from tflab.views import stages as views
-from tflab.views.words import place
+from tflab.views.words import listed, place
 
 SHORT = 12  # lines of a program that is shown completely
-NAMES = 40  # of the nodes that one line made; of more, those that are numbered alike are one
+NAMES = 40  # of the nodes that one line made
 
 
 def parts(walked: Walked, name: str) -> Iterator[Part]:
@@ -60,7 +60,7 @@ def lines(walked: Walked) -> Iterator[Table]:
                 Column("code", lambda row: row[0].code, elastic=True),
                 Column(
                     "nodes",
-                    lambda row: ", ".join(group_alike.shortened(row[1], NAMES)),
+                    lambda row: listed(row[1], NAMES),
                     elastic=True,
                 ),
             ),

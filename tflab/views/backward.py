@@ -4,7 +4,6 @@ whether the gradients are right."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from math import isfinite
 
 from tflab.analysis.gradient_stops import ZEROS
@@ -12,8 +11,8 @@ from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.gradients import GradientStop
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.units import plural
-from tflab.views import access_order, chain_rule, frontend, group_alike
-from tflab.views.words import LONGEST, counted, graph_size, place
+from tflab.views import access_order, chain_rule, frontend
+from tflab.views.words import LONGEST, counted, graph_size, listed, place
 
 TITLE = "Backward: gradient functions add the other half of the graph"
 NAMED = 5  # variables in a fact
@@ -37,7 +36,7 @@ def stops(stage: Backward) -> Iterator[Fact]:
         label = "only zeros" if reason == ZEROS else "no gradient"
         verb = "reaches" if len(names) == 1 else "reach"
         way = f" {verb} the loss by {where}" if where else ""
-        yield Fact(label, f"{group_alike.listed(names, NAMED)}{way}", reason)
+        yield Fact(label, f"{listed(names, NAMED)}{way}", reason)
 
 
 def stop_rows(listed: Iterable[GradientStop]) -> list[tuple[str, str, list[str]]]:
@@ -81,7 +80,6 @@ def checks(stage: Backward) -> Iterator[Fact]:
     if not made:
         yield Fact("checked", "nothing", stage.unchecked)
         return
-    listed = partial(group_alike.listed, most=NAMED)
     zero = [check.tensor for check in made if check.zero]
     odd = [check.tensor for check in made if not isfinite(check.max_relative_error)]
     errors = [c.max_relative_error for c in made if not c.zero and c.tensor not in odd]
@@ -89,16 +87,16 @@ def checks(stage: Backward) -> Iterator[Fact]:
     of_all = f"{len(made):,} of {plural(stage.variable_count, 'variable')}"
     yield Fact("checked", of_all + worst, f"by finite differences in {made[0].precision}")
     if odd:
-        yield Fact("NaN or infinite", listed(odd), "the gradient or the difference")
+        yield Fact("NaN or infinite", listed(odd, NAMED), "the gradient or the difference")
     if zero:
-        yield Fact("0 within rounding", listed(zero), "gradients and differences")
+        yield Fact("0 within rounding", listed(zero, NAMED), "gradients and differences")
     reasons: dict[str, list[str]] = {}
     for name, reason in stage.unchecked_variables:
         reasons.setdefault(reason, []).append(name)
     for reason, names in reasons.items():
-        yield Fact("not checked", listed(names), reason)
+        yield Fact("not checked", listed(names, NAMED), reason)
     if stage.processed:
-        names_of = listed(stage.processed)
+        names_of = listed(stage.processed, NAMED)
         yield Fact("changed gradients", names_of, "by other nodes, before the optimiser")
 
 

@@ -12,8 +12,8 @@ from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.stages import Backward
 from tflab.units import plural
-from tflab.views import group_alike, rails
-from tflab.views.words import LONGEST
+from tflab.views import rails
+from tflab.views.words import LONGEST, listed
 
 SCOPE = "gradients/"  # of all nodes that tf.gradients adds
 DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps
@@ -54,9 +54,9 @@ def facts(stage: Backward) -> Iterator[Fact]:
         of = f"{steps_missing:,} of {plural(len(stage.chain_rule), 'step')}"
         yield Fact("without formula", of, NO_FORMULA, detail=True)
     if stage.stopped:
-        yield Fact("stop_gradient", group_alike.listed(stage.stopped, NAMED), STOPS)
+        yield Fact("stop_gradient", listed(stage.stopped, NAMED), STOPS)
     if stage.custom_gradients:
-        yield Fact("custom gradient", group_alike.listed(stage.custom_gradients, NAMED), CUSTOM)
+        yield Fact("custom gradient", listed(stage.custom_gradients, NAMED), CUSTOM)
     if helpers := sum(bool(node.bookkeeping) for node in stage.gradient_nodes):
         of = f"{helpers:,} of {plural(len(stage.gradient_nodes), 'gradient node')}"
         yield Fact("bookkeeping", of, "only handle shapes, counts and order", detail=True)

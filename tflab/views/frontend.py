@@ -11,8 +11,8 @@ from tflab.records.blocks import Block, Column, Fact, Table, shortened
 from tflab.records.graph import Function, Node, node_of
 from tflab.records.stages import Frontend
 from tflab.units import plural
-from tflab.views import access_order, group_alike, name_scopes, rails
-from tflab.views.words import LONGEST, counted, graph_size, place, tensor
+from tflab.views import access_order, name_scopes, rails
+from tflab.views.words import LONGEST, counted, graph_size, listed, place, tensor
 
 TITLE = "Frontend: Python calls become nodes"
 DRAWN_WHOLE = 40  # nodes; a larger graph is shown as a tree of scopes
@@ -94,7 +94,7 @@ def types(nodes: Sequence[Node]) -> Table:
 def scope_table(title: str, nodes: Sequence[Node]) -> Table:
     """Return a table of the outermost scopes; in full, of all scopes and nodes."""
     tree = name_scopes.tree(nodes)
-    rows = list(name_scopes.lines(tree, most=LONGEST))
+    rows = list(name_scopes.lines(tree))
     columns = (
         Column("scope", lambda row: row[0]),
         Column("nodes", lambda row: f"{len(row[1]):,}", right=True),
@@ -143,7 +143,7 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
 def callers(function: Function) -> str:
     """Return `then_branch of cond`; of many callers the first, and the number of the others."""
     calls = (f"{call.attribute} of {call.node}".removeprefix(" of ") for call in function.called_by)
-    return group_alike.listed(list(calls), 1) or "nothing"
+    return listed(list(calls), 1) or "nothing"
 
 
 def function_types(function: Function) -> str:

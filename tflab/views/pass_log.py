@@ -9,8 +9,7 @@ from tflab.records.blocks import Frame, Strip
 from tflab.records.placed import Pass, Takeover
 from tflab.records.stages import Placement
 from tflab.units import plural, short_task
-from tflab.views import group_alike
-from tflab.views.words import LONGEST, counted
+from tflab.views.words import LONGEST, counted, listed
 
 IDLE = "changed nothing"
 NAMED = 12  # nodes in a line
@@ -36,9 +35,10 @@ def pass_log(stage: Placement) -> Strip:
         if lines:
             again = f" (iteration {step.iteration + 1})" if step.iteration else ""
             heading = f"{step.name}{again} {step.before:,} -> {step.after:,}"
-            shown = group_alike.shortened(lines, LONGEST)
-            everything = lines if shown != lines else ()
-            frames.append(Frame(heading, PURPOSES.get(step.name, ""), shown, everything))
+            more = len(lines) - LONGEST
+            shown = (*lines[:LONGEST], f"... and {more:,} more") if more > 0 else lines
+            about = PURPOSES.get(step.name, "")
+            frames.append(Frame(heading, about, shown, lines if more > 0 else ()))
         else:
             idle.append(step.name)
     if idle:
@@ -63,7 +63,7 @@ def happened(step: Pass, lost: set[str], types: Mapping[str, str]) -> Iterator[s
     others = [taken for taken in step.taken if taken.name not in lost]
     for fate, words in TAKEN.items():
         for into, names in by_heir(node for node in others if node.fate == fate).items():
-            taken = group_alike.listed([name for name in names if name != into], NAMED)
+            taken = listed([name for name in names if name != into], NAMED)
             yield f"{words} {into}: {taken}" if taken else f"became a constant: {into}"
     renamed = {change.name for change in step.rewritten}  # names that stand for other nodes now
     yield from removals([taken for taken in others if taken.fate == "removed"], renamed, types)
@@ -72,7 +72,7 @@ def happened(step: Pass, lost: set[str], types: Mapping[str, str]) -> Iterator[s
         pairs = counted(f"{change.old} -> {change.new}" for change in plain)
         yield f"{plural(len(plain), 'node')} rewritten: {pairs}"
     if step.added:
-        yield f"{plural(len(step.added), 'node')} added: {group_alike.listed(step.added, NAMED)}"
+        yield f"{plural(len(step.added), 'node')} added: {listed(step.added, NAMED)}"
     for task, sent in step.sent:
         yield f"{plural(len(sent), 'node')} sent to {short_task(task)}"
     if step.moved:
@@ -87,7 +87,7 @@ def removals(
     """Yield the nodes that were removed, by what their consumers take now."""
     fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
     if fed:
-        yield group_alike.listed([f"{one.name} is fed through {one.into}" for one in fed], NAMED)
+        yield listed([f"{one.name} is fed through {one.into}" for one in fed], NAMED)
     if replaced := [taken for taken in removed if taken.replaced]:
         first = replaced[0]
         heir = f"{first.into} ({types[first.into or '']})"

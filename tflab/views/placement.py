@@ -12,8 +12,8 @@ from tflab.records.graph import Tensor
 from tflab.records.placed import FirstPart, FirstRun, Toggle
 from tflab.records.stages import Placement
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import generated_code, group_alike, pass_log
-from tflab.views.words import FATES, LONGEST, REMAINS, counted, graph_size, tensor
+from tflab.views import generated_code, pass_log
+from tflab.views.words import FATES, LONGEST, REMAINS, counted, graph_size, listed, tensor
 
 TITLE = "Placement: the graph is rewritten, given devices and cut into partitions"
 FETCHES = 12  # that are named
@@ -26,7 +26,7 @@ def facts(stage: Placement) -> list[Fact]:
     return [
         Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.user_nodes):,} nodes before"),
         *fates_in_short(stage),
-        Fact("fetches", group_alike.listed(stage.fetches, FETCHES)),
+        Fact("fetches", listed(stage.fetches, FETCHES)),
         Fact("data", stage.data, f"batch size {stage.batch_size}", detail=True),
         *balance(stage),
         *devices(stage),
@@ -82,7 +82,7 @@ def balance(stage: Placement) -> Iterator[Fact]:
 def devices(stage: Placement) -> Iterator[Fact]:
     names = [short_device(part.device) for part in stage.partitions]
     if names:
-        yield Fact("devices", group_alike.listed(sorted(names), 3), detail=len(names) == 1)
+        yield Fact("devices", listed(sorted(names), 3), detail=len(names) == 1)
 
 
 def taken_together(stage: Placement) -> Iterator[Fact]:
@@ -216,7 +216,7 @@ def toggled_fates(toggle: Toggle) -> Table:
             Column("usual fate", lambda row: row[0][0]),
             Column("fate now", lambda row: row[0][1]),
             Column("nodes", lambda row: f"{len(row[1]):,}", right=True),
-            Column("which", lambda row: group_alike.listed(row[1], LONGEST), elastic=True),
+            Column("which", lambda row: listed(row[1], LONGEST), elastic=True),
         ),
         tuple(changes.items()),
     )

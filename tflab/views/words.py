@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import isfinite
 
 from tflab.records.graph import Node, Source, Tensor, edge_count
@@ -47,6 +47,12 @@ def counted(things: Iterable[str]) -> str:
     """Return `2 Const, Identity`: each with its count, the most frequent first."""
     counts = Counter(things)
     return ", ".join(name if n == 1 else f"{n} {name}" for name, n in counts.most_common())
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return `a, b, c and 5 more`."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def ratio_text(verdict: Verdict) -> str:
