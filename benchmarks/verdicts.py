@@ -251,7 +251,7 @@ def judged(
         {**times, slower: {size: times[itself[size].itself][size] for size in sizes}}
         for times in observed
     ]
-    against[SLOWER] = replace(itself[sizes[0]], itself=slower)
+    against[SLOWER] = itself[sizes[0]]._replace(itself=slower)
     for name, places in against.items():
         for row in configurations.judged(rows, {name: places}, sizes):
             if row.verdict:

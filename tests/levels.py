@@ -7,14 +7,9 @@ The mark `thorough` does the same for single tests.
 # `make test-all` all tests: of processes, signals, the confined process, tasks, the wheel, watched
 # programs and the browser, and of many made-up examples.
 THOROUGH = (
-    *(
-        "browser/",
-        "project/test_wheel",
-        "project/test_example",
-        "report/test_one_value",
-    ),
+    *("browser/", "project/test_wheel", "project/test_example"),
     *("cli/test_interrupts", "cli/test_confined", "models/test_wall", "cli/test_temporary"),
-    *("run/test_watched", "run/test_v1", "run/test_undisturbed", "explore/test_warm"),
+    *("run/test_watched", "run/test_v1", "run/test_undisturbed", "explore/test_worker_pool"),
     *("runtime/test_cluster", "lifecycle/test_over_tasks"),
     *("compare/test_over_tasks", "lifecycle/test_cluster_command", "runtime/test_tf_import"),
     *("compare/test_diagnosis_of_planted_problems", "compare/test_python_functions"),

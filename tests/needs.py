@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from tflab.cli import confined
+from tflab.cli import landlock
 
 IN_CI = os.environ.get("CI") == "true"
 
@@ -20,7 +20,7 @@ def missing(reason):
 
 # In CI they run, and fail
 LANDLOCK = pytest.mark.skipif(
-    not IN_CI and not confined.is_available(), reason="This kernel has no Landlock."
+    not IN_CI and not landlock.abi(), reason="This kernel has no Landlock."
 )
 OBJDUMP = pytest.mark.skipif(
     not IN_CI and not shutil.which("objdump"), reason="compares with GNU objdump"

@@ -29,14 +29,6 @@ def weights(name: str, *shape: int) -> tf.Variable:
     return tf1.get_variable(name, shape, initializer=initializer, use_resource=True)
 
 
-def without_a_problem() -> Model:
-    """Four equal products, which is what the model is there for."""
-    hidden = x = placeholder(1024)
-    for layer in range(4):
-        hidden = tf.nn.relu(tf.matmul(hidden, weights(f"w{layer}", 1024, 1024)))
-    return model(x, hidden)
-
-
 def useless_transposes() -> Model:
     hidden = x = placeholder(64, 64)
     for turn in range(10):
@@ -74,16 +66,6 @@ def naive_softmax() -> Model:
     exponentials = tf.exp(200 * x, name="exponentials")  # planted
     softmax = exponentials / tf.reduce_sum(exponentials, 1, keepdims=True)
     return model(x, tf.reduce_mean(-tf.math.log(softmax), name="output"), images=64)
-
-
-def wrong_data_format() -> Model:
-    """Images with channels first, turned around for every convolution and back."""
-    hidden = x = placeholder(32, 64, 48)
-    for layer in range(3):
-        hidden = tf.transpose(hidden, [0, 2, 3, 1])
-        hidden = tf.nn.conv2d(hidden, weights(f"w{layer}", 1, 1, 32, 32), 1, "SAME")
-        hidden = tf.nn.relu(tf.transpose(hidden, [0, 3, 1, 2]))
-    return model(x, hidden)
 
 
 def one_op_on_the_chain() -> Model:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tflab.records.blocks import Block, Strip, Table
 from tflab.records.graph import Source
-from tflab.records.measured import ConfigTimes, OpStats
+from tflab.records.measured import ConfigTimes, OpStats, StepTimes
 from tflab.records.timed import OpRun, Spread
 from tflab.records.verdicts import Load, Verdict
 
@@ -65,6 +65,20 @@ def op_at_size(
     times = {"total_ns": total_ns, "mean_ns": mean_ns, "image_ns": image_ns}
     rest = {"share": share, "requested_bytes": requested_bytes, "gflops": gflops}
     return op_stats("at this size", calls=calls, **times, **rest)
+
+
+def step_times(
+    counts: tuple[int, int, int, int],
+    untraced_us: tuple[int, int, int],
+    traced_us: tuple[int, int, int],
+    per_second: float,
+    ops_us: int,
+) -> StepTimes:
+    """The steps of a batch size: how many were traced, of how many images, how many were untraced,
+    and the bytes of the peak; the median, p10 and p90."""
+    steps, images, untraced, peak = counts
+    spreads = (Spread(*(1_000 * us for us in times)) for times in (untraced_us, traced_us))
+    return StepTimes(steps, images, *spreads, per_second, 1_000 * ops_us, untraced, peak)
 
 
 def read(block: Block) -> str | list | Strip:

@@ -1,17 +1,9 @@
 """What a reader sees of a table, as a value that a test compares whole."""
 
 import difflib
-import re
 from collections.abc import Iterable, Iterator
 
 from tflab.records.blocks import Block, Table
-
-PROGRESS = re.compile(r"^tflab: .*: (\d+ of \d+, )?\d+ s\n", re.MULTILINE)
-
-
-def without_progress(stderr: str) -> str:
-    """Standard error without the lines that a command writes now and then while it works."""
-    return PROGRESS.sub("", stderr)
 
 
 def grid(table: Table) -> list:

@@ -23,9 +23,12 @@ from tflab.units import plural
 
 SECONDS = 90  # time limit; an import takes 2 to 5, much more on a busy machine
 NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
-PROVIDER = "xprof"  # the package of the Profile plugin
 PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
 INSTALL = "python -m pip install -r requirements.txt"
+REPLACE = (
+    "python -m pip uninstall tensorboard-plugin-profile && "
+    "python -m pip install --force-reinstall xprof"
+)
 ABSENT = "not installed"  # and needed only by some commands
 EXTRAS = {  # what needs each
     "profile": "TensorBoard's page Profile",
@@ -92,36 +95,27 @@ def status(check: Check) -> str:
 
 def packages() -> Iterator[Check]:
     """Yield each package that tflab or one of its extras requires, with its version."""
+    from importlib import metadata  # `--help` needs neither
+
     from packaging.requirements import Requirement
 
-    for line in declared():
-        requirement = Requirement(line)
-        extra = next((name for name in EXTRAS if is_of(name, requirement.marker)), "")
-        if requirement.marker and not extra:
+    for line in metadata.requires("tflab") or ():
+        needed = Requirement(line)
+        of = [name for name in EXTRAS if needed.marker and needed.marker.evaluate({"extra": name})]
+        if needed.marker and not of:
             continue  # of tests and development
-        what = f"{requirement.name} [{extra}]" if extra else requirement.name
-        versions = line.partition(";")[0].strip().removeprefix(requirement.name)
+        what = f"{needed.name} [{of[0]}]" if of else needed.name
+        versions = line.partition(";")[0].strip().removeprefix(needed.name)
         checked = f"version {versions}"
-        installed = environment.version(requirement.name)
-        if installed and requirement.specifier.contains(installed, prereleases=True):
+        installed = environment.version(needed.name)
+        if installed and needed.specifier.contains(installed, prereleases=True):
             yield Check(what, installed, checked, True)
-        elif extra and not installed:
-            remedy = f"For {EXTRAS[extra]}: {environment.installing(extra)}"
+        elif of and not installed:
+            remedy = f"For {EXTRAS[of[0]]}: {environment.installing(of[0])}"
             yield Check(what, ABSENT, checked, True, remedy)
         else:
-            remedy = f'python -m pip install "{requirement.name}{versions}"'
+            remedy = f'python -m pip install "{needed.name}{versions}"'
             yield Check(what, installed or "missing", checked, False, remedy)
-
-
-def is_of(extra: str, marker: Any) -> bool:
-    return marker is not None and marker.evaluate({"extra": extra})
-
-
-def declared() -> list[str]:
-    """Return what tflab and its extras require, such as `numpy<3,>=2.0`."""
-    from importlib import metadata  # `--help` does not need it
-
-    return metadata.distribution("tflab").requires or []
 
 
 def devices() -> Check:
@@ -158,20 +152,14 @@ def profile_plugin() -> Check:
     from importlib import metadata
 
     entries = metadata.entry_points(group="tensorboard_plugins", name="profile")
-    provided = {entry.dist.name: entry.dist.version for entry in entries if entry.dist}
-    found = " and ".join(f"{name} {provided[name]}" for name in sorted(provided))
-    checked = f"loads, from {PROVIDER} alone"
-    if not provided:  # which the row of its package says
+    found = sorted({f"{entry.dist.name} {entry.dist.version}" for entry in entries if entry.dist})
+    checked = "loads, from one package"
+    if not found:  # which the row of its package says
         return Check("Profile plugin", ABSENT, checked, True)
-    if others := sorted(provided.keys() - {PROVIDER}):
-        remedy = (
-            f"python -m pip uninstall {' '.join(others)} && "
-            f"python -m pip install --force-reinstall {PROVIDER}"
-        )
-        return Check("Profile plugin", found, checked, False, remedy)
+    if len(found) > 1:
+        return Check("Profile plugin", " and ".join(found), checked, False, REPLACE)
     error = answer_of("loaded").get("error")
-    remedy = INSTALL if error else ""
-    return Check("Profile plugin", error or found, checked, not error, remedy)
+    return Check("Profile plugin", error or found[0], checked, not error, INSTALL if error else "")
 
 
 # What loads is tried in a process of its own with a time limit: a crash or a hang is a finding.
@@ -187,31 +175,19 @@ def answer_of(function: str) -> dict[str, Any]:
 
 
 def imported() -> dict[str, Any]:
-    try:
-        import tensorflow as tf
+    import tensorflow as tf
 
-        names = (device.name for device in tf.config.list_physical_devices())
-        return {"devices": [name.removeprefix("/physical_device:") for name in names]}
-    except Exception as error:  # an import may raise anything
-        return {"error": described(error)}
+    names = (device.name for device in tf.config.list_physical_devices())
+    return {"devices": [name.removeprefix("/physical_device:") for name in names]}
 
 
 def loaded() -> dict[str, Any]:
     """Load the plugins as TensorBoard does, and the compiled library of the Profile plugin."""
-    try:
-        from tensorboard import default
-        from xprof.convert import raw_to_tool_data  # noqa: F401
+    from tensorboard import default
+    from xprof.convert import raw_to_tool_data  # noqa: F401
 
-        default.get_dynamic_plugins()  # raises where a plugin would keep TensorBoard from starting
-    except Exception as error:  # an import may raise anything
-        return {"error": described(error)}
+    default.get_dynamic_plugins()  # raises where a plugin would keep TensorBoard from starting
     return {}
-
-
-def described(error: Exception) -> str:
-    """Return the kind of an error and the first line of its message."""
-    first = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
 
 
 if __name__ == "__main__":

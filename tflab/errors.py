@@ -17,19 +17,10 @@ class RefusedError(TflabError):
     nodes: tuple[str, ...] = ()  # the nodes in its message, the one that failed first
     inside: tuple[tuple[str, str], ...] = ()  # nodes of functions: the function's name, the node's
     of_device = False  # whether only this device cannot run it
-    batch_size: int | None = None  # of the step that failed, if several were measured
 
 
 class RanDryError(RefusedError):
     """The step's own data ended; the runtime's log adds nothing."""
-
-
-class LateError(RefusedError):
-    """A step did not end within its time limit."""
-
-
-class LostTaskError(RefusedError):
-    """A task of the cluster has ended or does not answer."""
 
 
 class NotImportableError(TflabError):
@@ -45,10 +36,6 @@ class UsageError(TflabError):
     """The arguments were wrong; nothing ran."""
 
     status = 2
-
-
-class SlowerError(TflabError):
-    """A saved comparison is proven to be slower than --fail-if-slower allows."""
 
 
 class UndecidedError(TflabError):

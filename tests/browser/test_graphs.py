@@ -7,8 +7,6 @@ import time
 
 import pytest
 
-from tests.browser.conftest import BATCH_SIZE
-
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
 LAYERS = ["conv1", "pool1", "conv2", "pool2", "flatten", "dense1", "dense2", "dense3", "loss"]
@@ -69,17 +67,6 @@ def test_a_step_of_each_batch_size_colours_the_nodes_by_time_and_by_memory(graph
     colours = fills(graphs)
     # The time of the convolution stands on the Relu, whose name the fused node took over.
     assert colours["conv1/Relu"] != colours["conv1/kernel"]
-
-
-def test_the_graph_that_ran_has_the_colours_of_a_step(trained, page, artefacts):
-    page.goto(f"{trained}/#graphs")
-    wait_until_drawn(page, [*LAYERS, "gradients", "accuracy"])
-    choose_tag(page, f"batch {BATCH_SIZE}")
-    page.locator("#compute-time-radio-button").click()
-    legend(page).wait_for()
-    save(page, artefacts / "graphs_of_a_training.png")
-    assert SLOWEST in fills(page).values()
-    assert page.locator("tf-graph-scene g.node.faded").count() == 0  # drawn as if it had not run
 
 
 def node(name):

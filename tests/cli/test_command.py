@@ -27,8 +27,7 @@ BATCH, BATCHES = command.count("batch size"), command.count("batch size", severa
         (BATCH, " 7 ", 7),
         (command.count("number of warm-up steps", 0), "0", 0),
         (command.percentage("overhead"), "2.5", 2.5),
-        (command.folder("logdir"), "a/", "a/"),
-        (command.file("output"), "a", "a"),
+        (command.path("logdir"), "a/", "a/"),
     ],
 )
 def test_an_argument_has_a_type(kind, given, value):
@@ -39,7 +38,7 @@ WRONG = (
     *((STAGE, "bakward"), (STAGE, "xyz"), (STAGE, ""), (BATCH, "0"), (BATCH, "1.5"), (BATCH, "")),
     *((BATCHES, "1,16"), (command.count("size", 2, 9), "10")),
     *((command.percentage("loss"), "101"), (command.percentage("loss"), "x")),
-    *((command.folder("logdir"), ""), (command.file("output"), "a/")),
+    (command.path("logdir"), ""),
 )
 LINES = (
     *("--colour", "--stpes=3", "--allow-read=here", "--stage roofline", "--steps", "--steps 0"),
@@ -237,6 +236,6 @@ def test_a_python_without_tensorflow_says_which_one_has_it(line, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (
         1,
         "",
-        f"tflab: TensorFlow is missing for this Python ({sys.executable}). Run it as "
+        f"tflab: The package 'tensorflow' is missing for this Python ({sys.executable}). Run it as "
         "`.venv/bin/python -m tflab...`, or activate .venv before.\n",
     )

@@ -19,10 +19,7 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 def started(program, *arguments, **options):
     return subprocess.Popen(
         [sys.executable, *program, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | options,
     )
 
 
@@ -215,9 +212,9 @@ doubled = tf.constant([1.0, 2.0]) * 2
 while session.run(doubled).any():
     print("ran", flush=True)
 """
-COMMANDS = {  # command line, and what is in a line when something was measured
-    "lifecycle": ("--steps 1000000 --logdir logs --format json", "tflab: steps: "),
-    "compare": ("--batch-sizes 16 --configs no-grappler --format json", "configurations: "),
+COMMANDS = {  # command line, and what a terminal shows when something was measured
+    "lifecycle": ("--steps 1000000 --logdir logs --format json", "steps"),
+    "compare": ("--batch-sizes 16 --configs no-grappler --format json", "configurations"),
     "train": ("--model lenet --epochs 1000 --logdir logs", r"training: epoch ([2-9]|\d\d)"),
     "run": ("--format json program.py", "ran"),
 }
@@ -229,16 +226,25 @@ COMMANDS = {  # command line, and what is in a line when something was measured
 def test_a_command_keeps_what_it_has_measured(name, tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     words, measured = COMMANDS[name]
-    program = ["-m", f"tflab.{name}", *words.split()]
-    with started(program, cwd=tmp_path, start_new_session=True) as process:
-        lines = process.stdout if name == "run" else process.stderr
-        assert any(re.search(measured, line) for line in lines)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        out, said = process.communicate(timeout=120)
+    watched, other = ("stdout", "stderr") if name == "run" else ("stderr", "stdout")
+    reading, writing = os.openpty()
+    seen, signals = "", iter([signal.SIGINT])
+    with (tmp_path / "other").open("w") as file:
+        streams = {watched: writing, other: file, "env": {**os.environ, "COLUMNS": "200"}}
+        program = ["-m", f"tflab.{name}", *words.split()]
+        with started(program, cwd=tmp_path, start_new_session=True, **streams) as process:
+            os.close(writing)
+            with suppress(OSError):  # the process has ended
+                while True:
+                    seen += os.read(reading, 4096).decode(errors="replace")
+                    if re.search(measured, seen) and (number := next(signals, None)):
+                        os.killpg(process.pid, number)  # as a terminal does
+    os.close(reading)
+    out = seen if name == "run" else (tmp_path / "other").read_text()
     # `run` ends by the signal that ended its program
-    assert process.returncode == (-signal.SIGINT if name == "run" else 130), said
+    assert process.returncode == (-signal.SIGINT if name == "run" else 130), seen
     if name == "train":
-        assert "To continue:  python -m tflab.train --resume" in said
+        assert "To continue:  python -m tflab.train --resume" in seen
         assert (tmp_path / "logs" / "checkpoints" / "checkpoint").exists()
         return
     document = json.loads(out[out.index("{") :])

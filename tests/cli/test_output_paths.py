@@ -50,10 +50,10 @@ def test_a_file_that_is_there_or_appears_meanwhile_is_not_overwritten(here, mean
     appears(False)
     with (
         pytest.raises(UsageError) as error,
-        output_paths.new_file(Path("a.svg"), "picture") as draft,
+        output_paths.new(Path("a.svg"), "picture") as run,
     ):
         appears(True)
-        draft.write_text("mine")
+        run.work.write_text("mine")
     assert str(error.value) == (
         "The picture 'a.svg' exists already; remove it or give another path."
     )
@@ -101,7 +101,7 @@ def test_a_name_that_is_taken_is_refused_before_anything_runs(here, monkeypatch)
     before = files(here)
     said = [refused(output_paths.check, Path(name), "picture") for name in ("a", "taken/b")]
     for name in ("taken", "taken/run", "full", ".", "link"):
-        said.append(refused(entered, output_paths.new_folder(Path(name), "--out")))
+        said.append(refused(entered, output_paths.new(Path(name), "folder", folder=True)))
 
     def refuse(*_, **__):  # chmod would not stop root
         raise PermissionError(13, "Permission denied")
@@ -120,8 +120,8 @@ def test_a_name_that_is_taken_is_refused_before_anything_runs(here, monkeypatch)
 
 
 def write(folder: Path, text: str = "new") -> None:
-    with output_paths.new_folder(folder, "--out") as work:
-        (work / "events").write_text(text)
+    with output_paths.new(folder, "folder", folder=True) as run:
+        (run.work / "events").write_text(text)
 
 
 def test_a_run_takes_a_logdir_that_is_new_or_empty_and_else_has_a_numbered_folder_of_its_own(here):
@@ -141,10 +141,10 @@ FIRST = "toy-20260102-030405"
 
 @pytest.mark.parametrize("folder", ["run", "deep/er/run", "run/"])
 def test_a_folder_bears_its_name_once_all_is_in_it_and_others_may_read_it(folder):
-    with output_paths.new_folder(Path(folder), "--out") as work:
-        (work / "events").write_text("new")
+    with output_paths.new(Path(folder), "folder", folder=True) as run:
+        (run.work / "events").write_text("new")
         assert not Path(folder).exists()
-        assert work.parent.samefile(Path(folder).parent)
+        assert run.work.parent.samefile(Path(folder).parent)
     assert files(Path(folder)) == ["events"]
     assert os.listdir(Path(folder).parent) == [Path(folder).name]
     assert Path(folder).stat().st_mode & 0o777 == 0o755
@@ -164,8 +164,9 @@ def test_a_folder_bears_its_name_once_all_is_in_it_and_others_may_read_it(folder
 )
 def test_a_failure_leaves_nothing_and_a_full_disk_is_a_sentence(here, failure, said):
     kind = TflabError if said else type(failure)
-    with pytest.raises(kind) as error, output_paths.new_folder(Path("run"), "--out") as work:
-        (work / "events").write_text("half")
+    place = output_paths.new(Path("run"), "folder", folder=True)
+    with pytest.raises(kind) as error, place as run:
+        (run.work / "events").write_text("half")
         raise failure
     assert str(error.value) == said
     assert files(here) == []
@@ -174,7 +175,7 @@ def test_a_failure_leaves_nothing_and_a_full_disk_is_a_sentence(here, failure, s
 def test_an_empty_folder_is_taken_and_no_empty_one_is_left(here):
     Path("run").mkdir()
     write(Path("run"))
-    with output_paths.new_folder(Path("nothing"), "--out"):
+    with output_paths.new(Path("nothing"), "folder", folder=True):
         pass
     assert files(here) == ["run", "run/events"]
 
@@ -195,13 +196,11 @@ def test_two_runs_that_begin_at_once_have_a_folder_each(given, names):
 
 
 def test_what_somebody_else_wrote_meanwhile_stays_and_the_result_has_the_next_name(here):
-    with pytest.raises(TflabError) as error, output_paths.new_folder(Path("run"), "--out") as work:
-        (work / "events").write_text("ours")
+    with output_paths.new(Path("run"), "folder", folder=True) as run:
+        (run.work / "events").write_text("ours")
         Path("run").mkdir()
         Path("run/notes").write_text("theirs")
-    assert str(error.value) == (
-        "Another process wrote 'run' in the meantime; the result is in 'run-2'."
-    )
+    assert run.final == Path("run-2")
     assert files(here) == ["run", "run-2", "run-2/events", "run/notes"]
 
 
@@ -223,9 +222,9 @@ def test_what_a_confined_process_completed_gets_its_name(here, monkeypatch, endi
         with monkeypatch.context() as child, suppress(ValueError):
             child.setattr(confined, "CONFINED", rights)
             output_paths.write(Path("elsewhere"), b"saved", "comparison", "--save")
-            with output_paths.new_folder(Path("other"), "--out") as work:
-                assert work.parent == folder.work
-                (work / "events").write_text("new")
+            with output_paths.new(Path("other"), "folder", "--out", folder=True) as run:
+                assert run.work.parent == folder.work
+                (run.work / "events").write_text("new")
                 if ending:
                     raise ending
     kept = [] if ending else ["folder", "folder/events"]

@@ -31,21 +31,18 @@ def test_a_folder_is_removed_with_its_context_and_that_of_the_process_at_its_end
 
 
 def test_the_next_process_removes_what_a_killed_one_left_and_nothing_else(tmp_path):
-    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], stdout=-1)
-    names = {
-        "left": f"tflab-{int(ended.stdout)}-left",
-        "locked": f"tflab-{int(ended.stdout)}-locked",
-        "alive": f"tflab-{os.getpid()}-alive",
-        "of others": "tflab-notes-1",
-    }
-    for name in names.values():
+    for name in ("tflab-process-left", "tflab-process-locked", "tflab-process-new", "tflab-notes"):
         (tmp_path / name / "content").mkdir(parents=True)
-    lock = temporary.locked(tmp_path / names["locked"])
-    (tmp_path / f"tflab-{int(ended.stdout)}-link").symlink_to(tmp_path / names["of others"])
+        if "new" not in name:
+            os.utime(tmp_path / name, (1, 1))
+    (tmp_path / "tflab-process-link").symlink_to(tmp_path / "tflab-notes")
+    os.utime(tmp_path / "tflab-process-link", (1, 1), follow_symlinks=False)
+    before = {path.name for path in tmp_path.iterdir()}
+    lock = temporary.lock(tmp_path / "tflab-process-locked")
     temporary.remove_left_behind(tmp_path)
     os.close(lock)
-    kept = {path.name for path in tmp_path.iterdir()}
-    assert kept == {*names.values(), f"tflab-{int(ended.stdout)}-link"} - {names["left"]}
+    assert before - {path.name for path in tmp_path.iterdir()} == {"tflab-process-left"}
+    assert (tmp_path / "tflab-notes" / "content").exists()
 
 
 def test_without_a_place_there_is_a_sentence_and_a_file_that_keeps_nothing(monkeypatch):

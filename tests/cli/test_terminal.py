@@ -93,27 +93,6 @@ def test_what_is_over_soon_draws_no_bar_and_a_file_gets_nothing_of_it(
     assert "working" not in "".join(watch(monkeypatch, stream(), patience))
 
 
-def test_a_file_gets_lines_of_the_innermost_phase(monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(terminal, "LINES_S", 0.01)
-    with terminal.phase("lenet"):
-        waited(stream, "tflab: lenet: 0 s\n")
-        for item in terminal.track("steps", iter("ab"), 2, lambda item: f"at {item}"):
-            waited(stream, f"tflab: steps: at {item}: {'ab'.index(item)} of 2, 0 s\n")
-        before = stream.getvalue()
-        waited(stream, before + "tflab: lenet: 0 s\n")
-    written = stream.getvalue()
-    assert [*dict.fromkeys(written.splitlines())] == [
-        "tflab: lenet: 0 s",
-        "tflab: steps: at a: 0 of 2, 0 s",
-        "tflab: steps: at b: 1 of 2, 0 s",
-    ]
-    assert terminal.phases == []
-    terminal.time.sleep(0.05)
-    assert stream.getvalue() == written  # the thread has ended
-
-
 def test_a_command_that_counts_its_phases_is_done_by_parts(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with terminal.phase("lenet"):
@@ -143,16 +122,3 @@ def test_one_bar_shows_all_phases_of_a_command_which_prints_between_them(monkeyp
                 assert stream.getvalue().count("\x1b[?25l") == 1  # the cursor is hidden once
                 assert "inner" in waited(stream, "inner")
         assert stream.getvalue().count("\x1b[?25h") == 1  # and shown for what is printed
-
-
-def test_between_two_lines_there_are_seconds(monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(terminal, "LINES_S", 0.04)
-    start = terminal.time.monotonic()
-    with terminal.phase("lenet"):
-        for name in "abcdefghij":
-            with terminal.phase(name):
-                terminal.time.sleep(0.01)
-    seconds = terminal.time.monotonic() - start
-    assert 1 <= len(stream.getvalue().splitlines()) <= seconds / 0.04

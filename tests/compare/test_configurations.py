@@ -111,13 +111,6 @@ def test_when_the_time_of_an_observation_is_over_no_further_turn_begins(processe
     assert observed[0, "xla"] == {4: [100] * configurations.ROUNDS}
 
 
-@pytest.mark.parametrize(
-    ("round_ms", "rounds"), [(10, 12), (1_000, 12), (1_250, 9), (2_400, 3), (9_000, 3)]
-)
-def test_a_turn_of_long_steps_has_fewer_rounds_and_three_at_least(round_ms, rounds):
-    assert configurations.rounds_within(15, round_ms * 1e6) == rounds
-
-
 def test_no_configuration_is_always_the_first_whose_session_is_made(processes):
     list(configurations.observations(JOBS, PROCESSES, [], [4], range(9)))
     assert {names[0] for names in processes.started} == {*JOBS}

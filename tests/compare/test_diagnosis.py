@@ -9,7 +9,6 @@ import pytest
 
 from tests.approval import approve
 from tests.records_by_hand import config_times, verdict
-from tflab.analysis import slow_steps
 from tflab.analysis.slow_steps import Evidence, WholeTable, Work
 from tflab.compare import CONFIGURATIONS, DEFAULT, findings
 from tflab.records.verdicts import Diagnosis
@@ -17,7 +16,7 @@ from tflab.records.verdicts import Diagnosis
 
 def work(name: str, us: float, calls: float = 1, **said) -> Work:
     """A node of which a call takes so many us."""
-    unsaid = dict.fromkeys(("moves", "moves_channels", "hands_on"), False)
+    unsaid = dict.fromkeys(("moves", "hands_on"), False)
     unsaid |= {"op": "MatMul", "line": "", "bytes": None}
     return Work(name, calls=calls, call_ns=1_000 * us, **unsaid | said)
 
@@ -70,7 +69,6 @@ def raced(*row) -> tuple[Diagnosis, ...]:
     return findings.diagnose([step(*AB)], [config(DEFAULT, 810_000), config(*row)])
 
 
-T1, T2, T3 = moved(moves_channels=True)
 BIG = work("big", 700, op="Conv2D", line="mine.py:5")
 ARG = work("arg", 0.5, hands_on=True)
 # 1.6 ms are left of an untraced step
@@ -85,12 +83,6 @@ SAID = {
     ],
     "bytes only where all are known": [step(*AB, *moved(bytes=None)[:1], *moved()[1:])],
     "two lines": [step(*AB, work("c", 150, op="Slice", line="mine.py:30", moves=True), *moved())],
-    "data formats, whatever their lines": [
-        step(*AB, T1, replace(T2, line="mine.py:21"), replace(T3, line=""))
-    ],
-    "a single change of the format may be needed": [
-        step(*AB, work("t", 300, op="Transpose", line="m.py:9", moves=True, moves_channels=True))
-    ],
     "a loop: 350 of 850 us, of 800 us": [step(*AB, *loop())],
     "the line of the loop, not of other small ops": [
         step(*AB, *loop(), *many(200, 1.5, line="mine.py:99"))
@@ -128,14 +120,8 @@ SAID = {
             ops_span_ns=1_000_000,
         )
     ],
-    "no reason, and what comes closest": [
-        step(*AB, work("c", 300), batch_size=64),
-        step(*AB, batch_size=4),
-    ],
+    "no reason": [step(*AB, work("c", 300), batch_size=64), step(*AB, batch_size=4)],
     "an untraced step that was disturbed": [replace(SLOW, traced_outside_ns=240_000)],
-    "a lower bound of nothing": [step(*AB, ops_span_ns=996_000)],
-    "neither ops nor a lower bound": [step(ops_span_ns=1_000_000)],
-    "no ops": [step(ops_span_ns=900_000)],
     "too few steps": [step(*AB, *moved(), steps=4)],
 }
 
@@ -186,13 +172,12 @@ HALF = 400  # of 800 us of ops, which are half of a step of 1 ms
     ],
 )
 def test_from_where_on_a_reason_is_told(evidence, kind):
-    (reason,) = findings.diagnose([evidence])
-    assert reason.kind == kind
+    assert [reason.kind for reason in findings.diagnose([evidence])] == [kind] * (kind != "none")
 
 
 @pytest.mark.parametrize("other", [(400_000, 0.5, False), (900_000, 1.2), (780_000, 0.95)])
 def test_a_configuration_that_is_slower_alike_or_unclear_is_not_named(other):
-    assert [reason.kind for reason in raced("xla", *other)] == ["none"]
+    assert raced("xla", *other) == ()
 
 
 @pytest.mark.parametrize("name", [name for name in CONFIGURATIONS if name != DEFAULT])
@@ -212,13 +197,6 @@ def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():
         ("configuration", pytest.approx(0.3)),
         ("movement", 0.24),
     ]
-
-
-def test_beyond_three_lines_the_others_are_counted():
-    lines = ("m.py:10", "", "m.py:9", "m.py:11", "a.py:99", "m.py:9")
-    nodes = [work("n", 1, line=line) for line in lines]
-    assert slow_steps.places(nodes) == "a.py:99, m.py:9, m.py:10 and 2 other lines"
-    assert slow_steps.places(nodes[:2]) == "m.py:10, (no line)"
 
 
 def test_nodes_cost_their_share_of_all_ops_of_the_time_in_which_ops_ran():

@@ -34,28 +34,16 @@ BATCH_SIZE = 4  # 6 steps untraced, and 6 traced
             "calls of small ops, mostly <# planted>: ",
         ),
         (planted.feed_too_large, "feeds", "with 16.0 MiB fed to each step"),
-        (
-            planted.wrong_data_format,
-            "format",
-            r"is 6 ops of type _MklTranspose at <[0, 2, 3, 1]>, <[0, 3, 1, 2]> that only move the "
-            "channels",
-        ),
         (planted.one_op_on_the_chain, "one op", r"is one op, planted \(\w+\) at <planted>"),
-        (
-            planted.without_a_problem,
-            "none",
-            "^No single cause stands out: of a median step at batch 4",
-        ),
     ],
 )
 def test_the_first_sentence_is_about_what_was_planted(build, kind, said, monkeypatch):
     in_one_process(monkeypatch)
     model, chosen = f"tests.planted:{build.__name__}", SweepOptions(images=planted.IMAGES)
-    first, *others = compare_batch_sizes(model, (BATCH_SIZE,), chosen).diagnosis
+    first, *_ = compare_batch_sizes(model, (BATCH_SIZE,), chosen).diagnosis
     assert first.kind == kind
     expected = re.sub("<(.+?)>", lambda text: line_of(build, text[1]), said)
     assert re.search(expected, first.sentence), first.sentence
-    assert kind != "none" or (first.cost_ns, others) == (0, [])
 
 
 def line_of(build, text: str) -> str:

@@ -27,14 +27,12 @@ def content(factor: float = 1, rows: float = 1, spread=STILL, **changes):
         }
         for size in (4, 16)
     }
-    config = {"config": "xla", "batch_size": 4, "observations_ns": [5e5 * x for x in spread]}
     whole = {
         "environment": {"processor": "Some CPU", "packages": {"tensorflow": "2.21.0"}},
         "model": "lenet",
         "phase": "inference",
         "by": "op",
         "rounds": rounds,
-        "configs": [config],
         "findings": ["not needed"],
     }
     return whole | changes
@@ -52,7 +50,7 @@ def files(tmp_path):
     return write
 
 
-def test_steps_configurations_and_rows_are_compared_and_what_differs_comes_first():
+def test_steps_and_rows_are_compared_and_what_differs_comes_first():
     other = content(1.5, 2, environment={"processor": "Other CPU", "packages": {}})
     result = saved.compare("usual", "new", content(), other)
     result = replace(result, gate=saved.gate_of(10, saved.of_steps(result)))
@@ -97,8 +95,7 @@ def test_the_exit_status_says_if_a_step_is_slower(files, capsys, factor, spread,
     "changes, sentence",
     [
         ({"rounds": 1}, "'b' is not in the format that tflab writes: rounds is not an object"),
-        ({"programs": ["x.py", "y.py"]}, "'b' is a comparison of two programs; compare the"),
-        ({"rounds": {}}, "'a' has batch sizes 4, 16, and 'b' "),
+        ({"rounds": {}}, "'a' has batch sizes [4, 16], and 'b' []"),
         ({"phase": "training"}, "'a' has --phase inference, and 'b' --phase training"),
         ({"by": "layer"}, "'a' has --by op, and 'b' --by layer"),
         ({"rounds": {"4": {"step_ns": [0.0], "rows_ns": {}}}}, "a step takes no time"),

@@ -53,9 +53,9 @@ def test_every_finding_of_the_comparison():
 
 
 def tables(found: Comparison, full: bool = True) -> dict[str, Table]:
-    """The tables by their titles, which are `Steps` and `Cold` for short."""
+    """The tables by their titles, of which one is `Steps` for short."""
     blocks = [block for block in view.blocks(found, 10, full) if isinstance(block, Table)]
-    return {re.sub(r"^(Steps|Cold)\b.*", r"\1", table.title): table for table in blocks}
+    return {re.sub(r"^(Steps)\b.*", r"\1", table.title): table for table in blocks}
 
 
 def test_one_batch_size_on_one_screen_is_its_most_expensive_rows():
@@ -77,20 +77,11 @@ def test_what_is_partial_says_so_and_how_many_images_it_was_to_be(change, senten
     assert any("up to 600 images" in block for block in blocks if isinstance(block, str))
 
 
-def test_a_sentence_says_why_no_other_process_ran_the_step():
-    alone = replace(COMPARISON, calls_python="PyFunc", cold=(), cold_step_ns=None)
-    assert view.opening(alone).endswith(
-        " The node PyFunc calls a Python function that only this process has, so no other process "
-        "ran the step: no other configuration was measured, and the first step is not shown."
-    )
-    assert not list(view.cold(alone))
-
-
 @pytest.mark.parametrize("by, header", op_table.NAMES.items())
 def test_the_first_column_says_what_a_row_is(by, header):
     found = tables(replace(COMPARISON, by=by, configs=()))
     first = {title: table.columns[0].header for title, table in found.items()}
-    assert first | {"Steps": header, "Cold": header} == dict.fromkeys(first, header)
+    assert first | {"Steps": header} == dict.fromkeys(first, header)
 
 
 def test_of_more_batch_sizes_than_stand_abreast_the_last_table_has_the_fit():

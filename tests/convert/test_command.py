@@ -19,23 +19,22 @@ SOURCE = micros("_SOURCE", 100, 0, "_SOURCE = NoOp()")
 X = micros("x", 100, 10, "x = Const()")
 KERNEL = micros("conv:Conv2D", 150, 40, "winograd regs:32")
 FILES = {
-    "cpu.pbtxt": metadata((CPU, [SOURCE, X, micros("neg", 120, 30, "neg = Neg(x)")])),
+    "cpu": metadata((CPU, [SOURCE, X, micros("neg", 120, 30, "neg = Neg(x)")])),
     "gpu": metadata(
         (CPU, [SOURCE, X]),
         (GPU, [micros("conv", 120, 5, "conv = Conv2D(x)")]),
         (STREAM, [KERNEL]),
         ("/device:GPU:0/stream:all", [KERNEL]),
     ),
-    "graph.pb": """
+    "graph.pb": b"""
 node { name: "x" op: "Const" }
 node { name: "neg" op: "Neg" input: "x" }
 node { name: "conv" op: "Conv2D" input: "x" }
 """,
     "later": metadata((CPU, [micros("x", 5 * 10**13, 1)])),
     "odd": metadata((CPU, [micros("x", 100, -1), micros("y", 100, 1)])),
-    "empty": "",
-    "events.tfevents": "",
-    "m.keras": "PK",
+    "empty": b"",
+    "events.tfevents": b"",
 }
 
 
@@ -44,7 +43,7 @@ def folder(tmp_path, monkeypatch):
     """A folder to work in, with traces of a CPU and a GPU and a graph."""
     monkeypatch.chdir(tmp_path)
     for name, content in FILES.items():
-        Path(name).write_text(content)
+        Path(name).write_bytes(content)
     Path("cut").write_bytes(b"\x0a\xff\xff\xff\xff\x07")
     return tmp_path
 
@@ -73,23 +72,23 @@ def output(run, line: str) -> str:
     "to, suffix", [("text", "txt"), ("json", "json"), ("csv", "csv"), ("chrome", "trace.json")]
 )
 def test_each_format_of_steps_of_a_gpu_and_a_cpu(run, to, suffix):
-    line = f"gpu cpu.pbtxt --graph graph.pb --to {to}"
+    line = f"gpu cpu --graph graph.pb --to {to}"
     approve(f"convert-command.{suffix}", output(run, line))
 
 
 def test_without_a_graph_there_is_neither_a_critical_path_nor_an_arrow(run):
-    lines = output(run, "cpu.pbtxt").splitlines()
+    lines = output(run, "cpu").splitlines()
     assert "The trace has no graph. With --graph, the critical path is shown too." in lines
     assert not any("must not be added" in line for line in lines)  # and of a CPU, no kinds
     assert json.loads(output(run, "gpu --to json"))["critical_path"] is None
-    chart = json.loads(output(run, "cpu.pbtxt --to chrome"))["traceEvents"]
+    chart = json.loads(output(run, "cpu --to chrome"))["traceEvents"]
     assert Counter(event["ph"] for event in chart if event["ph"] in "Xsf") == {"X": 4}
 
 
 @pytest.mark.parametrize("width", [40, 80, 160])
 def test_tables_are_as_wide_as_the_output_and_numbers_stay_whole(run, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
-    lines = output(run, "gpu cpu.pbtxt --graph graph.pb").splitlines()
+    lines = output(run, "gpu cpu --graph graph.pb").splitlines()
     assert max(map(len, lines)) <= width
     first = lines.index("The steps") + 1
     rule = next(at for at in range(first, len(lines)) if set(lines[at].strip()) == {"─"})
@@ -100,13 +99,13 @@ def test_tables_are_as_wide_as_the_output_and_numbers_stay_whole(run, monkeypatc
 
 
 def test_an_xspace_goes_into_a_logdir(run, folder):
-    assert "--logdir logs" in output(run, "cpu.pbtxt gpu --to xspace --out logs")
+    assert "--logdir logs" in output(run, "cpu gpu --to xspace --out logs")
     (file,) = (folder / "logs").rglob("*.xplane.pb")
     assert file.parts[-4:-1] == ("plugins", "profile", "cpu-and-1-more")
 
 
 def test_steps_of_different_years_make_a_table_all_the_same(run):
-    assert json.loads(output(run, "cpu.pbtxt later --to json"))["steps"] == 2
+    assert json.loads(output(run, "cpu later --to json"))["steps"] == 2
 
 
 def test_what_was_left_out_is_told_beside_the_result(run):
@@ -124,19 +123,19 @@ def test_what_was_left_out_is_told_beside_the_result(run):
 
 @pytest.mark.parametrize("to", ["text", "json", "csv", "chrome"])
 def test_a_file_has_what_else_is_printed(run, folder, to):
-    printed = output(run, f"cpu.pbtxt --to {to}")
-    assert output(run, f"cpu.pbtxt --to {to} --out plain") == "plain\n"
-    assert output(run, f"cpu.pbtxt --to {to} --out packed.gz") == "packed.gz\n"
+    printed = output(run, f"cpu --to {to}")
+    assert output(run, f"cpu --to {to} --out plain") == "plain\n"
+    assert output(run, f"cpu --to {to} --out packed.gz") == "packed.gz\n"
     assert (folder / "plain").read_text() == printed
     assert gzip.decompress((folder / "packed.gz").read_bytes()).decode() == printed
 
 
 WRONG = (
     *("none.pb", ".", "graph.pb --out new", "graph.pb --to xspace --out new", "gpu --graph gpu"),
-    *("gpu --graph m.keras", "cut", "empty", "events.tfevents", "cpu.pbtxt --to pdf"),
-    *("cpu.pbtxt --to xspace", "cpu.pbtxt --to xspace --out graph.pb/logs"),
-    *("cpu.pbtxt later --to chrome", ""),
-    *(f"cpu.pbtxt --to {to} --out {name}" for to in convert.FORMATS for name in ("graph.pb", ".")),
+    *("cut", "empty", "events.tfevents", "cpu --to pdf"),
+    *("cpu --to xspace", "cpu --to xspace --out graph.pb/logs"),
+    "",
+    *(f"cpu --to {to} --out {name}" for to in convert.FORMATS for name in ("graph.pb", ".")),
 )
 
 
@@ -147,5 +146,5 @@ def test_what_goes_wrong_is_told_in_a_sentence_and_leaves_nothing(run, folder):
         assert (status, out, err.count("\n")) == (2, "", 1)
         said.append(f"{line}: {err.rstrip()}")
     assert sorted(folder.iterdir()) == before
-    assert (folder / "graph.pb").read_text() == FILES["graph.pb"]
+    assert (folder / "graph.pb").read_bytes() == FILES["graph.pb"]
     approve("convert-refused.txt", "\n".join(said))

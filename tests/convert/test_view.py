@@ -63,7 +63,7 @@ def test_all_that_is_shown_of_many_steps_of_a_cpu_without_a_graph():
         for step in range(1, 45)
     )
     recorded = Recording(
-        files, files, steps, runs, (TrackSummary(CPU, tracks.OPS, 528, 7_654_321, 0),)
+        files, files, steps, runs, (TrackSummary(CPU, tracks.OPS, 528, 7_654_321),)
     )
     approve("convert-many.txt", text.as_text(view.blocks(conversion.convert(recorded))))
 

@@ -3,17 +3,17 @@
 from dataclasses import replace
 
 from tests.examples import walk
-from tests.records_by_hand import config_times, op_at_size, op_stats, op_total, verdict
+from tests.records_by_hand import config_times, op_at_size, op_stats, step_times, verdict
 from tests.shown import grid
 from tflab.follow import node_history
 from tflab.records.blocks import Table
 from tflab.records.graph import Node
-from tflab.records.measured import Compared, Comparison, StepTimes
+from tflab.records.measured import Compared, Comparison
 from tflab.records.placed import Fate
 from tflab.records.stages import Frontend, Placement
 from tflab.records.timed import Spread
 from tflab.records.trained import Epoch, History, TrainingStep
-from tflab.report.contents import Lab, Method, Walked
+from tflab.report.contents import Lab, Walked
 
 
 def cell(calls, total_ns, mean_ns, share):
@@ -43,35 +43,15 @@ POOL = Compared(
 )
 LATE = Compared("Softmax", ("Softmax",), (), {64: cell(4, 5_200_000, 1_300_000, 0.5)}, None)
 STEPS = {
-    4: StepTimes(
-        steps=11,
-        images=48,
-        untraced_ns=Spread(1_200_000, 1_100_000, 1_900_000),
-        traced_ns=Spread(1_500_000, 1_400_000, 2_000_000),
-        mean_images_per_second=2_957.4,
-        ops_ns=700_000,
-        untraced_steps=12,
-        peak_bytes=6 * 2**10,
+    4: step_times(
+        (11, 48, 12, 6 * 2**10), (1_200, 1_100, 1_900), (1_500, 1_400, 2_000), 2_957.4, ops_us=700
     ),
-    16: StepTimes(
-        steps=5,
-        images=48,
-        untraced_ns=Spread(3_000_000, 2_700_000, 4_100_000),
-        traced_ns=Spread(3_400_000, 3_300_000, 4_500_000),
-        mean_images_per_second=5_012.6,
-        ops_ns=1_600_000,
-        untraced_steps=6,
-        peak_bytes=9 * 2**20,
+    16: step_times(
+        (5, 48, 6, 9 * 2**20), (3_000, 2_700, 4_100), (3_400, 3_300, 4_500), 5_012.6, ops_us=1_600
     ),
-    64: StepTimes(
-        steps=1_003,
-        images=64_192,
-        untraced_ns=Spread(8_000_000, 7_200_000, 9_900_000),
-        traced_ns=Spread(8_600_000, 8_300_000, 9_800_000),
-        mean_images_per_second=7_654.3,
-        ops_ns=5_600_000,
-        untraced_steps=1_003,
-        peak_bytes=3 * 2**30,
+    64: step_times(
+        (1_003, 64_192, 1_003, 3 * 2**30),
+        *((8_000, 7_200, 9_900), (8_600, 8_300, 9_800), 7_654.3, 5_600),
     ),
 }
 
@@ -108,15 +88,9 @@ COMPARED = Comparison(
     steps=STEPS,
     configs=(),
     findings=("The first finding.", "The last finding."),
-    cold=(
-        op_total("conv1/Relu", "_FusedConv2D", 1, 486_000, 484_000, 485_000, 0.5),
-        op_total("only/cold", "Const", 1, 96_000, 94_000, 95_000, 0.25),
-    ),
-    cold_step_ns=21_700_000,
     uncovered={},
     tables={4: ROWS[3:5], 16: ROWS[5:7], 64: ROWS},
     images=70_000,
-    warm_ns={"conv1/Relu": 121_000},
 )
 RACED = replace(
     COMPARED,
@@ -133,7 +107,7 @@ HISTORY = History(
     "points",
     50,
     9,
-    tuple(TrainingStep(n, 2.0, 0.1, 0.01, traced=4 <= n <= 8) for n in range(1, 1_206)),
+    tuple(TrainingStep(n, 2.0, 0.1, 0.01, 0.01) for n in range(1, 1_206)),
     (
         Epoch(1, 402, 0.39312, 0.87491, 0.07424, 0.97713, 2.31, 25_974.4),
         Epoch(2, 804, 0.03384, 0.99932, 0.03051, 0.99264, 2.75, 26_667.3),
@@ -167,16 +141,6 @@ LAB = Lab(
     walked=LINEAR,
     history=HISTORY,
     compared=COMPARED,
-)
-WARM = (
-    "3 untraced steps and as many traced ones, alternating, after 2 warm-up steps of each; "
-    "batch size 16."
-)
-WALKING = "python -m tflab.lifecycle --model lenet --steps 3"
-SWEPT = Method(
-    "64,192 images of points at each batch size: untraced and traced steps alternate, and the "
-    "first 6 steps of each are not counted.",
-    "python -m tflab.compare --model lenet --batch-sizes 4 16 64",
 )
 
 

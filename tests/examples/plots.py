@@ -24,7 +24,7 @@ HISTORY = History(
     batch_size=16,
     seed=7,
     steps=tuple(
-        TrainingStep(n, loss, RIGHT[n - 1], 0.05 / n)
+        TrainingStep(n, loss, RIGHT[n - 1], 0.05 / n, 1.0)
         for n, loss in enumerate((2.4, 1.5, 1.2, 0.9, 0.8, 0.6), 1)
     ),
     epochs=(
@@ -44,7 +44,7 @@ LOSS_ONLY = replace(
 BLOCKS = replace(
     HISTORY,
     steps=tuple(
-        TrainingStep(n, (1.0, 2.0, 36.0)[n % 3], (0.6, 0.7, 0.95)[n % 3], 0.1)
+        TrainingStep(n, (1.0, 2.0, 36.0)[n % 3], (0.6, 0.7, 0.95)[n % 3], 0.1, 1.0)
         for n in range(1, 451)
     ),
     epochs=(Epoch(1, 450, 3.0, 0.75, 0.5, 0.8, 2.0, 24.0),),
@@ -118,8 +118,6 @@ COMPARISON = Comparison(
     steps={4: measured(4, 600_000), 16: measured(16, 1_600_000)},
     configs=(),
     findings=(),
-    cold=(),
-    cold_step_ns=0,
     uncovered={},
 )
 SINGLE = replace(

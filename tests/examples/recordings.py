@@ -1,4 +1,4 @@
-"""Recorded traces by hand, and the text of RunMetadata.
+"""Recorded traces by hand, and RunMetadata.
 
 RECORDED is three steps on a CPU and a GPU: x feeds neg on the CPU and conv on the GPU, which has a
 launch and kernels; y stands alone, and between x and conv is a node that nobody timed.
@@ -9,7 +9,7 @@ from tflab.convert.read import Recording, TrackSummary
 from tflab.records.graph import Node
 from tflab.records.timed import OpRun, StepTime
 
-CPU, GPU, STREAM, ALL = "/cpu:0", "/gpu:0", "/gpu:0/stream:13", "/gpu:0/stream:all"
+CPU, GPU, STREAM = "/cpu:0", "/gpu:0", "/gpu:0/stream:13"
 TYPES = {"_SOURCE": "NoOp", "x": "Const", "neg": "Neg", "y": "Range", "conv": "Conv2D"}
 STARTS = (1_000, 5_000, 9_000)  # of the steps; us
 
@@ -51,10 +51,9 @@ RECORDED = Recording(
     ),
     runs=RUNS,
     tracks=(
-        TrackSummary(CPU, tracks.OPS, 9, 173_000, 0),
-        TrackSummary(GPU, tracks.LAUNCHES, 3, 15_000, 0),
-        TrackSummary(STREAM, tracks.KERNELS, 4, 190_000, 0),
-        TrackSummary(ALL, tracks.REPEATS, 0, 0, 6),
+        TrackSummary(CPU, tracks.OPS, 9, 173_000),
+        TrackSummary(GPU, tracks.LAUNCHES, 3, 15_000),
+        TrackSummary(STREAM, tracks.KERNELS, 4, 190_000),
     ),
     nodes=(
         Node("x", "Const"),
@@ -66,7 +65,7 @@ RECORDED = Recording(
     notes=("In 'traces/first.pb' something was odd.",),
 )
 
-# RunMetadata as text
+# RunMetadata, whose rows are text
 
 
 def row(
@@ -82,7 +81,11 @@ def micros(name: str, start: int, duration: int, label: str = "") -> str:
     return row(name, start, duration, label, "micros")
 
 
-def metadata(*devices: tuple[str, list[str]]) -> str:
-    """A RunMetadata as text, with these devices and their rows."""
+def metadata(*devices: tuple[str, list[str]], more: str = "") -> bytes:
+    """A serialized RunMetadata with these devices and their rows."""
+    from google.protobuf import text_format
+    from tensorflow.core.protobuf import config_pb2
+
     written = (f'dev_stats {{ device: "{name}" {" ".join(rows)} }}' for name, rows in devices)
-    return f"step_stats {{ {' '.join(written)} }}"
+    text = f"step_stats {{ {' '.join(written)} }} {more}"
+    return text_format.Parse(text, config_pb2.RunMetadata()).SerializeToString()

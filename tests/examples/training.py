@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Recipe
-from tflab.records.trained import Epoch, Settings, TimedStep
+from tflab.records.trained import Epoch, Settings, TrainingStep
 from tflab.train import checkpoints, loop, trainer
 
 ROWS = {"train": 70, "test": 30}  # 70 rows in batches of 16: four, and one of 6
@@ -62,7 +62,7 @@ def trained(folder: Path, function=build, epochs=3):
     """All that a training yields, from where it stands in this folder."""
     ready = trainer.prepare("small", function)
     settings = ready.settings(epochs)
-    return loop.train(ready, settings, folder, checkpoints.newest(folder, settings))
+    return loop.train(ready, settings, folder, checkpoints.newest(folder))
 
 
 def saved(folder: Path, step: int) -> dict[str, np.ndarray]:
@@ -77,12 +77,9 @@ def steps_in(folder: Path) -> list[int]:
 
 
 def untimed(records: list) -> list:
-    """The records without times, and without what depends on tracing."""
-    gone = {"seconds": 0, "images_per_second": 0, "traced": False}
-    return [
-        replace(record, **{name: gone[name] for name in gone if name in asdict(record)})
-        for record in records
-    ]
+    """The records without times."""
+    times = {"seconds", "images_per_second"}
+    return [replace(record, **dict.fromkeys(times & {*asdict(record)}, 0)) for record in records]
 
 
 # The same in NumPy
@@ -114,11 +111,11 @@ def in_numpy() -> tuple[list, np.ndarray]:
         batches = [shuffled[start : start + 16] for start in range(0, 70, 16)]
         losses, rights = [], []
         for rows in batches:
-            step = sum(isinstance(record, TimedStep) for record in records)
+            step = sum(isinstance(record, TrainingStep) for record in records)
             loss, right, gradient = judged(weights, flat["train"][rows], columns["train"][1][rows])
             velocity = MOMENTUM * velocity + gradient
             weights = weights - rate(step, 5, 15) * velocity
-            records.append(TimedStep(step + 1, loss, right, rate(step, 5, 15), 0))
+            records.append(TrainingStep(step + 1, loss, right, rate(step, 5, 15), 0))
             losses.append(loss * len(rows))
             rights.append(right * len(rows))
         of_test = judged(weights, flat["test"], columns["test"][1])[:2]

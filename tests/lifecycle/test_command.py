@@ -17,7 +17,6 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests import walks
 from tests.approval import approve
 from tests.commands import run_here
-from tests.shown import without_progress
 from tflab.exporters import text
 from tflab.lifecycle import __main__ as command
 from tflab.records.blocks import Block, Table
@@ -158,7 +157,7 @@ def test_values_are_left_out_where_they_are_not_wanted(run_in):
 
 def test_beside_json_stderr_holds_only_the_line_that_opens_tensorboard(toy, logdir):
     line = rf"\nOpen it in TensorBoard:  \S*tensorboard --logdir {logdir}\n"
-    assert re.fullmatch(line, without_progress(toy.stderr))
+    assert re.fullmatch(line, toy.stderr)
 
 
 # Text and Markdown
@@ -167,7 +166,7 @@ def test_beside_json_stderr_holds_only_the_line_that_opens_tensorboard(toy, logd
 @pytest.mark.thorough
 def test_piped_text_has_no_escape_codes_and_a_quiet_stderr(as_text):
     done, _ = as_text
-    assert (without_progress(done.stderr), ESCAPE in done.stdout) == ("", False)
+    assert (done.stderr, ESCAPE in done.stdout) == ("", False)
     places = done.stdout.index("1  Frontend"), done.stdout.index("4  Execution")
     assert places[0] < places[1] < done.stdout.index("More: ")
 
@@ -236,7 +235,7 @@ def test_markdown_has_a_section_for_each_stage_until_the_last_one(run_in):
     headings = re.findall(r"^##? .*$", done.stdout, re.MULTILINE)
     assert headings[0] == "# The stages of toy"
     assert [heading[:5] for heading in headings[1:]] == ["## 1.", "## 2.", "## 3."]
-    assert (without_progress(done.stderr), [*folder.iterdir()]) == ("", [])
+    assert (done.stderr, [*folder.iterdir()]) == ("", [])
 
 
 # Stages and logdirs
@@ -301,7 +300,7 @@ def test_an_error_is_one_sentence_and_leaves_the_stages_before_it_and_no_logdir(
         logs = "" if "--stage" in line or "--logdir" in line else "--logdir logs/toy "
         words = f"--format json {logs}{line}".split()
         done = run_here(command.main, *words, folder=tmp_path)
-        sentence = without_progress(done.stderr)
+        sentence = done.stderr
         assert sentence.count("\n") == bool(done.returncode), sentence
         document = json.loads(done.stdout or '{"stages": []}')
         stages = [stage["stage"] for stage in document["stages"]]
@@ -319,7 +318,7 @@ def test_a_walk_on_few_rows_is_done_and_says_which_captures_are_left_out(
     (tmp_path / "few.py").write_text(FEW)
     monkeypatch.syspath_prepend(str(tmp_path))
     done, folder = run_in("--model", "few:build", "--steps", "2", "--no-values")
-    assert without_progress(done.stderr) == ""
+    assert done.stderr == ""
     assert done.stdout.endswith(
         "\nA batch of 64 is not captured: the data (a few points) have 20 rows.\n"
     )

@@ -69,12 +69,6 @@ def lab(tmp_path):
     return make
 
 
-def test_the_newest_that_go_together_are_taken(lab):
-    _, _, (upgrade, *asked) = lab()
-    assert upgrade == "-m pip install --quiet --upgrade pip"
-    assert asked == [NEWEST, "-m tflab.report --model lenet"]
-
-
 def test_where_the_newest_cannot_be_installed_those_that_worked_are_taken_and_that_is_said(lab):
     status, said, (_, *asked) = lab(broken=PATTERN)
     assert status == 0
@@ -83,9 +77,3 @@ def test_where_the_newest_cannot_be_installed_those_that_worked_are_taken_and_th
     )
     assert asked[:2] == [NEWEST, f"{NEWEST} -c constraints.txt"]
     assert asked[-1] == "-m tflab.report --model lenet"
-
-
-def test_where_neither_can_be_installed_nothing_is_run(lab):
-    status, _, (_, *asked) = lab(broken=f"{PATTERN}*")
-    assert status == 2
-    assert asked == [NEWEST, f"{NEWEST} -c constraints.txt"]

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from tests.examples.models import placed
-from tflab.errors import LostTaskError, TflabError, UsageError
+from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.lifecycle import execution
 from tflab.models import toy
 from tflab.records.options import Options
@@ -179,7 +179,7 @@ def test_steps_until_a_task_died_are_kept_and_none_begins_without_it(pool, monke
     said = f"A step over 2 tasks was abandoned: task 0 ({pool[1]}) is gone."
     assert (executed.steps, executed.failure) == (3, said)
     assert sum(owner.ns for owner in executed.time_ledger) == executed.wall_ns
-    with pytest.raises(LostTaskError, match=f"^{re.escape(said)}$"):
+    with pytest.raises(RefusedError, match=f"^{re.escape(said)}$"):
         placed(toy.build, options)
 
 
@@ -200,7 +200,7 @@ def test_before_a_session_begins_a_task_that_stands_still_is_named_at_once(two_t
     monkeypatch.setattr(cluster, "STARTED", {})  # it is not ended for that
     still.send_signal(signal.SIGSTOP)
     try:
-        with pytest.raises(LostTaskError, match=r"task 1 \(127\.0\.0\.1:\d+\) does not answer\.$"):
+        with pytest.raises(RefusedError, match=r"task 1 \(127\.0\.0\.1:\d+\) does not answer\.$"):
             cluster.check_all(two_tasks)
     finally:
         still.send_signal(signal.SIGCONT)

@@ -1,6 +1,5 @@
-"""Training: its numbers equal a loop in NumPy, also after a stop; its first steps are traced."""
+"""Training: its numbers equal a loop in NumPy, also after a stop."""
 
-import json
 import math
 import resource
 from contextlib import closing
@@ -8,21 +7,16 @@ from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import tensorflow.compat.v1 as tf1
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from xprof.convert import raw_to_tool_data
 
 from tests.examples import training
 from tests.examples.training import STEPS, saved, steps_in, trained, untimed, with_rate
 from tests.sessions import opened
 from tflab import models
-from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.models import toy
-from tflab.records.trained import Epoch, Settings, TimedStep, history
-from tflab.train import loop, summaries, trainer
-from tflab.train.loop import Evaluation
+from tflab.records.trained import Epoch, Settings, TrainingStep, history
+from tflab.train import loop, trainer
 
 pytestmark = pytest.mark.tensorflow
 
@@ -47,7 +41,7 @@ def straight(tmp_path_factory):
 def test_every_number_and_the_weights_equal_those_of_a_loop_in_numpy(straight):
     folder, records = straight
     expected, weights = training.in_numpy()
-    assert [type(record) for record in records] == [*[TimedStep] * 5, Epoch] * 3
+    assert [type(record) for record in records] == [*[TrainingStep] * 5, Epoch] * 3
     for record, right in zip(untimed(records), expected, strict=True):
         assert astuple(record) == pytest.approx(astuple(right), rel=1e-4)
     assert saved(folder, STEPS)["weights"] == pytest.approx(weights, rel=1e-3, abs=1e-5)
@@ -68,14 +62,14 @@ def test_a_history_has_the_settings_the_steps_and_the_epochs(straight):
 TEN_ROWS = Settings("m", "d", train_rows=10, test_rows=4, batch_size=4, epochs=3, seed=7)
 
 
-def step(number, loss=1.0, accuracy=0.0, seconds=1.0, traced=False):
-    return TimedStep(number, loss, accuracy, 0.1, seconds, traced=traced)
+def step(number, loss, accuracy, seconds):
+    return TrainingStep(number, loss, accuracy, 0.1, seconds)
 
 
 def test_an_epoch_is_a_mean_over_rows_not_over_batches():
     steps = [step(4, 1.0, 0.25, 1.0), step(5, 2.0, 0.5, 1.5), step(6, 8.0, 1.0, 2.5)]
     assert (TEN_ROWS.epoch_steps, TEN_ROWS.steps) == (3, 9)
-    assert loop.epoch_of(TEN_ROWS, steps, Evaluation(0.5, 0.75, None)) == Epoch(
+    assert loop.epoch_of(TEN_ROWS, steps, 0.5, 0.75) == Epoch(
         epoch=2,
         step=6,
         train_loss=(4 * 1 + 4 * 2 + 2 * 8) / 10,
@@ -87,25 +81,14 @@ def test_an_epoch_is_a_mean_over_rows_not_over_batches():
     )
 
 
-@pytest.mark.parametrize(
-    "traced, seconds, rate", [((2,), 8.5, 6 / 1.5), ((1, 2, 3), 8.5, 10 / 8.5)]
-)
-def test_traced_steps_count_in_the_time_and_in_the_rate_only_if_there_are_no_others(
-    traced, seconds, rate
-):
-    steps = [step(n, seconds=s, traced=n in traced) for n, s in ((1, 1.0), (2, 7.0), (3, 0.5))]
-    epoch = loop.epoch_of(TEN_ROWS, steps, Evaluation(0.5, 0.75, None))
-    assert (epoch.seconds, epoch.images_per_second) == pytest.approx((seconds, rate))
-
-
 def test_without_labels_there_is_a_loss_and_no_accuracy():
     ready = trainer.prepare("toy", models.find("toy"))
     with opened(ready.program.graph) as live:
-        result = loop.evaluate(ready, live)
+        loss, accuracy, predicted = loop.evaluate(ready, live)
     columns = toy.line("test").columns
     errors = 2 * columns["x"] + 1 - columns["targets"]  # y and z start as 2 and 1
-    assert result.loss == pytest.approx(np.mean(errors**2), rel=1e-6)
-    assert math.isnan(result.accuracy) and result.predicted is None
+    assert loss == pytest.approx(np.mean(errors**2), rel=1e-6)
+    assert math.isnan(accuracy) and predicted is None
 
 
 # Stops
@@ -118,7 +101,7 @@ def test_a_stopped_training_goes_on_from_its_last_epoch_to_the_same_end(
     expected, records = straight
     with closing(trained(tmp_path)) as stopped:
         for record in stopped:
-            if isinstance(record, TimedStep) and record.step == stop:
+            if isinstance(record, TrainingStep) and record.step == stop:
                 break
     assert steps_in(tmp_path) == [*range(5, done + 1, 5)]
     again = list(trained(tmp_path))
@@ -183,71 +166,3 @@ def test_a_disk_without_room_ends_it_and_what_was_saved_stays(
     )
     assert "Traceback" not in capfd.readouterr().err
     assert untimed(list(trained(tmp_path))) == untimed(straight[1][6:])
-
-
-# Tracing: Graphs and Profile have first steps of a training, which computes the same
-
-
-@pytest.fixture(scope="module")
-def untraced(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("untraced")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(summaries, "TRACED", range(0))
-        return folder, list(trained(folder))
-
-
-def test_a_traced_training_computes_the_same(straight, untraced):
-    for (folder, records), numbers in ((straight, [4, 5, 6, 7, 8]), (untraced, [])):
-        steps = [record for record in records if isinstance(record, TimedStep)]
-        assert [record.step for record in steps if record.traced] == numbers
-        assert (folder / "executed").exists() == bool(numbers)
-    for name, value in saved(untraced[0], STEPS).items():
-        assert np.array_equal(saved(straight[0], STEPS)[name], value), name
-    losses = [[record.loss for record in records[:5]] for _, records in (straight, untraced)]
-    assert losses[0] == losses[1]
-
-
-def test_profile_has_the_steps_after_the_warm_up_under_their_numbers(straight):
-    (space,) = straight[0].glob("plugins/profile/small-batch-16/*.xplane.pb")
-
-    def page(tool):
-        return json.loads(raw_to_tool_data.xspace_to_tool_data([str(space)], tool, {})[0])
-
-    steps = [row["c"][0]["v"] for row in page("overview_page")[1]["rows"]]
-    assert steps == [f"step {number}" for number in range(4, 9)]
-    rows = [[cell["v"] for cell in row["c"]] for row in page("framework_op_stats")[0]["rows"]]
-    assert {5 in row for row in rows if "ResourceApplyMomentum" in row} == {True}
-
-
-def test_graphs_has_what_ran_and_its_times(straight):
-    events = EventAccumulator(str(straight[0] / "executed")).Reload()
-    ran = {node.name for node in tf1.GraphDef.FromString(events.Graph().SerializeToString()).node}
-    metadata = events.RunMetadata("batch 16")
-    timed = {row.node_name for device in metadata.step_stats.dev_stats for row in device.node_stats}
-    assert len(timed & ran) > 8
-    assert [name for name in timed if name.endswith("ResourceApplyMomentum")]
-
-
-def test_a_resumed_training_is_not_traced_again(tmp_path):
-    def shown():
-        return sorted([*tmp_path.glob("executed/*"), *tmp_path.glob("plugins/profile/*")])
-
-    with closing(trained(tmp_path)) as stopped:
-        assert next(record for record in stopped if record.step == 9)
-    before = shown()
-    assert len(before) == 2
-    assert not any(record.traced for record in trained(tmp_path) if isinstance(record, TimedStep))
-    assert shown() == before
-
-
-def test_a_training_as_short_as_its_warm_up_has_nothing_to_show(tmp_path):
-    def few():
-        def first(split, data_dir):
-            rows = training.data(split, data_dir)
-            return Dataset("few", split, {k: v[:30] for k, v in rows.columns.items()})
-
-        return replace(training.build(), data=first)
-
-    list(trained(tmp_path, few, epochs=1))
-    assert not (tmp_path / "executed").exists()
-    assert tf.train.latest_checkpoint(str(tmp_path / "checkpoints")).endswith("/step-2")

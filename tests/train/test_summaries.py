@@ -18,7 +18,7 @@ from tflab.train import summaries
 
 pytestmark = pytest.mark.tensorflow
 
-STEPS = [TrainingStep(n, loss=1 / n, accuracy=n / 8, rate=0.5**n) for n in range(1, 5)]
+STEPS = [TrainingStep(n, loss=1 / n, accuracy=n / 8, rate=0.5**n, seconds=1.0) for n in range(1, 5)]
 EPOCH = Epoch(1, 4, 1.5, 0.5, 1.25, 0.75, 2.0, 30.0)
 DATA = Dataset("MNIST", "train", {"x": np.zeros(1)})
 DIGITS = replace(DATA, name="digits, not MNIST", stands_in_for="MNIST")

@@ -20,7 +20,6 @@ from tflab.units import percent, plural, time
 
 LEAST_STEPS = 5  # traced; with fewer there is no diagnosis
 MOVEMENT = 0.1  # of a step: from this share on, ops that compute nothing have a sentence
-NAMED = 3  # lines of a program in a sentence
 SMALL = 0.2  # of a step, spent on small ops
 MANY = 50  # calls of small ops per step; every graph has a few
 OVERHEAD = 3  # times as long as the quickest op that only passes a value on: still a small op
@@ -31,7 +30,6 @@ LARGE_FEED = 2**20  # bytes a step: reading them takes about as long as an empty
 ONE = 0.5  # of a step, spent on one op; the critical path almost certainly contains such an op
 
 TRY = {
-    "format": "to keep the whole network in the data format of the input",
     "movement": "to avoid them, or to use fewer and larger ones",
     "small ops": "fewer, larger ops (one op on a whole tensor), or XLA (compare --configs xla "
     "measures whether it helps a model)",
@@ -55,10 +53,8 @@ class Work:
     line: str  # of the program; empty if unknown
     calls: float  # per step
     call_ns: float  # median
-    bytes: int | None  # of inputs and outputs of a call
+    bytes: float | None  # of inputs and outputs of a call
     moves: bool  # copies, fills or converts data, and computes nothing
-    # moves the channels of images to another axis, next to an op that depends on the axis
-    moves_channels: bool
     hands_on: bool  # passes a buffer on: its time is the overhead of an op, or waiting for data
 
     @property
@@ -204,17 +200,6 @@ def reason(
     return Reason(diagnosis, f"{kind} {subject}", frozenset(node.name for node in nodes))
 
 
-def format_changes(batch: Evidence) -> Iterator[Reason]:
-    """Images are converted between channels last and channels first."""
-    nodes = [node for node in batch.nodes if node.moves_channels]
-    if len(nodes) > 1 and batch.cost_ns(nodes) > MOVEMENT * batch.step_ns:
-        about = (
-            f"{counted(nodes)} at {places(nodes)} that only move the channels of images to another "
-            f"axis, where neighbouring ops use them: {a_call(nodes)}"
-        )
-        yield reason(batch, "format", about, nodes)
-
-
 def movement(batch: Evidence) -> Iterator[Reason]:
     """A line of the program, or a type of op if lines are unknown, that only moves data."""
     groups: dict[str, list[Work]] = {}
@@ -234,21 +219,6 @@ def counted(nodes: Sequence[Work]) -> str:
     calls = sum(node.calls for node in nodes)
     often = "" if round(calls) == len(nodes) else f", {calls:,.0f} calls"
     return f"{plural(len(nodes), 'op')} of type {types}{often}"
-
-
-def places(nodes: Sequence[Work]) -> str:
-    """Return the lines of some nodes, in the order of the program."""
-    lines = sorted({node.line for node in nodes}, key=line_key)
-    first = ", ".join(line or "(no line)" for line in lines[:NAMED])
-    return (
-        first if len(lines) <= NAMED else f"{first} and {plural(len(lines) - NAMED, 'other line')}"
-    )
-
-
-def line_key(line: str) -> tuple[bool, str, int]:
-    """Return a sorting key: `mine.py:9` before `mine.py:10`, and ops without a line last."""
-    file, _, number = line.rpartition(":")
-    return not line, file, int(number or 0)
 
 
 def a_call(nodes: Sequence[Work]) -> str:
@@ -336,7 +306,7 @@ def whole_tables(batch: Evidence) -> Iterator[Reason]:
 
 
 # Each rule is applied to every evidence.
-RULES = (format_changes, movement, whole_tables, small_ops, one_op, time_outside_ops)
+RULES = (movement, whole_tables, small_ops, one_op, time_outside_ops)
 
 
 def reasons(evidence: Iterable[Evidence], least: int = LEAST_STEPS) -> list[Reason]:

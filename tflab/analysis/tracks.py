@@ -35,7 +35,6 @@ KERNELS = "kernels of a stream"
 COPIES = "copies"
 OTHERS = "other work of a GPU"
 WAITS = "waits for a GPU"
-REPEATS = "left out: repeats other rows"
 ON_GPU = (KERNELS, COPIES, OTHERS)
 
 TRACER = re.compile(
@@ -60,8 +59,6 @@ def track_kind(device: str) -> str:
         return COPIES
     if match:
         return KERNELS if match["stream"] else OTHERS
-    if device.endswith(HOST):
-        return REPEATS
     return LAUNCHES if GPU.fullmatch(device) else OPS
 
 

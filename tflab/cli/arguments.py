@@ -1,77 +1,31 @@
-"""Arguments: the arguments that several commands share."""
+"""Arguments: the arguments that several commands share, or that belong to the options of a run."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tflab.cli import command
 from tflab.errors import UsageError
-from tflab.records.options import (
-    BATCH_SIZES,
-    SWITCHES,
-    Options,
-    Saved,
-)
+from tflab.records.options import BATCH_SIZES, SWITCHES, Options, Saved
 
 Container = argparse._ActionsContainer  # a parser, or a group of its arguments
 DEFAULTS = Options()
 MODEL = "toy"  # the default model
 EXPERIMENTS_S = 60
-
-
-def model(parser: Container, names: Iterable[str]) -> None:
-    parser.add_argument(
-        "--model",
-        default=MODEL,
-        metavar="M",
-        help=f"{', '.join(names)}, package.module:function, or the path of a saved graph "
-        "(default: %(default)s)",
-    )
-
-
-def batch_size(parser: Container, meaning: str = "rows of data in a step") -> None:
-    parser.add_argument(
-        "--batch-size",
-        default=DEFAULTS.batch_size,
-        type=command.count("batch size"),
-        metavar="N",
-        help=f"{meaning} (default: %(default)s)",
-    )
-
-
-def batch_sizes(parser: Container, meaning: str = "rows of data in a step") -> None:
-    parser.add_argument(
-        "--batch-sizes",
-        nargs="+",
-        default=[*BATCH_SIZES],
-        type=command.count("batch size", several=True),
-        metavar="N",
-        help=f"{meaning} (default: {' '.join(map(str, BATCH_SIZES))})",
-    )
-
-
-def devices(parser: Container) -> None:
-    parser.add_argument(
-        "--devices",
-        default=DEFAULTS.devices,
-        type=command.count("number of devices", most=64),
-        metavar="N",
-        help="split the model over N CPU devices (default: %(default)s)",
-    )
-
-
 MOST_TASKS = 16  # each new task is a process with its own TensorFlow
 
+# What cannot be combined with --cluster, and why
+NOT_OVER_TASKS = {
+    "devices": "each task has one CPU device; give one of the two",
+    "xla": "XLA compiles for the devices of one process",
+    "experiments": "the experiments run in one process",
+    "configs": "it measures the step in other processes",
+}
 
-def cluster(parser: Container) -> None:
-    parser.add_argument(
-        "--cluster",
-        default=(),
-        type=tasks,
-        metavar="TASKS",
-        help="run on N new tasks of this machine, or on workers at HOST:PORT,...",
-    )
+
+# Types
 
 
 def tasks(text: str) -> int | tuple[str, ...]:
@@ -87,29 +41,12 @@ def tasks(text: str) -> int | tuple[str, ...]:
     return addresses
 
 
-def check_cluster(args: argparse.Namespace) -> None:
-    """Refuse what cannot be combined with --cluster, before anything starts."""
-    if not args.cluster:
-        return
-    for option, reason in NOT_OVER_TASKS.items():
-        usual = getattr(DEFAULTS, option, False)
-        if getattr(args, option, None) not in (None, usual):
-            name = option.replace("_", "-")
-            raise UsageError(f"--cluster cannot be combined with --{name}: {reason}.")
-
-
-NOT_OVER_TASKS = {
-    "devices": "each task has one CPU device; give one of the two",
-    "xla": "XLA compiles for the devices of one process",
-    "experiments": "the experiments run in one process",
-}
-
-
 def address(text: str) -> str:
     """`HOST:PORT`."""
     host, _, port = text.strip().rpartition(":")
     inside = host.startswith("[") and host.endswith("]")  # IPv6
-    if not host or (":" in host and not inside) or not is_port(port):
+    is_port = port.isascii() and port.isdecimal() and int(port) < 2**16
+    if not host or (":" in host and not inside) or not is_port:
         raise UsageError(f"'{text}' is not the address of a task; give it as HOST:PORT.")
     return f"{host}:{port}"
 
@@ -117,105 +54,6 @@ def address(text: str) -> str:
 def address_to_listen_at(text: str) -> str:
     """An argparse type: `HOST:PORT`, or a port of this machine alone."""
     return address(text if ":" in text.strip().lstrip(":") else f"127.0.0.1:{text.lstrip(':')}")
-
-
-def is_port(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and int(text) < 2**16
-
-
-def without(parser: Container, meaning: str) -> None:
-    parser.add_argument(
-        "--without",
-        nargs="+",
-        default=(),
-        type=command.one_of("graph pass to switch off", tuple(SWITCHES)),
-        metavar="PASS",
-        help=meaning,
-    )
-
-
-def experiments(parser: Container) -> None:
-    parser.add_argument(
-        "--experiments",
-        nargs="?",
-        const=EXPERIMENTS_S,
-        type=command.count("number of seconds for experiments"),
-        metavar="SECONDS",
-        help=f"run each of the largest ops twice, and measure what that adds ({EXPERIMENTS_S} s)",
-    )
-
-
-def choice(
-    parser: Container, option: str, kind: str, names: Sequence[str], meaning: str = ""
-) -> None:
-    """Add an option that takes one of these names, by default the first."""
-    parser.add_argument(
-        option,
-        default=names[0],
-        choices=names,
-        type=command.one_of(kind, names),
-        metavar="NAME",
-        help=f"{meaning}{', '.join(names)} (default: %(default)s)",
-    )
-
-
-def output_format(parser: Container, formats: Sequence[str]) -> None:
-    choice(parser, "--format", "format", formats)
-
-
-def values(parser: Container) -> None:
-    parser.add_argument(
-        "--no-values",
-        dest="values",
-        action="store_false",
-        help="do not fetch the program's values in a further step",
-    )
-
-
-def data_dir(parser: Container) -> None:
-    parser.add_argument(
-        "--data-dir",
-        type=command.folder("data folder"),
-        metavar="DIR",
-        help="folder of the data set (default: $TFLAB_DATA_DIR, else a cache)",
-    )
-
-
-def saved(parser: argparse.ArgumentParser) -> None:
-    """The arguments for a graph from a file."""
-    group = parser.add_argument_group("for a graph from a file")
-    add = group.add_argument
-    add("--signature", metavar="NAME", help="the signature of a SavedModel to run")
-    add(
-        "--loss",
-        metavar="TENSOR",
-        help="differentiate this tensor with respect to its variables",
-    )
-    add(
-        "--feed",
-        nargs="+",
-        default=(),
-        type=feed,
-        metavar="NAME=FILE.npy",
-        help="feed a tensor from a file; other inputs get seeded values",
-    )
-    add(
-        "--shape",
-        nargs="+",
-        default=(),
-        type=shape,
-        metavar="NAME=1,28,28,1",
-        help="feed seeded values of this shape; NAME= is a scalar",
-    )
-    trust(group)
-
-
-def trust(parser: Container) -> None:
-    parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="run a graph from a file with your rights, files and network",
-    )
 
 
 def feed(text: str) -> tuple[str, str]:
@@ -240,6 +78,120 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, sizes
 
 
+# Options
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "--batch-size": {
+        "default": DEFAULTS.batch_size,
+        "type": command.count("batch size"),
+        "metavar": "N",
+        "help": "rows of data in a step (default: %(default)s)",
+    },
+    "--batch-sizes": {
+        "nargs": "+",
+        "default": [*BATCH_SIZES],
+        "type": command.count("batch size", several=True),
+        "metavar": "N",
+        "help": f"rows of data in a step (default: {' '.join(map(str, BATCH_SIZES))})",
+    },
+    "--devices": {
+        "default": DEFAULTS.devices,
+        "type": command.count("number of devices", most=64),
+        "metavar": "N",
+        "help": "split the model over N CPU devices (default: %(default)s)",
+    },
+    "--cluster": {
+        "default": (),
+        "type": tasks,
+        "metavar": "TASKS",
+        "help": "run on N new tasks of this machine, or on workers at HOST:PORT,...",
+    },
+    "--without": {
+        "nargs": "+",
+        "default": (),
+        "type": command.one_of("graph pass to switch off", tuple(SWITCHES)),
+        "metavar": "PASS",
+        "help": "compare with these graph passes off: grappler, remapper, ...",
+    },
+    "--experiments": {
+        "nargs": "?",
+        "const": EXPERIMENTS_S,
+        "type": command.count("number of seconds for experiments"),
+        "metavar": "SECONDS",
+        "help": f"run each of the largest ops twice, and say what that adds ({EXPERIMENTS_S} s)",
+    },
+    "--no-values": {
+        "dest": "values",
+        "action": "store_false",
+        "help": "do not fetch the program's values in a further step",
+    },
+    "--data-dir": {
+        "type": command.path("data folder"),
+        "metavar": "DIR",
+        "help": "folder of the data set (default: $TFLAB_DATA_DIR, else a cache)",
+    },
+    "--signature": {"metavar": "NAME", "help": "the signature of a SavedModel to run"},
+    "--loss": {
+        "metavar": "TENSOR",
+        "help": "differentiate this tensor with respect to its variables",
+    },
+    "--feed": {
+        "nargs": "+",
+        "default": (),
+        "type": feed,
+        "metavar": "NAME=FILE.npy",
+        "help": "feed a tensor from a file; other inputs get seeded values",
+    },
+    "--shape": {
+        "nargs": "+",
+        "default": (),
+        "type": shape,
+        "metavar": "NAME=1,28,28,1",
+        "help": "feed seeded values of this shape; NAME= is a scalar",
+    },
+    "--trust": {
+        "action": "store_true",
+        "help": "run a graph from a file with your rights, files and network",
+    },
+}
+
+
+def add(parser: Container, *options: str) -> None:
+    """Add options of the table."""
+    for option in options:
+        parser.add_argument(option, **OPTIONS[option])
+
+
+def model(parser: Container, names: Iterable[str]) -> None:
+    parser.add_argument(
+        "--model",
+        default=MODEL,
+        metavar="M",
+        help=f"{', '.join(names)}, package.module:function, or the path of a saved graph "
+        "(default: %(default)s)",
+    )
+
+
+def choice(
+    parser: Container, option: str, kind: str, names: Sequence[str], meaning: str = ""
+) -> None:
+    """Add an option that takes one of these names, by default the first."""
+    parser.add_argument(
+        option,
+        default=names[0],
+        choices=names,
+        type=command.one_of(kind, names),
+        metavar="NAME",
+        help=f"{meaning}{', '.join(names)} (default: %(default)s)",
+    )
+
+
+def saved(parser: argparse.ArgumentParser) -> None:
+    """Add the options for a graph from a file."""
+    group = parser.add_argument_group("for a graph from a file")
+    add(group, "--signature", "--loss", "--feed", "--shape", "--trust")
+
+
 def saved_of(args: argparse.Namespace) -> Saved:
     return Saved(
         signature=args.signature,
@@ -248,3 +200,11 @@ def saved_of(args: argparse.Namespace) -> Saved:
         shapes=tuple(args.shape),
         trust=args.trust,
     )
+
+
+def check_cluster(args: argparse.Namespace) -> None:
+    """Refuse what cannot be combined with --cluster, before anything starts."""
+    for option, reason in NOT_OVER_TASKS.items() if args.cluster else ():
+        usual = getattr(DEFAULTS, option, ["default"])  # that of --configs
+        if getattr(args, option, None) not in (None, usual):
+            raise UsageError(f"--cluster cannot be combined with --{option}: {reason}.")

@@ -6,14 +6,12 @@ Exit status: 0 done, 1 the run failed, 2 a wrong argument, 130 Ctrl-C, 143 SIGTE
 from __future__ import annotations
 
 import argparse
-import codecs
 import difflib
 import errno
-import importlib.util
+import io
 import logging
 import os
 import sys
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -105,23 +103,12 @@ def percentage(what: str, most: int = 100) -> Callable[[str], float]:
     return check
 
 
-def folder(what: str) -> Callable[[str], str]:
-    """Return an argparse type: the name of a folder, which must not be empty."""
+def path(what: str) -> Callable[[str], str]:
+    """Return an argparse type: the name of a file or folder, which must not be empty."""
 
     def check(text: str) -> str:
         if not text:
-            raise UsageError(f"The {what} is empty; give the name of a folder.")
-        return text
-
-    return check
-
-
-def file(what: str) -> Callable[[str], str]:
-    """Return an argparse type: the name of a file, not empty, and without a slash at its end."""
-
-    def check(text: str) -> str:
-        if not text or text.endswith(os.sep):
-            raise UsageError(f"The {what} is '{text}'; give the name of a file.")
+            raise UsageError(f"The {what} is empty; give its name.")
         return text
 
     return check
@@ -188,17 +175,16 @@ def explained(error: Exception) -> str | None:
 
 def what_is_missing(error: Exception) -> str | None:
     """Return what to do about a package that this Python lacks, such as the system's own Python."""
-    name = (getattr(error, "name", None) or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError):
         return None
+    name = (error.name or "").partition(".")[0]
     if any(name in packages for packages in environment.EXTRAS.values()):
         return f"The package {name!r} is not installed. Run: {environment.missing(name)}"
     if name not in NEEDED:
         return None
-    own = name == "tensorflow" or importlib.util.find_spec("tensorflow") is None
     return (
-        f"{'TensorFlow' if own else f'The package {name!r}'} is missing for this Python "
-        f"({sys.executable}). Run it as `.venv/bin/python -m tflab...`, or activate .venv before."
+        f"The package {name!r} is missing for this Python ({sys.executable}). Run it as "
+        "`.venv/bin/python -m tflab...`, or activate .venv before."
     )
 
 
@@ -229,7 +215,7 @@ def chatter_kept() -> Iterator[BinaryIO]:
     goes to the same file.
     """
     with temporary.file() as kept:
-        if not writes_to_descriptor_2():
+        if terminal.descriptor(sys.stderr) != 2:  # in a notebook, or under a test runner
             yield kept
             return
         logging.basicConfig(stream=os.fdopen(os.dup(kept.fileno()), "w"))
@@ -238,7 +224,7 @@ def chatter_kept() -> Iterator[BinaryIO]:
         python_stderr = sys.stderr
         sys.stderr.flush()
         os.dup2(kept.fileno(), 2)
-        sys.stderr = os.fdopen(os.dup(original), "w", buffering=1, errors=HANDLER)
+        sys.stderr = os.fdopen(os.dup(original), "w", buffering=1, errors="replace")
         try:
             yield kept
         finally:
@@ -246,14 +232,6 @@ def chatter_kept() -> Iterator[BinaryIO]:
             sys.stderr = python_stderr
             os.dup2(original, 2)
             os.close(original)
-
-
-def writes_to_descriptor_2() -> bool:
-    """Return False in a notebook and under a test runner, which have a stderr of their own."""
-    try:
-        return sys.stderr.fileno() == 2
-    except (AttributeError, OSError, ValueError):
-        return False
 
 
 def show(chatter: BinaryIO) -> None:
@@ -268,43 +246,9 @@ def show(chatter: BinaryIO) -> None:
         terminal.say(f"  {visible(message)}{again}", sys.stderr)
 
 
-HANDLER = "tflab.plain"  # as an `errors` handler of a text stream
-
-# What is printed instead if the encoding of an output lacks a character, as ASCII and GBK do: signs
-# as wide, so that tables and drawings keep their shape
-SIGNS = {
-    **dict.fromkeys("─━", "-"),
-    **dict.fromkeys("│┃", "|"),
-    **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╯╰", "+"),
-    **dict.fromkeys("●■◆", "*"),
-    "…": "~",
-    "±": "~",
-    "▲": "^",
-    "▼": "v",
-    "✖": "x",
-    "✚": "+",
-    "µ": "u",
-}
-
-
-def replaced(error: UnicodeError) -> tuple[str, int]:
-    """Return what is printed instead of characters that cannot be encoded, and where to
-    continue."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return "".join(map(sign, error.object[error.start : error.end])), error.end
-
-
-def sign(letter: str) -> str:
-    """Return `-` for a rule, `e` for an accented e, and `?` for a letter without a similar one."""
-    plain = unicodedata.normalize("NFD", letter)[0]
-    return SIGNS.get(letter) or (plain if plain.isascii() else "?")
-
-
 def prepare_streams() -> None:
-    """Let standard output and error print plain characters for those that they cannot encode. If
-    they are closed (`>&-`), discard what is printed."""
-    codecs.register_error(HANDLER, replaced)
+    """Let standard output and error print `?` for what they cannot encode. If they are closed
+    (`>&-`), discard what is printed."""
     sys.stdout = prepared(sys.stdout)
     sys.stderr = prepared(sys.stderr)
 
@@ -312,7 +256,6 @@ def prepare_streams() -> None:
 def prepared(stream: TextIO | None) -> TextIO:
     if stream is None:  # a file that is opened later must not get its descriptor
         return open(os.devnull, "w", encoding="utf-8")
-    reconfigure = getattr(stream, "reconfigure", None)  # a notebook's stream has none
-    if reconfigure:
-        reconfigure(errors=HANDLER)
+    if isinstance(stream, io.TextIOWrapper):  # a notebook has another one
+        stream.reconfigure(errors="replace")
     return stream

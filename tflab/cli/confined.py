@@ -27,7 +27,7 @@ from typing import Any
 
 import tflab
 from tflab import untrusted
-from tflab.cli import environment, interrupts, landlock, temporary
+from tflab.cli import environment, interrupts, landlock, temporary, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.units import size
 
@@ -48,7 +48,6 @@ SYSTEM = (
     *("/usr", "/lib", "/lib64", "/opt/intel", "/nix/store"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/os-release", "/etc/fonts", "/etc/mime.types"),
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system"),
-    *("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"),
     *("/dev/urandom", "/dev/random"),
 )
 # The variables that the process keeps: the language, the terminal, and how TensorFlow computes
@@ -82,14 +81,10 @@ class Rights:
 CONFINED: Rights | None = None  # of this process
 
 
-def is_available() -> bool:
-    return landlock.abi() > 0 and landlock.can_filter()
-
-
 def is_wanted(from_file: bool, trusted: bool) -> bool:
     """Return True if a command must run in a confined process for this model."""
     wanted = from_file and not trusted and CONFINED is None and ENABLED
-    return wanted and is_available()
+    return wanted and landlock.abi() > 0
 
 
 def unimported(trusted: bool) -> str:
@@ -141,20 +136,17 @@ def run(
         importing = folder / IMPORTING
         if status < 0 and importing.exists():
             importing.unlink()
-            why = f"TensorFlow's process ended with {name_of(status)} while it imported the graph"
+            ended = signal.Signals(-status).name
+            why = f"TensorFlow's process ended with {ended} while it imported the graph"
             if -status == signal.SIGALRM:
                 why = f"TensorFlow did not import it within {IMPORT_S} s"
             status = attempt(command, words, replace(rights, unimported=why))
         if status < 0:
+            ended = signal.Signals(-status).name
             raise TflabError(
-                f"The graph '{args.model}' ended the process that ran it, with {name_of(status)}."
+                f"The graph '{args.model}' ended the process that ran it, with {ended}."
             )
         return status
-
-
-def name_of(status: int) -> str:
-    """Return the name of the signal that ended a process with this status."""
-    return signal.Signals(-status).name
 
 
 def attempt(command: str, argv: Sequence[str], rights: Rights) -> int:
@@ -169,12 +161,13 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int:
     }
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     sys.stdout.flush()
+    error = terminal.descriptor(sys.stderr)  # `command` redirects only that of C++
     with (
         subprocess.Popen(
             [*python(), "-m", "tflab.cli.confined", command, *argv],
             env={**kept, **own_variables},
             stdin=subprocess.DEVNULL,
-            stderr=standard_error(),
+            stderr=None if error < 0 else error,
             start_new_session=True,  # a terminal's Ctrl-C reaches it only through this process
         ) as process,
     ):
@@ -201,14 +194,6 @@ def python() -> list[str]:
         if loader and os.access(loader[1], os.X_OK):
             return [os.fsdecode(loader[1]), sys.executable]
     return [sys.executable]
-
-
-def standard_error() -> int | None:
-    """Return the file of Python's standard error; `command` redirects only that of C++."""
-    try:
-        return sys.stderr.fileno()
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 def memory_limit() -> int:

@@ -21,7 +21,6 @@ from signal import Signals
 from types import FrameType
 from typing import Any, TypeVar
 
-from tflab import leave
 from tflab.cli import temporary
 
 Item = TypeVar("Item")
@@ -78,7 +77,7 @@ def raised() -> Iterator[Interrupts]:
     if threading.current_thread() is not threading.main_thread():
         yield command
         return
-    usual = (signal.SIG_DFL, signal.default_int_handler, leave)
+    usual = (signal.SIG_DFL, signal.default_int_handler)
     before = {number: signal.getsignal(number) for number in SIGNALS}
     ours = {number: handler for number, handler in before.items() if handler in usual}
     outer, current = current, command

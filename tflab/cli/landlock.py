@@ -44,8 +44,11 @@ SCOPES = 0b11  # abstract sockets and signals of other processes
 
 
 def abi() -> int:
-    """Return the version of Landlock in this kernel; 0 if it has none."""
-    if not sys.platform.startswith("linux") or not hasattr(os, "O_PATH"):
+    """Return the version of Landlock in this kernel; 0 if it has none, or no filters of system
+    calls, or if this module does not know the numbers of the calls."""
+    known = platform.machine() in ARCHITECTURES and sys.byteorder == "little"
+    filters = os.path.exists("/proc/sys/kernel/seccomp")
+    if not (sys.platform == "linux" and known and filters):
         return 0
     return max(0, call(CREATE_RULESET, None, 0, VERSION))
 
@@ -71,7 +74,7 @@ def confine(readable: Iterable[str], writable: Iterable[str]) -> None:
     Missing paths are ignored. Raises OSError if the kernel refuses.
     """
     version = abi()
-    if not (version and can_filter()):
+    if not version:
         raise OSError("this kernel has no Landlock")
     every = next(RIGHTS_OF_ABI[known] for known in (5, 3, 2, 1) if version >= known)
     fields = (every, TCP if version >= 4 else 0, SCOPES if version >= 6 else 0)
@@ -116,12 +119,6 @@ NUMBER, ARCHITECTURE = 0, 4  # places in struct seccomp_data
 LOAD, RETURN, EQUAL, AT_LEAST = 0x20, 0x06, 0x15, 0x35  # instructions of BPF
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EACCES
 SECCOMP, FILTER = 22, 2  # of prctl
-
-
-def can_filter() -> bool:
-    """Return True if this kernel has such filters, and this module knows its system calls."""
-    known = platform.machine() in ARCHITECTURES and sys.byteorder == "little"
-    return known and sys.platform == "linux" and os.path.exists("/proc/sys/kernel/seccomp")
 
 
 def refuse_sockets() -> None:

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -34,61 +34,22 @@ class Run:
 
 
 def write(path: Path, content: bytes, what: str, option: str = "") -> None:
-    """Write a complete file or none, as `new_file` does."""
-    with new_file(path, what, option) as draft:
-        draft.write_bytes(content)
+    """Write a complete file or none, as `new` does."""
+    with new(path, what, option) as run:
+        run.work.write_bytes(content)
 
 
 @contextmanager
-def new_file(path: Path, what: str, option: str = "") -> Iterator[Path]:
-    """Yield a temporary name beside a new file, which gets its own name at the end.
-
-    Raise UsageError, in which it is called `what`, if there is such a file or none can be written,
-    TflabError if the disk is full. A confined process writes to the place that it received for the
-    output of this option.
-    """
-    with finished(path, what, option) as run:
-        yield run.work
-
-
-@contextmanager
-def new_folder(final: Path, option: str) -> Iterator[Path]:
-    """Yield a folder to write to, which gets its name at the end, and is removed after a failure.
-
-    Raise TflabError if another process took its name; the result then has the next one.
-    """
-    with finished(final, "folder", option, folder=True) as run:
-        final = run.final
-        yield run.work
-    if run.final != final:
-        raise TflabError(
-            f"Another process wrote '{final}' in the meantime; the result is in '{run.final}'."
-        )
-
-
-@contextmanager
-def new_run(given: str | None, model: str) -> Iterator[Run]:
-    """Yield the folder of a run, as `new_folder` does: the given one if it is new or empty,
-    otherwise a new one inside it. If another run takes its name, it gets the next one."""
-    granted = confined.output("--logdir")
-    final = granted[1] if granted else choose_run_folder(given, model)
-    with finished(final, "logdir", "--logdir", folder=True) as run:
-        yield run
-
-
-@contextmanager
-def place(final: Path, what: str) -> Iterator[Run]:
-    """Yield a folder in which a confined process makes an output, which then gets its name."""
-    with finished(final, what, folder=True, content=confined.CONTENT) as run:
-        yield run
-
-
-@contextmanager
-def finished(
+def new(
     final: Path, what: str, option: str = "", folder: bool = False, content: str = ""
 ) -> Iterator[Run]:
-    """Yield a temporary name beside a file or folder. At the end, what was written there, or its
-    part `content`, gets the final name, or the one that was granted to a confined process."""
+    """Yield a temporary name beside a new file or folder. At the end, what was written there, or
+    its part `content`, gets the final name; a folder gets the next one if another process took it.
+    A confined process writes to the place that it received for the output of this option.
+
+    Raise UsageError, in which the output is called `what`, if there is such a file or none can be
+    written, TflabError if the disk is full. After a failure nothing is left.
+    """
     granted = confined.output(option)
     path, final = granted or (final, final)
     run = Run(path.parent / f".{path.name}.{os.getpid()}-{next(NUMBERS)}.tmp", final)
@@ -119,6 +80,19 @@ def finished(
         shutil.rmtree(run.work, ignore_errors=True)
         with suppress(OSError):
             run.work.unlink()
+
+
+def new_run(given: str | None, model: str) -> AbstractContextManager[Run]:
+    """Open the folder of a run, as `new` does: the given one if it is new or empty, otherwise a new
+    one inside it."""
+    granted = confined.output("--logdir")
+    final = granted[1] if granted else choose_run_folder(given, model)
+    return new(final, "logdir", "--logdir", folder=True)
+
+
+def place(final: Path, what: str) -> AbstractContextManager[Run]:
+    """Open a folder in which a confined process makes an output, which then gets its name."""
+    return new(final, what, folder=True, content=confined.CONTENT)
 
 
 def check(path: Path, what: str) -> None:

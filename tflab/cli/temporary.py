@@ -1,18 +1,18 @@
 """Temporary: a temporary folder of this process and its children, removed when it ends.
 
-A killed process leaves its folder. Each process locks its own, and the next one removes those of
-processes that have ended, unless they are locked.
+A killed process leaves its folder. Each process locks its own, and removes the old ones that nobody
+has locked.
 """
 
 from __future__ import annotations
 
 import atexit
-import errno
 import fcntl
 import functools
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,7 +20,8 @@ from typing import BinaryIO
 
 from tflab.errors import TflabError
 
-PREFIX = "tflab-"
+PREFIX = "tflab-process-"
+OLD_S = 60  # a younger folder may not be locked yet
 
 
 @contextmanager
@@ -34,7 +35,7 @@ def folder(purpose: str) -> Iterator[Path]:
 def process_folder() -> Path:
     """Return the temporary folder of this process. Raise TflabError if none can be made."""
     try:
-        made = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+        made = Path(tempfile.mkdtemp(prefix=PREFIX))
     except OSError as error:
         raise TflabError(
             f"No temporary folder can be written: {error.strerror}. Set TMPDIR to a folder that "
@@ -42,18 +43,16 @@ def process_folder() -> Path:
         ) from error
     atexit.register(remove, made, os.getpid())
     with suppress(OSError):  # file systems without locks, and a confined process
-        locked(made)
+        lock(made)
         remove_left_behind(made.parent)
     return made
 
 
-def locked(folder: Path) -> int:
-    """Lock a folder of this user; the lock ends with the process. Raise OSError if another process
-    holds it."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+def lock(folder: Path) -> int:
+    """Lock a folder until this process ends, or closes the descriptor that is returned. Raise
+    OSError if another process holds the lock."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        if os.fstat(descriptor).st_uid != os.getuid():
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
@@ -62,22 +61,13 @@ def locked(folder: Path) -> int:
 
 
 def remove_left_behind(parent: Path) -> None:
-    """Remove the folders of processes that were killed. Another container has processes that are
-    not seen here, and their locks are."""
-    for folder in parent.glob(f"{PREFIX}*-*"):
-        with suppress(OSError, ValueError):  # not one of tflab
-            if has_ended(int(folder.name.split("-")[1])):
-                descriptor = locked(folder)
+    """Remove the folders of processes that were killed."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if time.time() - folder.lstat().st_mtime > OLD_S:
+                descriptor = lock(folder)
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(descriptor)
-
-
-def has_ended(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 def remove(made: Path, process: int) -> None:

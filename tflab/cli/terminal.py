@@ -9,10 +9,9 @@ import argparse
 import os
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TextIO, TypeVar
 
@@ -21,7 +20,14 @@ from tflab.escaping import visible
 LEAST_WIDTH = 20
 Item = TypeVar("Item")
 PATIENCE_S = 1.0  # shorter work shows no progress
-LINES_S = 10.0  # before a line, and between two
+
+
+def descriptor(stream: TextIO) -> int:
+    """Return the file descriptor of a stream; -1 in a notebook and under a test runner."""
+    try:
+        return stream.fileno()
+    except (AttributeError, OSError, ValueError):
+        return -1
 
 
 def width(stream: TextIO | None = None) -> int:
@@ -29,10 +35,9 @@ def width(stream: TextIO | None = None) -> int:
     named = os.environ.get("COLUMNS", "")
     if named.isdigit():
         return max(int(named), LEAST_WIDTH)
-    stream = stream or sys.stdout
     try:
-        columns = os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
-    except (AttributeError, OSError, ValueError):
+        columns = os.get_terminal_size(descriptor(stream or sys.stdout)).columns
+    except OSError:
         return 0
     return max(columns, LEAST_WIDTH) if columns else 0
 
@@ -81,8 +86,7 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return super()._format_args(action, default_metavar)
 
 
-# Progress on stderr for anything that takes longer than a moment: on a terminal one bar for a
-# command, in a file or a pipe a line now and then
+# Progress on stderr, if that is a terminal: one bar for a command
 
 
 @dataclass
@@ -94,11 +98,6 @@ class Phase:
     whole: bool = False  # of a command, which prints between the phases that it consists of
     done: int = 0
     start: float = field(default_factory=time.monotonic)
-
-    def line(self) -> str:
-        seconds = f"{time.monotonic() - self.start:.0f} s"
-        counted = f"{self.done} of {self.total}, {seconds}" if self.total else seconds
-        return f"tflab: {visible(self.label)}: {counted}"
 
 
 phases: list[Phase] = []  # the innermost last
@@ -138,21 +137,14 @@ def phase(label: str, total: int = 0, whole: bool = False) -> Iterator[Phase]:
     """
     current = Phase(label, total, whole)
     phases.append(current)
+    drawn = [each for each in phases if not each.whole]
     try:
-        with shown():
+        with bar() if drawn == [current] and sys.stderr.isatty() else nullcontext():
             yield current
     finally:
         phases.remove(current)
         if phases and phases[-1].whole:
             phases[-1].done += 1
-
-
-def shown() -> AbstractContextManager[None]:
-    """What shows the latest phase, unless something shows an earlier one."""
-    if not sys.stderr.isatty():
-        return lines() if len(phases) == 1 else nullcontext()
-    drawn = [current for current in phases if not current.whole]
-    return bar() if drawn == phases[-1:] else nullcontext()
 
 
 @contextmanager
@@ -181,23 +173,3 @@ def bar() -> Iterator[None]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as progress:
         progress.add_task("", total=None)
         yield
-
-
-@contextmanager
-def lines() -> Iterator[None]:
-    """While this is open, a thread regularly writes a line about the innermost phase."""
-    over = threading.Event()
-
-    def write() -> None:
-        while not over.wait(LINES_S):
-            with suppress(OSError, ValueError):  # no reader is left
-                say(phases[-1].line(), sys.stderr)
-                sys.stderr.flush()
-
-    thread = threading.Thread(target=write, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()

@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
 
 def add_measured(group: arguments.Container) -> None:
     arguments.model(group, models.MODELS)
-    arguments.batch_sizes(group)
+    arguments.add(group, "--batch-sizes")
     arguments.choice(group, "--phase", "phase", PHASES)
     amount = group.add_mutually_exclusive_group()
     amount.add_argument(
@@ -81,8 +81,7 @@ def add_measured(group: arguments.Container) -> None:
         metavar="C",
         help=f"{', '.join(list(CONFIGURATIONS)[1:])}; passes: each pass off",
     )
-    arguments.cluster(group)
-    arguments.data_dir(group)
+    arguments.add(group, "--cluster", "--data-dir")
 
 
 def add_shown(group: arguments.Container) -> None:
@@ -97,18 +96,18 @@ def add_shown(group: arguments.Container) -> None:
     group.add_argument("--full", action="store_true", help="show every table")
     group.add_argument(
         "--plots",
-        type=command.folder("folder for plots"),
+        type=command.path("folder for plots"),
         metavar="DIR",
         help="draw the tables into a new folder, as PNG and SVG",
     )
-    arguments.output_format(group, FORMATS)
+    arguments.choice(group, "--format", "format", FORMATS)
 
 
 def add_files(group: arguments.Container) -> None:
     group.add_argument("files", nargs="*", metavar="FILE", help="two comparisons, or programs")
     group.add_argument(
         "--save",
-        type=command.file("comparison's file"),
+        type=command.path("comparison's file"),
         metavar="FILE",
         help="write what --format json prints to a new file",
     )
@@ -129,7 +128,10 @@ def run(argv: Sequence[str]) -> int:
 
         return turns.run(args, lists)
     if args.files:
-        return compare_files(args)
+        check_options(args, OF_FILES)
+        from tflab.compare import saved
+
+        return saved.run(args)
     if args.fail_if_slower is not None:
         raise UsageError(
             "--fail-if-slower compares two saved comparisons, or two programs; give their files."
@@ -139,7 +141,7 @@ def run(argv: Sequence[str]) -> int:
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} contain duplicates; list each once.")
-    check_cluster(args)
+    arguments.check_cluster(args)
     if confined.is_wanted(models.is_file(args.model), args.trust):
         return confined.run("compare", argv, args, outputs(args))
     dumps.prepare()  # before the model imports TensorFlow
@@ -166,15 +168,6 @@ def split(argv: Sequence[str]) -> list[list[str]]:
     return lists
 
 
-def check_cluster(args: argparse.Namespace) -> None:
-    """Refuse what cannot be combined with --cluster, before anything starts."""
-    arguments.check_cluster(args)
-    if args.cluster and args.configs != [DEFAULT]:
-        raise UsageError(
-            "--cluster cannot be combined with --configs: it measures the step in other processes."
-        )
-
-
 def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[output_paths.Run]]:
     """The files that a confined process writes."""
     places: dict[str, AbstractContextManager[output_paths.Run]] = {}
@@ -186,30 +179,10 @@ def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[output
 
 
 def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> int:
-    plots = output_paths.new_folder(Path(args.plots), "--plots") if args.plots else nullcontext()
+    plots: AbstractContextManager[output_paths.Run | None] = nullcontext()
+    if args.plots:
+        plots = output_paths.new(Path(args.plots), "folder", "--plots", folder=True)
     notes = sys.stdout if args.format == "text" else sys.stderr
-    with terminal.phase(args.model), interrupts.held():
-        with plots as folder:  # created before anything is measured
-            comparison = measured(args, sizes, tasks)
-            with command.reader_may_leave():
-                show(comparison, args)
-            if folder:
-                draw(comparison, folder)
-        if args.plots:
-            with command.reader_may_leave():
-                terminal.say(f"\nThe plots are in {visible(args.plots)}", notes)
-        if args.save:
-            from tflab.exporters import json
-
-            content = json.comparison(comparison, environment.describe())
-            output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
-            terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
-    if comparison.failure:
-        raise RefusedError(comparison.failure)
-    return command.INTERRUPTED if comparison.interrupted else 0
-
-
-def measured(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> Comparison:
     chosen = SweepOptions(
         phase=args.phase,
         by=args.by,
@@ -223,7 +196,25 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, .
         cluster=tasks,
         soft_placement=models.is_file(args.model),  # the devices were another machine's
     )
-    return compare_batch_sizes(args.model, sizes, chosen, options=options)
+    with terminal.phase(args.model), interrupts.held():
+        with plots as folder:  # created before anything is measured
+            comparison = compare_batch_sizes(args.model, sizes, chosen, options=options)
+            with command.reader_may_leave():
+                show(comparison, args)
+            if folder:
+                draw(comparison, folder.work)
+        if folder:
+            with command.reader_may_leave():
+                terminal.say(f"\nThe plots are in {visible(str(folder.final))}", notes)
+        if args.save:
+            from tflab.exporters import json
+
+            content = json.comparison(comparison, environment.describe())
+            output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
+            terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
+    if comparison.failure:
+        raise RefusedError(comparison.failure)
+    return command.INTERRUPTED if comparison.interrupted else 0
 
 
 def show(comparison: Comparison, args: argparse.Namespace) -> None:
@@ -260,14 +251,6 @@ def check_options(args: argparse.Namespace, known: Sequence[str]) -> None:
                 f"--{name.replace('_', '-')} applies to a new measurement of a model; give either "
                 "files or measuring options."
             )
-
-
-def compare_files(args: argparse.Namespace) -> int:
-    """Compare two saved comparisons."""
-    check_options(args, OF_FILES)
-    from tflab.compare import saved
-
-    return saved.run(args)
 
 
 if __name__ == "__main__":

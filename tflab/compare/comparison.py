@@ -24,7 +24,6 @@ def compare(
     model: str, batch_sizes: Sequence[int], chosen: SweepOptions, options: Options
 ) -> Comparison:
     """Measure a model's step and draw conclusions; `compare_batch_sizes` says what it raises."""
-    configurations.check(chosen.configs)
     chosen = replace(chosen, configs=configurations.changing(chosen.configs))
     with interrupts.released():
         prepared = passes.prepared(prepare.prepare(model, batch_sizes, chosen, options))
@@ -44,10 +43,9 @@ def compare(
 def raced_in(
     prepared: Prepared, batches: Mapping[int, sweep.MeasuredBatch], ending: measure.Outcome
 ) -> tuple[tuple[ConfigTimes, ...], measure.Outcome]:
-    """Return the configurations, if the sweep is complete and other processes can run the step, and
-    how the measurement ended. Ctrl-C, or a process that fails, keeps the observations so far."""
-    alone = len(prepared.chosen.configs) < 2 or prepared.calls_python
-    if alone or ending != measure.Outcome():
+    """Return the configurations, if the sweep is complete, and how the measurement ended. Ctrl-C,
+    or a process that fails, keeps the observations so far."""
+    if len(prepared.chosen.configs) < 2 or ending != measure.Outcome():
         return (), ending
     observed = []
     try:
@@ -59,7 +57,11 @@ def raced_in(
         ending = measure.Outcome(interrupted=True)
     except TflabError as error:
         ending = measure.Outcome(failure=RefusedError(str(error)))
-    return configurations.race(prepared, observed) if observed else (), ending
+    if not observed:
+        return (), ending
+    places = configurations.opponents(configurations.processes_of(prepared.chosen.configs))
+    against = {config: places[config] for config in prepared.chosen.configs}
+    return configurations.judged(observed, against, prepared.batch_sizes), ending
 
 
 def concluded(
@@ -81,11 +83,7 @@ def concluded(
     if options.cluster:
         during = replace(during, during=None)
     compared = sweep.side_by_side(tables, steps, chosen.by)
-    smallest = batches[prepared.batch_sizes[0]]
-    stats = smallest.accumulator.stats(sweep.types_of(prepared.first), {}, {})
-    warm = {node.name: node.mean_ns for node in stats}
     dataset = prepared.program.dataset(prepared.split)
-    failures = [*prepared.refused, *([str(ending.failure)] if ending.failure else [])]
     return Comparison(
         model=prepared.model,
         phase=chosen.phase,
@@ -100,15 +98,11 @@ def concluded(
         configs=raced,
         passes=prepared.passes,
         findings=findings.sentences(compared, steps, chosen.by, dataset.unit),
-        cold=prepared.cold,
-        cold_step_ns=prepared.cold_step_ns,
-        calls_python=prepared.calls_python,
         uncovered=costs.types_without_flops(prepared.first),
         interrupted=ending.interrupted or interrupts.take(),
-        failure=" ".join(failures) or None,
+        failure=str(ending.failure) if ending.failure else None,
         images=prepared.images,
         tasks=len(options.cluster),
-        warm_ns={row.key: warm[row.key] for row in prepared.cold if row.key in warm},
         load=during,
         diagnosis=reasons,
         rounds={size: rounds_of(batch, tables[size]) for size, batch in batches.items()},

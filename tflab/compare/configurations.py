@@ -20,8 +20,9 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import geometric_mean, median
+from typing import NamedTuple
 
 from tflab import datasets
 from tflab.analysis import step_times, verdicts
@@ -47,31 +48,26 @@ Place = tuple[int, str]  # a process of an observation, and a configuration in i
 Observed = Mapping[Place, Times]
 
 
-@dataclass(frozen=True)
-class Process:
-    """Configurations that share a process, and the environment that it is started with."""
+class Process(NamedTuple):
+    """The environment of a process, and the configurations that share it."""
 
     environment: Mapping[str, str]
     names: Sequence[str]
 
 
-@dataclass(frozen=True)
-class Opponents:
-    """What a configuration is compared with in an observation."""
+class Opponents(NamedTuple):
+    """Where an observation has the times of a configuration, of its `default` and its control."""
 
     itself: Place
     default: Place
     control: Place
 
 
-def check(configs: Sequence[str]) -> None:
-    """Raise UsageError for a configuration that this machine does not support."""
+def changing(configs: Sequence[str]) -> tuple[str, ...]:
+    """Return the configurations that change something here; a note says why others do not. Raise
+    UsageError for one that this machine does not support."""
     if "gpu" in configs and not devices.gpus():
         raise UsageError("This machine has no GPU; remove `gpu` from --configs.")
-
-
-def changing(configs: Sequence[str]) -> tuple[str, ...]:
-    """Return the configurations that change something here; a note says why others do not."""
     affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     same: dict[str, str] = {}
     with suppress(TflabError):  # this TensorFlow does not say whether oneDNN is on
@@ -94,7 +90,7 @@ def observe(prepared: Prepared, step_ns: float) -> Iterator[Observed]:
     """
     configs, budget_s = prepared.chosen.configs, prepared.chosen.race_s
     program, batch_sizes = prepared.program, prepared.batch_sizes
-    columns = list(session.feed_columns(program, prepared.split).values())
+    columns = session.feed_columns(program, prepared.split).values()
     rows = [datasets.first_rows(column, ROUNDS * max(batch_sizes)) for column in columns]
     jobs = {}
     for config in configs:
@@ -104,21 +100,9 @@ def observe(prepared: Prepared, step_ns: float) -> Iterator[Observed]:
     numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
     plan = terminal.track("configurations", numbers, OBSERVATIONS)
     most_s = min(OBSERVATION_S, budget_s / OBSERVATIONS)
-    rounds = rounds_within(most_s, len(jobs) * step_ns)
+    affordable = int(most_s * 1e9 / (len(jobs) * step_ns)) - measure.WARMUP_STEPS
+    rounds = max(LEAST_ROUNDS, min(ROUNDS, affordable))
     yield from observations(jobs, processes_of(configs), rows, batch_sizes, plan, most_s, rounds)
-
-
-def rounds_within(seconds: float, round_ns: float) -> int:
-    """Return the rounds of a turn that take no longer, with the steps that warm up."""
-    affordable = int(seconds * 1e9 / round_ns) - measure.WARMUP_STEPS
-    return max(LEAST_ROUNDS, min(ROUNDS, affordable))
-
-
-def race(prepared: Prepared, observed: Sequence[Observed]) -> tuple[ConfigTimes, ...]:
-    """Return what the observations say about each configuration, compared with `default`."""
-    configs = prepared.chosen.configs
-    against = opponents(processes_of(configs))
-    return judged(observed, {name: against[name] for name in configs}, prepared.batch_sizes)
 
 
 def processes_of(configs: Sequence[str]) -> list[Process]:
@@ -142,21 +126,14 @@ def processes_of(configs: Sequence[str]) -> list[Process]:
 
 
 def opponents(processes: Sequence[Process]) -> dict[str, Opponents]:
-    """Return, for each configuration, where its times, those of `default` and those of its control
-    are: in its own process, or each in another."""
-    alone = {
-        process.names[0]: (at, process.names[0])
-        for at, process in enumerate(processes)
-        if len(process.names) == 1
-    }
+    """Return the places of each configuration: all in one process, or each in another."""
+    alone = {names[0]: (at, names[0]) for at, (_, names) in enumerate(processes) if not names[1:]}
     found: dict[str, Opponents] = {}
-    for at, process in enumerate(processes):
-        shared = {name: (at, name) for name in process.names}
-        places = shared if DEFAULT in shared and CONTROL in shared else alone | shared
-        for name in process.names:
-            if name != CONTROL and name not in found:
-                of = Opponents(places[name], places[DEFAULT], places[CONTROL])
-                found[name] = of
+    for at, (_, names) in enumerate(processes):
+        places = {name: (at, name) for name in names} if names[1:] else alone
+        for name in names:
+            if name != CONTROL:
+                found.setdefault(name, Opponents(places[name], places[DEFAULT], places[CONTROL]))
     return found
 
 
@@ -209,34 +186,38 @@ def in_turn(
 
 
 def judged(
-    observed: Sequence[Observed],
-    against: Mapping[str, Opponents],
-    batch_sizes: Sequence[int],
+    observed: Sequence[Observed], against: Mapping[str, Opponents], batch_sizes: Sequence[int]
 ) -> tuple[ConfigTimes, ...]:
     """Return every configuration with its verdict; all verdicts are made together."""
-    pairs = [(size, config) for size in batch_sizes for config in against if config != DEFAULT]
+    pairs = [(size, config) for size in batch_sizes for config in against]
 
     def ratios(size: int, itself: Place, usual: Place) -> list[float]:
         return [ratio(times[itself][size], times[usual][size]) for times in observed]
 
+    others = [pair for pair in pairs if pair[1] != DEFAULT]
     groups = []
-    for size, config in pairs:
-        of = against[config]
-        control = ratios(size, of.control, of.default)
-        groups.append((ratios(size, of.itself, of.default), control))
-    made = dict(zip(pairs, verdicts.of_race(groups), strict=True))
+    for size, config in others:
+        itself, default, control = against[config]
+        groups.append((ratios(size, itself, default), ratios(size, control, default)))
+    made = dict(zip(others, verdicts.of_race(groups), strict=True))
     rows = []
-    for size in batch_sizes:
-        for config, of in against.items():
-            times = [times[of.itself][size] for times in observed]
-            spread = step_times.spread([ns for of_process in times for ns in of_process])
-            default_ns = geometric_mean(median(turns(each[of.default][size])) for each in observed)
-            verdict = made.get((size, config))
-            step_ns = default_ns * verdict.ratio if verdict else default_ns
-            medians = tuple(float(median(of_process)) for of_process in times)
-            rate = 1e9 * size / spread.median
-            row = ConfigTimes(config, size, spread, rate, default_ns, step_ns, verdict, medians)
-            rows.append(row)
+    for size, config in pairs:
+        itself, default, _ = against[config]
+        times = [each[itself][size] for each in observed]
+        spread = step_times.spread([ns for of_process in times for ns in of_process])
+        default_ns = geometric_mean(median(turns(each[default][size])) for each in observed)
+        verdict = made.get((size, config))
+        row = ConfigTimes(
+            config=config,
+            batch_size=size,
+            untraced_ns=spread,
+            median_images_per_second=1e9 * size / spread.median,
+            default_ns=default_ns,
+            step_ns=default_ns * verdict.ratio if verdict else default_ns,
+            verdict=verdict,
+            observations_ns=tuple(float(median(of_process)) for of_process in times),
+        )
+        rows.append(row)
     return tuple(rows)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import inf, isfinite
 
 from tflab.analysis import batch_fit, slow_steps, verdicts
 from tflab.analysis.slow_steps import Evidence, Reason
@@ -20,7 +19,7 @@ FIXED = 0.5  # a larger share of fixed cost has a sentence
 # A line that misses a measured time by more than a tenth does not describe these times, and its
 # value at batch 0, which was not measured, means nothing.
 FITS = 0.1
-HELPS = 1.1  # the least factor by which a batch size or a configuration has to help
+HELPS = 1.1  # the least factor by which a configuration has to help
 
 
 def sentences(
@@ -90,26 +89,15 @@ def fixed_costs(
 def throughput(
     steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
 ) -> Iterator[str]:
-    """Yield the gain in images per second from each batch size to the next, and whether a larger
-    batch still helps, or is slower; the latter only if the rounds of the sweep prove it, also
-    against their control."""
+    """Yield the gain in images per second from each batch size to the next, with its interval over
+    the rounds of the sweep."""
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
         gains = by_round(steps[small], steps[large])
-        low, high = verdicts.interval(gains) if gains else (0.0, inf)
-        drifts = [*from_round_to_round(steps[small]), *from_round_to_round(steps[large])]
-        if gain >= HELPS:
-            conclusion = ""
-        elif high < min(1, verdicts.interval(drifts)[0] if drifts else 1):
-            conclusion = ": a larger batch is slower here"
-        elif high < HELPS:
-            conclusion = ": a larger batch no longer helps here"
-        else:
-            conclusion = ": the measurement does not show whether a larger batch helps here"
-        rounds = f" {ends_text(low, high)}" if conclusion and isfinite(high) else ""
+        ends = f" {ends_text(*verdicts.interval(gains))}" if gains else ""
         yield (
-            f"Batch {large} processes {gain:.2f} x{rounds} as many {unit}s per second as batch "
-            f"{small}{conclusion}."
+            f"Batch {large} processes {gain:.2f} x{ends.rstrip()} as many {unit}s per second as "
+            f"batch {small}."
         )
 
 
@@ -119,16 +107,9 @@ def by_round(small: StepTimes, large: StepTimes) -> list[float]:
     return [after / before for before, after in rates]
 
 
-def from_round_to_round(steps: StepTimes) -> Iterator[float]:
-    """Yield the ratio of each round's images per second to the round before: the control of a
-    comparison of batch sizes, which should be 1."""
-    return (after / before for before, after in pairwise(steps.round_rates))
-
-
 # Why a step is slow
 
 MOST = 3  # sentences
-SEEN = 0.005  # of a step: a smaller lower bound of the time outside of ops says nothing
 
 
 def faster(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
@@ -151,28 +132,8 @@ def faster(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
 def diagnose(
     evidence: Sequence[Evidence], configs: Sequence[ConfigTimes] = ()
 ) -> tuple[Diagnosis, ...]:
-    """Return the most expensive reasons, by their share of a step, or that there is none.
+    """Return the most expensive reasons, by their share of a step.
 
     A reason that holds at several batch sizes is given for the one at which it costs most.
     """
-    found = slow_steps.costliest([*slow_steps.reasons(evidence), *faster(configs)], MOST)
-    enough = [batch for batch in evidence if batch.steps >= slow_steps.LEAST_STEPS]
-    if found or not enough:
-        return found
-    return (nothing(max(enough, key=lambda batch: batch.batch_size)),)
-
-
-def nothing(batch: Evidence) -> Diagnosis:
-    """Say that no rule applies, with the numbers closest to one."""
-    node = max(batch.nodes, key=lambda node: node.ns, default=None)
-    parts = []
-    if node:
-        share = percent(batch.cost_ns([node]) / batch.step_ns)
-        parts.append(f"the most expensive op, {node.name} ({node.op}), takes at most {share}")
-    if batch.outside_ns >= SEEN * batch.step_ns:
-        share = percent(batch.outside_ns / batch.step_ns)
-        parts.append(f"at least {share} is spent outside of ops")
-    step = f"of a {batch.step} ({time(batch.step_ns)})"
-    known = f": {step}, {', and '.join(parts)}" if parts else ""
-    sentence = f"No single cause stands out{known}."
-    return Diagnosis(sentence, 0, 0, batch.batch_size, "none")
+    return slow_steps.costliest([*slow_steps.reasons(evidence), *faster(configs)], MOST)

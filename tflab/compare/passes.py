@@ -23,7 +23,7 @@ def prepared(one: Prepared) -> Prepared:
     """Return the sweep with a configuration without each pass that changed the graph and has a
     switch, in place of PASSES among its configurations."""
     configs = one.chosen.configs
-    if PASSES not in configs or one.calls_python:
+    if PASSES not in configs:
         return one
     job = measure.job_of(one.program, one.step, one.options)
     values = next(session.feed_batches(one.program, one.batch_sizes[0], one.split))

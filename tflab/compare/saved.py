@@ -20,7 +20,7 @@ from tflab import models
 from tflab.analysis import verdicts
 from tflab.cli import environment, saved_files
 from tflab.compare import view
-from tflab.errors import SlowerError, UndecidedError, UsageError
+from tflab.errors import TflabError, UndecidedError, UsageError
 from tflab.exporters import csv, json, notebook, text
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.comparison import Change, Changes, Gate, SavedComparison
@@ -38,11 +38,10 @@ Times = Mapping[tuple[int, str], Sequence[float]]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare two files, and show the result. Raise SlowerError or UndecidedError, whose status is
-    that of the command, if `--fail-if-slower` is given."""
+    """Compare two files, and show the result. Raise as `decide` does if --fail-if-slower is
+    given."""
     first, second = names_of(args.files)
-    contents = [read_content(path) for path in args.files]
-    result = compare(first, second, *contents)
+    result = compare(first, second, *map(read_content, args.files))
     if args.fail_if_slower is not None:
         result = replace(result, gate=gate_of(args.fail_if_slower, of_steps(result)))
     text.show_in_format(
@@ -51,24 +50,20 @@ def run(args: argparse.Namespace) -> int:
         environment.describe(),
         blocks(result, args.top),
         json=lambda: json.document(**json.plain(result)),
-        csv=lambda: csv.changes(
-            {"step": result.steps, "configuration": result.configs, result.by: result.rows}
-        ),
+        csv=lambda: csv.changes({"step": result.steps, result.by: result.rows}),
     )
     decide(result.gate, first)
     return 0
 
 
-def names_of(paths: Sequence[str], give: str = GIVE) -> list[str]:
+def names_of(paths: Sequence[str]) -> list[str]:
     """Return the names of two files, with their folders if they are equal."""
     if len(paths) != 2:
-        raise UsageError(f"The number of files is {len(paths)}; {give}.")
+        raise UsageError(f"The number of files is {len(paths)}; {GIVE}.")
+    if paths[0] == paths[1]:
+        raise UsageError(f"The file '{paths[0]}' is given twice; give each file once.")
     short = [Path(path).stem for path in paths]
-    names = short if len(set(short)) == len(short) else [*paths]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise UsageError(f"The file '{twice}' is given twice; give each file once.")
-    return names
+    return short if short[0] != short[1] else [*paths]
 
 
 def read_content(path: str) -> dict[str, Any]:
@@ -82,16 +77,10 @@ def read_content(path: str) -> dict[str, Any]:
 
 def read(path: str, content: dict[str, Any]) -> SavedComparison:
     """Return what verdicts need of a file's content. Raise UsageError if it lacks that."""
-    if saved_files.is_run(content):
-        raise UsageError(
-            f"'{path}' is one watched run; compare OLD.py NEW.py runs programs in turns."
-        )
-    if "programs" in content:
-        raise UsageError(f"'{path}' is a comparison of two programs; compare the programs again.")
     if "rounds" not in content or "phase" not in content:
         raise UsageError(f"'{path}' is not a saved comparison; {GIVE}.")
     saved: SavedComparison = saved_files.decode(SavedComparison, content, path)
-    if any(min(times, default=1) <= 0 for times in {**steps(saved), **configs(saved)}.values()):
+    if any(min(times, default=1) <= 0 for times in steps(saved).values()):
         raise UsageError(f"'{path}' is not in the format that tflab writes: a step takes no time.")
     return saved
 
@@ -99,7 +88,7 @@ def read(path: str, content: dict[str, Any]) -> SavedComparison:
 def compare(
     first: str, second: str, content: dict[str, Any], other_content: dict[str, Any]
 ) -> Changes:
-    """Return the change of every step, configuration and row, whatever the graphs.
+    """Return the change of every step and row, whatever the graphs.
 
     Raise UsageError for files that are no comparisons, or have nothing in common.
     """
@@ -113,8 +102,8 @@ def compare(
             )
     if not usual.rounds.keys() & other.rounds.keys():
         raise UsageError(
-            f"'{first}' has batch sizes {listed(usual.rounds)}, and '{second}' "
-            f"{listed(other.rounds)}; measure both at a common one."
+            f"'{first}' has batch sizes {[*usual.rounds]}, and '{second}' {[*other.rounds]}; "
+            "measure both at a common one."
         )
     return Changes(
         files=(first, second),
@@ -123,17 +112,12 @@ def compare(
         by=usual.by,
         differences=tuple(differences(content, other_content)),
         steps=tuple(changes(steps(usual), steps(other))),
-        configs=tuple(changes(configs(usual), configs(other))),
         rows=tuple(changes(rows(usual), rows(other))),
     )
 
 
 def steps(saved: SavedComparison) -> Times:
     return {(size, STEP): rounds.step_ns for size, rounds in saved.rounds.items()}
-
-
-def configs(saved: SavedComparison) -> Times:
-    return {(row.batch_size, row.config): row.observations_ns for row in saved.configs}
 
 
 def rows(saved: SavedComparison) -> Times:
@@ -171,17 +155,14 @@ def differences(
             yield name, mine.get(name, ""), theirs.get(name, "")
 
 
-def described(content: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
-    parts = {name: content[name] for name in ("model", "data", "environment") if name in content}
-    for name, value in (parts if not within else content).items():
-        if isinstance(value, dict):
-            yield from described(value, name)
-        elif value is not None:
-            yield str(name), str(value)
-
-
-def listed(sizes: Mapping[int, Any]) -> str:
-    return ", ".join(map(str, sizes))
+def described(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of the model, the data, and all values of the environment."""
+    for name, value in content.items():
+        if isinstance(value, dict) and name in ("environment", "packages"):
+            yield from ((str(key), str(each)) for key, each in value.items() if key != "packages")
+            yield from described(value)
+        elif name in ("model", "data"):
+            yield name, str(value)
 
 
 # --fail-if-slower: a step is proven to be slower by more than a percentage if its interval,
@@ -208,9 +189,10 @@ def gate_of(limit: float, named: Mapping[str, Verdict | None], widened: bool = T
 
 
 def decide(gate: Gate | None, first: str) -> None:
-    """Raise SlowerError or UndecidedError, whose status is that of the command."""
+    """Raise TflabError if a step is slower, UndecidedError if that is undecided; their status is
+    that of the command."""
     if gate and gate.slower:
-        raise SlowerError(sentence(gate, first))
+        raise TflabError(sentence(gate, first))
     if gate and gate.undecided:
         raise UndecidedError(sentence(gate, first))
 
@@ -241,9 +223,6 @@ def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
             result.differences,
         )
     yield view.compared("The untraced step", result.steps, result.files)
-    if result.configs:
-        title = "The untraced step under configurations"
-        yield view.compared(title, result.configs, result.files, "configuration")
     for size in dict.fromkeys(row.batch_size for row in result.rows):
         of_size = [row for row in result.rows if row.batch_size == size]
         of_size.sort(key=lambda row: -max(row.first_ns or 0, row.second_ns or 0))

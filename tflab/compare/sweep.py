@@ -25,12 +25,11 @@ from tflab.analysis import (
 from tflab.analysis.slow_steps import Evidence, Work
 from tflab.analysis.statistics import Accumulator
 from tflab.records.cluster import Received
-from tflab.records.graph import Node, Shape, node_of
 from tflab.records.measured import Compared, Costs, OpStats, StepTimes
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, StepTime
-from tflab.runtime import costs, measure, nodes, private, session, trace
+from tflab.runtime import costs, measure, nodes, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are aggregated together
 KEPT = 3  # traced steps of each batch size, with whole batches, whose op runs are kept
@@ -213,13 +212,9 @@ def mean_costs(batch: MeasuredBatch, placed: Placement, last: Placement | None) 
             return None
         return usual + (once - usual) / batch.accumulator.steps
 
-    def size(usual: int | None, once: int | None) -> int | None:
-        between = mean(usual, once)
-        return None if between is None else round(between)
-
     for name, cost in full_batch.items():
         once = shorter.get(name, cost)
-        yield replace(cost, flops=mean(cost.flops, once.flops), bytes=size(cost.bytes, once.bytes))
+        yield replace(cost, flops=mean(cost.flops, once.flops), bytes=mean(cost.bytes, once.bytes))
 
 
 def costs_of(placed: Placement) -> dict[str, Costs]:
@@ -227,7 +222,6 @@ def costs_of(placed: Placement) -> dict[str, Costs]:
 
 
 def times(batch: MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
-    memory_use = memory.memory(batch.runs, batch.kept)
     worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.planned_rows)
     return StepTimes(
         steps=len(batch.traced_ns),
@@ -237,8 +231,7 @@ def times(batch: MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
         mean_images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
         ops_ns=sum(row.self_ns for row in rows) / batch.accumulator.steps,
         untraced_steps=len(batch.untraced_ns),
-        peak_bytes=memory_use.peak_bytes,
-        curve=memory_use.curve,
+        peak_bytes=memory.memory(batch.runs, batch.kept).peak_bytes,
         round_rates=tuple(round_rates(batch)),
     )
 
@@ -268,9 +261,6 @@ def side_by_side(tables: Tables, steps: Mapping[int, StepTimes], by: str) -> tup
 
 # The evidence for a diagnosis
 
-MOVING_CHANNELS = ((0, 3, 1, 2), (0, 2, 3, 1))
-WITHIN_IMAGES = ((0, 1, 3, 2), (0, 2, 1, 3))  # permutations that may keep the shape
-
 
 def evidence(
     batch: MeasuredBatch,
@@ -282,7 +272,6 @@ def evidence(
     sources = {node.name: node.line for node in (*placed.user_nodes, *placed.nodes)}
     lines = row_labels.line_labels(sources)
     movers = costs.data_movers(placed.nodes, placed.user_nodes, placed.ledger)
-    turned = movers & format_changes(placed.nodes)
     return Evidence(
         batch_size=batch.batch_size,
         steps=batch.accumulator.steps,
@@ -303,43 +292,8 @@ def evidence(
                 call_ns=row.median_ns,
                 bytes=cost_of[row.key].bytes if row.key in cost_of else None,
                 moves=row.key in movers,
-                moves_channels=row.key in turned,
                 hands_on=set(row.ops) <= costs.HAND_ON,
             )
             for row in rows
         ),
     )
-
-
-def format_changes(nodes: Sequence[Node]) -> set[str]:
-    """Return the transposes next to a convolution, pooling or similar op that, by their shapes, can
-    only move the channels from first to last, or from last to first."""
-    makers = {node.name: node for node in nodes}
-    formatted = {node.name for node in nodes if has_format(node.op)}
-    neighbours = {node_of(tensor) for name in formatted for tensor in makers[name].inputs}
-    neighbours |= {node.name for node in nodes if formatted & set(map(node_of, node.inputs))}
-    return {name for name in neighbours if name in makers and changes_format(makers[name], makers)}
-
-
-def has_format(op: str) -> bool:
-    """Return True if ops of this type depend on which axis of their input has the channels."""
-    definition = private.op_def(op)
-    return definition is not None and any(attr.name == "data_format" for attr in definition.attr)
-
-
-def shape_of(tensor: str, makers: Mapping[str, Node]) -> Shape:
-    maker, index = makers.get(node_of(tensor)), int(tensor.partition(":")[2] or 0)
-    return maker.outputs[index].shape if maker and index < len(maker.outputs) else None
-
-
-def changes_format(node: Node, makers: Mapping[str, Node]) -> bool:
-    if "Transpose" not in node.op or not node.inputs:
-        return False
-    before, after = shape_of(node.inputs[0], makers), shape_of(node.name, makers)
-    if before is None or after is None or len(before) != 4 or len(after) != 4 or before == after:
-        return False
-
-    def comes_to(order: Sequence[int]) -> bool:
-        return tuple(before[axis] for axis in order) == after
-
-    return any(map(comes_to, MOVING_CHANNELS)) and not any(map(comes_to, WITHIN_IMAGES))

@@ -11,8 +11,8 @@ from tflab.analysis import batch_fit
 from tflab.compare import WITHOUT
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, dearest, shortened
 from tflab.records.comparison import Change
-from tflab.records.measured import ChangingPass, Compared, Comparison, OpStats, StepTimes
-from tflab.units import percent, plural, size, three_digits, time
+from tflab.records.measured import ChangingPass, Compared, Comparison, StepTimes
+from tflab.units import percent, plural, size, time
 from tflab.views import execution, op_table
 from tflab.views.op_table import costs, without_flops, work
 from tflab.views.words import control_text, ratio_text
@@ -42,8 +42,6 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     yield opening(comparison)
     yield from (*diagnosis(comparison), *findings(comparison)) if full else first(comparison)
     yield steps(comparison)
-    if full:
-        yield units(comparison)
     if len(sizes) > 1:
         yield from (calls_and_totals(comparison, top, some) for some in abreast)
     elif not full:
@@ -59,7 +57,6 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
         yield costs(comparison, batch, top)
         yield work(comparison, batch, top)
     yield from without_flops(comparison)
-    yield from cold(comparison)
 
 
 def first(comparison: Comparison) -> Iterator[Strip]:
@@ -96,12 +93,6 @@ def opening(comparison: Comparison) -> str:
             f"A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
             "tensors on the wire."
         )
-    if comparison.calls_python:
-        sentences.append(
-            f"The node {comparison.calls_python} calls a Python function that only this process "
-            "has, so no other process ran the step: no other configuration was measured, and the "
-            "first step is not shown."
-        )
     return " ".join(sentences)
 
 
@@ -137,15 +128,6 @@ def mean_step(batch: int, steps: StepTimes) -> str:
     return time(1e9 * batch / steps.mean_images_per_second) if steps.mean_images_per_second else ""
 
 
-def units(comparison: Comparison) -> str:
-    """Say what each column of `steps` means."""
-    return (
-        f"Median, p10, p90 and mean describe untraced steps. {comparison.unit.capitalize()}s per "
-        "second are the batch size divided by the mean, which slow steps raise above the median. "
-        "Ops is the total time of all ops in a traced step."
-    )
-
-
 # All batch sizes
 
 
@@ -169,7 +151,7 @@ def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: 
     return replace(table, tone=dearest(rows, cost))
 
 
-def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) -> Table:
+def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """Return the time of a call at every batch size, and its ratio to the batch size before.
 
     For rows with ops of many kinds, the time of a step instead.
@@ -195,14 +177,12 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
     def error(row: Compared) -> str:
         return percent(row.fit.error) if row.fit else ""
 
-    sizes = sizes or comparison.batch_sizes
     title = (
         f"Mean time of a {batch_fit.unit(comparison.by)} at each batch size (and its ratio to the "
         "size before)"
     )
     fitted: tuple[Column, ...] = ()
-    last = sizes[-1:] == comparison.batch_sizes[-1:]
-    if last and any(row.fit for row in comparison.rows[:top]):
+    if any(row.fit for row in comparison.rows[:top]):
         title += f"; fit: fixed cost + cost per {comparison.unit}"
         fitted = (
             Column("fit", fit, right=True, spare=2),
@@ -336,34 +316,3 @@ BASIS = (
     "the control, alike that it is within 5 % of 1; otherwise there are too few observations, or "
     "the machine is too noisy."
 )
-
-
-def cold(comparison: Comparison) -> Iterator[Table]:
-    """Yield the first step next to a warm one: its times are not what ops cost."""
-    if comparison.cold_step_ns is None:
-        return
-    batch, steps = next(iter(comparison.steps.items()))
-    cold_step, warm_step = time(comparison.cold_step_ns), time(steps.traced_ns.median)
-
-    def warm_ns(row: OpStats) -> float | None:
-        # In a loop a node runs more than once in a step.
-        a_call = comparison.warm_ns.get(row.key)
-        return None if a_call is None else row.calls * a_call
-
-    def ratio(row: OpStats) -> str:
-        ns = warm_ns(row)
-        return f"{three_digits(row.self_ns / ns)} x" if ns else ""
-
-    yield Table(
-        f"Cold: the first step, at batch {batch}, took {cold_step}, and a warm traced step took "
-        f"{warm_step} (median); the first step also set up kernels and memory",
-        (
-            op_table.key("node", 30),
-            *op_table.columns(("type", "self"), {"self": "first run"}),
-            Column(
-                "warm, mean", lambda row: op_table.text_or_blank(warm_ns(row), time), right=True
-            ),
-            Column("ratio", ratio, right=True),
-        ),
-        comparison.cold,
-    )

@@ -3,7 +3,7 @@ file of TensorBoard, each tag with RunMetadata is one step.
 
     python -m tflab.convert run_metadata.pb --graph graph.pb --to chrome --out trace.json
 
-Files may be binary or text, from a CPU or a GPU, and from any version of TensorFlow since 2016.
+Files may be from a CPU or a GPU, and from any version of TensorFlow since 2016.
 Text, JSON and CSV go to standard output unless --out names a file. For --to xspace, --out is a
 logdir of TensorBoard.
 A Chrome trace opens in ui.perfetto.dev and chrome://tracing. If the name of a file ends in .gz, it
@@ -24,13 +24,9 @@ from typing import TYPE_CHECKING, TextIO
 from tflab.cli import arguments, command, interrupts, output_paths, terminal
 from tflab.errors import UsageError
 from tflab.escaping import visible
-from tflab.units import plural
 
 if TYPE_CHECKING:
     from tflab.convert.read import Recording
-
-DAY_NS = 24 * 3600 * 10**9
-LONGEST_NS = 2**53  # 104 days: numbers of a longer chart would not be exact to a nanosecond
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,8 +45,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--graph",
         metavar="GRAPH",
-        help="the graph that ran, needed for arrows and the critical path: anything that --model "
-        "of the other commands takes (default: the partition graphs in the traces)",
+        help="a file with the graph that ran, needed for arrows and the critical path (default: "
+        "the partition graphs in the traces)",
     )
     arguments.choice(parser, "--to", "format", FORMATS)
     add("--out", metavar="PATH", help="where to write; existing files are never overwritten")
@@ -64,26 +60,21 @@ def run(args: argparse.Namespace) -> int:
     if args.to == "xspace":
         return write_xspace(args)
     with output(args.out) as stream:
-        WRITERS[args.to](stream, recorded(args))
+        content = recorded(args)
+        with interrupts.held():  # half a JSON document is useless
+            WRITERS[args.to](stream, content)
     if args.out is not None:
         terminal.say(visible(args.out))
     return 0
 
 
 def recorded(args: argparse.Namespace) -> Recording:
-    """Read the recorded steps. In a chart all steps share one axis, which must not get too long."""
+    """Read the recorded steps."""
     from tflab.convert import read
 
     recorded = read.read(args.files, args.graph)
     for note in recorded.notes:
         terminal.say(f"tflab: {visible(note)}", sys.stderr)
-    starts = [step.start_ns for step in recorded.steps]
-    apart = max(starts) - min(starts)
-    if args.to in ("xspace", "chrome") and apart > LONGEST_NS:
-        raise UsageError(
-            f"The steps are {plural(apart // DAY_NS, 'day')} apart, too far for one time axis. "
-            "Convert them one by one."
-        )
     return recorded
 
 
@@ -95,8 +86,8 @@ def output(name: str | None) -> Iterator[TextIO]:
         return
     opened = gzip.open if Path(name).suffix == ".gz" else open
     with (
-        output_paths.new_file(Path(name), "file") as draft,
-        opened(draft, "wt", encoding="utf-8", newline="") as stream,
+        output_paths.new(Path(name), "file") as run,
+        opened(run.work, "wt", encoding="utf-8", newline="") as stream,
     ):
         yield stream
 
@@ -105,24 +96,19 @@ def write_text(stream: TextIO, recorded: Recording) -> None:
     from tflab.convert import conversion, view
     from tflab.exporters import text
 
-    blocks = list(view.blocks(conversion.convert(recorded)))
-    with interrupts.held():
-        text.show_blocks(blocks, stream)
+    text.show_blocks(list(view.blocks(conversion.convert(recorded))), stream)
 
 
 def write_json(stream: TextIO, recorded: Recording) -> None:
     from tflab.convert import conversion
 
-    converted = conversion.convert(recorded)
-    with interrupts.held():  # half a JSON document is useless
-        conversion.write_json(stream, converted)
+    conversion.write_json(stream, conversion.convert(recorded))
 
 
 def write_csv(stream: TextIO, recorded: Recording) -> None:
     from tflab.convert import conversion
 
-    with interrupts.held():
-        conversion.write_csv(stream, recorded)
+    conversion.write_csv(stream, recorded)
 
 
 def write_chrome(stream: TextIO, recorded: Recording) -> None:
@@ -136,9 +122,9 @@ def write_xspace(args: argparse.Namespace) -> int:
 
     if args.out is None:
         raise UsageError("An xspace goes into a logdir of TensorBoard; name one with --out.")
-    with output_paths.new_folder(Path(args.out), "--out") as folder:
-        xspace.write(folder, [recorded(args).capture()])
-    terminal.say_command("Open it in TensorBoard:", output_paths.opening_line(Path(args.out)))
+    with output_paths.new(Path(args.out), "folder", folder=True) as run:
+        xspace.write(run.work, [recorded(args).capture()])
+    terminal.say_command("Open it in TensorBoard:", output_paths.opening_line(run.final))
     return 0
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tflab import units, untrusted
+from tflab import untrusted
 from tflab.analysis import op_runs, tracks
 from tflab.analysis.memory import US
 from tflab.analysis.op_runs import OpRuns
@@ -35,15 +34,11 @@ from tflab.units import plural
 HOUR_NS = 3600 * 10**9  # no step that anyone traces takes longer
 LATEST_NS = 2**62  # the year 2116: the formats of other tools have no later times
 MOST_BYTES = 2**48  # 256 TiB: no op requests more
-LARGEST_TEXT = 2**28  # bytes, which take minutes to parse
-FIRST_FIELD = re.compile(rb"(?:\s|#[^\n]*\n)*(\w+)\s*[:{<]")  # of a message as text
-TIMELINE = re.compile(rb'\s*[\[{].*"(traceEvents|ph)"\s*:', re.DOTALL)
 EVENTS = b"brain.Event:"  # in the first record of an event file
-HEAD = 2**16  # bytes of a file in which such a mark is searched
+HEAD = 2**16  # bytes of a file in which this is searched
 OP_TYPE = re.compile(r"[A-Za-z_]\w*")
 RPC = "RecvTensor"  # a transfer between processes; its label has no op
-WANTED = "give the output of run_metadata.SerializeToString(), or its text form"
-STEP_WANTED = "convert takes the RunMetadata of a step"
+WANTED = "give the output of run_metadata.SerializeToString()"
 ADDS = "FileWriter.add_run_metadata adds traces"
 INCOMPLETE = (
     "A step in '{}' has {:,} op runs or more, and TensorFlow records no more. Those that ended "
@@ -59,7 +54,6 @@ class TrackSummary:
     kind: str
     op_runs: int
     total_ns: int
-    left_out: int  # rows that are under another name as well
 
 
 @dataclass(frozen=True)
@@ -84,9 +78,8 @@ class Recording:
 def read(files: Sequence[str], graph: str | None = None) -> Recording:
     """Read the steps in these files, in this order, and the graph that ran, if there is one.
 
-    `graph` is anything that `--model` of the other commands accepts, or an event file. Without it,
-    the graph is that of the partition graphs in the files, or else the one that an event file has
-    next to its traces.
+    `graph` is a file with a graph, or an event file. Without it, the graph is that of the partition
+    graphs in the files, or else the one that an event file has next to its traces.
     Raises UsageError for a file with other content, TflabError for a damaged file and for one
     without op runs.
     """
@@ -96,18 +89,21 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     labels: list[str] = []
     notes: list[str] = []
     parts: list[OpRuns] = []
-    left_out: Counter[str] = Counter()
     for path in terminal.track("reading", files, len(files)):
         for label, metadata in traces_in(path):
             ran.add(metadata.partition_graphs)
-            recorded = by_device(len(steps), metadata.step_stats, beside.types | ran.types)
+            try:
+                recorded = by_device(len(steps), metadata.step_stats, beside.types | ran.types)
+            except OverflowError as error:
+                raise TflabError(f"'{path}' has times or sizes that do not fit 64 bits.") from error
             kept = tracks.without_repeats(recorded)
-            left_out.update({name: len(recorded[name]) - len(kept[name]) for name in recorded})
             own, note = possible_runs(path, op_runs.concatenated([*kept.values()]))
             notes += note
             if trace.is_incomplete(metadata.step_stats):
                 notes.append(INCOMPLETE.format(path, trace.MOST_OP_RUNS))
-            steps.append(span(len(steps), own))
+            start = int(own.start_ns.min())
+            end = int((own.start_ns + own.duration_ns).max())
+            steps.append(StepTime(len(steps), start, end - start))
             labels.append(label)
             parts.append(own)
             del metadata  # before the next one is read
@@ -123,7 +119,10 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
         labels=tuple(labels),
         steps=tuple(steps),
         runs=runs,
-        tracks=tuple(summaries(runs, left_out)),
+        tracks=tuple(
+            TrackSummary(device, tracks.track_kind(device), len(own), int(own.duration_ns.sum()))
+            for device, own in runs.by_device().items()
+        ),
         nodes=tuple(shown.nodes.values()),
         transfers=tuple(shown.transfers),
         notes=tuple(notes),
@@ -138,27 +137,11 @@ def by_device(step: int, step_stats: Any, types: Mapping[str, str]) -> dict[str,
     rows: dict[str, list[Any]] = {}
     for device in step_stats.dev_stats:
         rows.setdefault(device.device, []).append(device.node_stats)
-    recorded = {}
-    for device, own in rows.items():
-        labels = RowTypes(device, types)
-        runs = partial(trace.device_runs, step, device, labels=labels)
-        try:
-            recorded[device] = op_runs.of(runs(chain.from_iterable(own)))
-        except OverflowError:
-            recorded[device] = op_runs.of(map(in_64_bits, runs(chain.from_iterable(own))))
-    return recorded
-
-
-def in_64_bits(run: OpRun) -> OpRun:
-    """Return the run with -1, which is impossible, for numbers that are too large for a column."""
-
-    def whole(number: int) -> int:
-        return number if abs(number) <= LATEST_NS else -1
-
-    start, duration, requested = run.start_ns, run.duration_ns, run.requested_bytes
-    return run._replace(
-        start_ns=whole(start), duration_ns=whole(duration), requested_bytes=whole(requested)
-    )
+    runs = partial(trace.device_runs, step)
+    return {
+        device: op_runs.of(runs(device, chain.from_iterable(own), labels=RowTypes(device, types)))
+        for device, own in rows.items()
+    }
 
 
 class RowTypes(dict[tuple[str, str], tuple[str, str]]):
@@ -219,23 +202,6 @@ def possible(runs: OpRuns) -> np.ndarray:
     return right
 
 
-def span(step: int, runs: OpRuns) -> StepTime:
-    """Return the step from the first start to the last end."""
-    start = int(runs.start_ns.min())
-    return StepTime(step, start, int((runs.start_ns + runs.duration_ns).max()) - start)
-
-
-def summaries(runs: OpRuns, left_out: Mapping[str, int]) -> Iterator[TrackSummary]:
-    """Yield the total of every name that has rows in a trace, in the order of the trace. Totals of
-    different kinds of tracks must not be added."""
-    own = runs.by_device()
-    for device, repeated in left_out.items():
-        kept = own.get(device, runs[:0])
-        if kept or repeated:
-            kind = tracks.track_kind(device) if kept else tracks.REPEATS
-            yield TrackSummary(device, kind, len(kept), int(kept.duration_ns.sum()), repeated)
-
-
 # Graphs
 
 
@@ -258,43 +224,20 @@ class Graphs:
         self.transfers |= dict.fromkeys(nodes.transfers(graphs, {}))
 
 
-def graphs_of(name: str) -> list[Any]:
-    """Return the GraphDefs of an event file, of another file with a graph, or of a model with its
-    training step.
+def graphs_of(path: str) -> list[Any]:
+    """Return the GraphDefs of an event file, or of another file with a graph.
 
-    Raises UsageError if there is no such file or model, or it has no graph.
+    Raises UsageError if there is no such file, or it has no graph.
     """
-    from tflab import models
-
-    if os.path.isfile(name) and is_event_file(name):
-        if graphs := graphs_in_event_files([name]):
-            return graphs
-        raise UsageError(
-            f"'{name}' is an event file without a graph. FileWriter(logdir, graph) writes one."
-        )
-    if not models.is_file(name):
-        return [built(models.find(name))]
-    if name.endswith(models.KERAS):
-        raise UsageError(
-            f"'{name}' is a Keras model, and a file of it has no graph that could have run. Give "
-            "the graph that ran, such as graph.as_graph_def().SerializeToString()."
-        )
     from tflab.models import graph_file
 
-    return [graph_file.read(Path(name)).graph_def]
-
-
-def built(function: Any) -> Any:
-    """Return the graph that a model function builds, with gradients and updates if it has an
-    optimiser."""
-    import tensorflow as tf
-
-    with tf.Graph().as_default() as graph:
-        model = function()
-        if model.loss is not None and model.optimizer is not None:
-            pairs = model.optimizer.compute_gradients(model.loss)
-            model.optimizer.apply_gradients(pairs, name="train")
-    return graph.as_graph_def()
+    if not (os.path.isfile(path) and is_event_file(path)):
+        return [graph_file.read(Path(path)).graph_def]
+    if graphs := graphs_in_event_files([path]):
+        return graphs
+    raise UsageError(
+        f"'{path}' is an event file without a graph. FileWriter(logdir, graph) writes one."
+    )
 
 
 # Files
@@ -303,18 +246,11 @@ def built(function: Any) -> Any:
 def traces_in(path: str) -> Iterator[tuple[str, Any]]:
     """Yield the traces in a file, each with its name: one in a RunMetadata, one for each tag in an
     event file."""
-    with sentences(path):
+    try:
         if is_event_file(path):
             yield from traces_in_events(path)
         else:
             yield Path(path).name, metadata_of(path, untrusted.content(path))
-
-
-@contextmanager
-def sentences(path: str) -> Iterator[None]:
-    """Turn errors of the system into sentences."""
-    try:
-        yield
     except FileNotFoundError as error:
         raise UsageError(f"There is no file '{path}'.") from error
     except OSError as error:
@@ -327,20 +263,23 @@ def is_event_file(path: str) -> bool:
 
 
 def metadata_of(path: str, data: bytes) -> Any:
-    """Return the RunMetadata in a file, binary or text; the content decides, not the name. Raise
-    UsageError for other content."""
+    """Return the RunMetadata in a file. Raise UsageError for other content."""
     from google.protobuf.message import DecodeError
 
-    kind = kinds()["RunMetadata"]
-    first = FIRST_FIELD.match(data[:HEAD])
-    if first and first[1].decode() in kind.DESCRIPTOR.fields_by_name:
-        return parsed_text(path, data)
+    if not data and "tfevents" in Path(path).name:
+        raise UsageError(
+            f"'{path}' is an event file without any event yet: close its FileWriter, or wait. "
+            f"{ADDS}."
+        )
     with suppress(DecodeError):
-        message = kind.FromString(data)
+        message = kinds()["RunMetadata"].FromString(data)
         rows = any(device.node_stats for device in message.step_stats.dev_stats)
         if rows or message.partition_graphs:
             return message
-    raise UsageError(f"'{path}' {other_kind(path, data)}.")
+    raise UsageError(
+        f"'{path}' cannot be read as a RunMetadata or an event file: it has no op runs, is cut off "
+        f"or damaged, or is something else; {WANTED}."
+    )
 
 
 def kinds() -> dict[str, Any]:
@@ -350,58 +289,6 @@ def kinds() -> dict[str, Any]:
     from tensorflow.core.protobuf import config_pb2
 
     return {"RunMetadata": config_pb2.RunMetadata, "GraphDef": graph_pb2.GraphDef}
-
-
-def parsed_text(path: str, data: bytes) -> Any:
-    """Return a RunMetadata from its text form. This takes about 400 us per row, because the parser
-    is pure Python."""
-    from google.protobuf import text_format
-
-    if len(data) > LARGEST_TEXT:
-        raise TflabError(f"'{path}' is text of over {units.size(LARGEST_TEXT)}; give it in binary.")
-    message = kinds()["RunMetadata"]()
-    try:
-        return text_format.Parse(data.decode(), message, allow_unknown_field=True)
-    except (text_format.ParseError, ValueError, RecursionError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
-        raise TflabError(
-            f"'{path}' is text that cannot be read as a RunMetadata: {reason}."
-        ) from error
-
-
-def other_kind(path: str, data: bytes) -> str:
-    """Return what is wrong with a file that has no RunMetadata, as the end of a sentence."""
-    from google.protobuf.message import DecodeError
-
-    from tflab.models import graph_file
-    from tflab.runtime import private
-
-    if not data and "tfevents" in Path(path).name:
-        return f"is an event file without any event yet: close its FileWriter, or wait. {ADDS}"
-    if not data:
-        return f"is empty; {WANTED}"
-    if data.startswith(b"\x1f\x8b"):
-        return f"is compressed with gzip. Decompress it first: {STEP_WANTED}"
-    if TIMELINE.match(data[:HEAD]):
-        return (
-            "is a timeline in JSON; open it in ui.perfetto.dev or chrome://tracing. "
-            f"{STEP_WANTED}, from which it was made"
-        )
-    planes: Sequence[Any] = ()
-    with suppress(DecodeError):
-        planes = private.xspace(data).planes
-    if any(plane.name and (plane.lines or plane.stats) for plane in planes):
-        return (
-            "is an XSpace, as TensorBoard's profiler writes it; open its logdir in TensorBoard "
-            f"Profile. {STEP_WANTED}"
-        )
-    graph = graph_file.parse(kinds()["GraphDef"](), data)
-    if graph and graph.node and all(node.name and node.op for node in graph.node):
-        return "is a GraphDef, not a trace. Give it as --graph, together with a RunMetadata"
-    return (
-        "cannot be read as a RunMetadata or an event file: it has no op runs, is cut off or "
-        f"damaged, or is something else; {WANTED}"
-    )
 
 
 # Event files of TensorBoard: `add_run_metadata` of a FileWriter adds each trace under a tag

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tflab.analysis import op_runs, tracks
+from tflab.analysis import op_runs
 from tflab.analysis.timeline import busy_ns
 from tflab.convert.conversion import Conversion, ranked
 from tflab.records.blocks import Block, Column, Fact, Table, fact_table, shortened
@@ -46,7 +46,6 @@ def facts(conversion: Conversion) -> Iterator[Fact]:
 def devices(conversion: Conversion) -> Iterable[Block]:
     """All names that have rows, with the kind of the rows."""
     all_tracks = conversion.recorded.tracks
-    repeated = Column("left out", lambda track: f"{track.left_out:,}", right=True)
     yield Table(
         "What was recorded",
         (
@@ -54,11 +53,10 @@ def devices(conversion: Conversion) -> Iterable[Block]:
             Column("its rows are", lambda track: track.kind, spare=1),
             Column("op runs", lambda track: f"{track.op_runs:,}", right=True),
             Column("total", lambda track: time(track.total_ns), right=True),
-            *([repeated] if any(track.left_out for track in all_tracks) else []),
         ),
         all_tracks,
     )
-    if len({track.kind for track in all_tracks} - {tracks.REPEATS}) > 1:
+    if len({track.kind for track in all_tracks}) > 1:
         yield (
             "Totals of different kinds overlap and must not be added: a launch ends before its "
             "kernel, and a thread waits for GPU work that is counted elsewhere."

@@ -38,8 +38,8 @@ def parser() -> argparse.ArgumentParser:
         help="a watched program instead of a model: the file that `python -m tflab.run --save` "
         "wrote, or its logdir; nothing runs",
     )
-    arguments.output_format(parser, FORMATS)
-    arguments.data_dir(parser)
+    arguments.choice(parser, "--format", "format", FORMATS)
+    arguments.add(parser, "--data-dir")
     arguments.saved(parser)
     return parser
 

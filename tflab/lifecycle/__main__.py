@@ -76,7 +76,7 @@ def add_step(group: arguments.Container) -> None:
     """Add the model, its step and the measured steps."""
     add = group.add_argument
     arguments.model(group, models.MODELS)
-    arguments.data_dir(group)
+    arguments.add(group, "--data-dir")
     add(
         "--fetch",
         nargs="+",
@@ -84,7 +84,7 @@ def add_step(group: arguments.Container) -> None:
         metavar="NAME",
         help="nodes to compute (default: the nodes of a training step)",
     )
-    arguments.batch_size(group)
+    arguments.add(group, "--batch-size")
     add(
         "--steps",
         default=arguments.DEFAULTS.steps,
@@ -99,14 +99,12 @@ def add_step(group: arguments.Container) -> None:
         metavar="N",
         help="steps to run before, without measuring them (default: %(default)s)",
     )
-    arguments.experiments(group)
+    arguments.add(group, "--experiments")
 
 
 def add_runtime(group: arguments.Container) -> None:
     """Add the devices, tasks and graph passes."""
-    arguments.devices(group)
-    arguments.cluster(group)
-    arguments.without(group, "compare with these graph passes off: grappler, remapper, ...")
+    arguments.add(group, "--devices", "--cluster", "--without")
     group.add_argument(
         "--xla",
         action="store_true",
@@ -126,11 +124,11 @@ def add_output(group: arguments.Container) -> None:
         help=f"stop after this stage, and show it in full: {', '.join(STAGES)} (default: all)",
     )
     add("--full", action="store_true", help="show every stage in full, and every row of long lists")
-    arguments.values(group)
-    arguments.output_format(group, FORMATS)
+    arguments.add(group, "--no-values")
+    arguments.choice(group, "--format", "format", FORMATS)
     add(
         "--logdir",
-        type=command.folder("logdir"),
+        type=command.path("logdir"),
         metavar="DIR",
         help="folder for TensorBoard (default, if steps run: runs/<model>-<time>)",
     )

@@ -11,15 +11,6 @@ from tflab.records.verdicts import Load, Verdict
 
 
 @dataclass(frozen=True)
-class SavedConfig:
-    """The untraced step under a configuration, as a file has it."""
-
-    config: str
-    batch_size: int
-    observations_ns: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class SavedComparison:
     """The part of a saved comparison that verdicts need."""
 
@@ -27,7 +18,6 @@ class SavedComparison:
     phase: str
     by: str
     rounds: Mapping[int, Rounds]  # by batch size
-    configs: tuple[SavedConfig, ...]
 
 
 @dataclass(frozen=True)
@@ -60,7 +50,6 @@ class Changes(Shown):
     by: str
     differences: tuple[tuple[str, str, str], ...]  # of the environments: name, and both values
     steps: tuple[Change, ...]  # untraced; the key is `step`
-    configs: tuple[Change, ...]  # the key is the configuration
     rows: tuple[Change, ...]
     gate: Gate | None = field(default=None)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tflab.records.blocks import Shown
-from tflab.records.timed import LiveBytes, Spread
+from tflab.records.timed import Spread
 from tflab.records.verdicts import Diagnosis, Load, Verdict
 
 
@@ -38,7 +38,7 @@ class Costs:
     name: str
     # The mean over the runs of a step; None if a formula or a shape is missing for any part
     flops: float | None
-    bytes: int | None  # of all inputs and outputs; None if a shape is unknown
+    bytes: float | None  # of all inputs and outputs; None if a shape is unknown
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,6 @@ class StepTimes:
     untraced_steps: int = 0
     # the most alive at once in a step, of the memory that the step itself requested
     peak_bytes: int = 0
-    curve: LiveBytes | None = None  # of the median step among those that were kept whole
     # Images per second of each complete round, in which all batch sizes take turns
     round_rates: tuple[float, ...] = field(default=(), repr=False, metadata={"json": None})
 
@@ -164,8 +163,6 @@ class Comparison(Shown):
     steps: Mapping[int, StepTimes]
     configs: tuple[ConfigTimes, ...]
     findings: tuple[str, ...]
-    cold: tuple[OpStats, ...]  # the slowest ops of the first step
-    cold_step_ns: int | None  # None if it would have to run in another process and cannot
     uncovered: Mapping[str, int]  # types with unknown FLOPs -> their number of nodes
     interrupted: bool = False
     failure: str | None = None  # of a step: these are the measurements before it
@@ -173,12 +170,9 @@ class Comparison(Shown):
     tables: Mapping[int, tuple[OpStats, ...]] = field(default_factory=dict)
     images: int = 0  # number requested, at each batch size
     tasks: int = 0  # of a cluster, over which a step ran; 0: it ran in this process
-    warm_ns: Mapping[str, float] = field(default_factory=dict)  # mean call of the `cold` nodes
     load: Load | None = None  # of the machine
     diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, the largest cost first
     unit: str = "image"  # of a row of its data: "image" or "row"
-    # A node of the step whose Python function only this process has: no other process ran the step
-    calls_python: str | None = None
     # By batch size: the rounds of the sweep, which a comparison with another file needs
     rounds: Mapping[int, Rounds] = field(default_factory=dict, repr=False)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,6 @@ class TrainingStep:
     loss: float  # mean over the batch
     accuracy: float  # share of the batch
     rate: float  # learning rate
-    traced: bool = field(default=False, kw_only=True)
-
-
-@dataclass(frozen=True)
-class TimedStep(TrainingStep):
     seconds: float  # since the end of the previous step, or the start of the epoch
 
 
@@ -55,7 +50,7 @@ class Epoch:
     test_loss: float  # mean over the test images, with the weights at the end of the epoch
     test_accuracy: float
     seconds: float  # of the training alone, without the test
-    images_per_second: float  # in the untraced steps, if there are any
+    images_per_second: float
 
 
 @dataclass(frozen=True)
@@ -69,7 +64,7 @@ class History:
     interrupted: bool = False
 
 
-def history(settings: Settings, records: Sequence[TimedStep | Epoch]) -> History:
+def history(settings: Settings, records: Sequence[TrainingStep | Epoch]) -> History:
     """Return the history of a training from what its loop yielded."""
     epochs = tuple(record for record in records if isinstance(record, Epoch))
     return History(
@@ -77,7 +72,7 @@ def history(settings: Settings, records: Sequence[TimedStep | Epoch]) -> History
         data=settings.data,
         batch_size=settings.batch_size,
         seed=settings.seed,
-        steps=tuple(record for record in records if isinstance(record, TimedStep)),
+        steps=tuple(record for record in records if isinstance(record, TrainingStep)),
         epochs=epochs,
         interrupted=not epochs or epochs[-1].epoch < settings.epochs,
     )

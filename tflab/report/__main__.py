@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add(
         "--out",
-        type=command.folder("folder for the report"),
+        type=command.path("folder for the report"),
         metavar="DIR",
         help=f"a new folder for the report (default: {OUT}, or {OUT}-2 and so on if that is taken)",
     )
@@ -70,8 +70,7 @@ def parser() -> argparse.ArgumentParser:
         default=LANGUAGES[0],
         help="en, or zh for Chinese, which --chapters lab has",
     )
-    arguments.data_dir(parser)
-    arguments.trust(parser)
+    arguments.add(parser, "--data-dir", "--trust")
     return parser
 
 
@@ -85,13 +84,12 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         raise UsageError("--language zh is for the report of the lab: add --chapters lab.")
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, Saved(trust=args.trust))
-    granted = confined.output("--out")
     given = Path(args.out) if args.out else output_paths.free_name(Path(OUT))
-    out = granted[1] if granted else given
     with terminal.phase("report"), interrupts.held():
-        with output_paths.new_folder(out, "--out") as folder:
+        with output_paths.new(given, "folder", "--out", folder=True) as run:
             lab = measured(args, names)
-            write(lab, args, names, folder)
+            write(lab, args, names, run.work)
+        out = run.final
         terminal.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
 

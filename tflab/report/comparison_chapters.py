@@ -52,11 +52,9 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield table(comparison)
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
     if len(comparison.batch_sizes) > 1:
-        yield view.side_by_side(comparison, TOP)
+        yield view.side_by_side(comparison, TOP, comparison.batch_sizes)
     yield from view.findings(comparison)
     yield view.steps(comparison)
-    yield view.units(comparison)
-    yield from view.cold(comparison)
     yield contents.swept(comparison)
 
 

@@ -16,7 +16,7 @@ from tflab.follow import measurement, node_history
 from tflab.records.measured import Comparison
 from tflab.records.options import BATCH_SIZES, Options, Saved
 from tflab.records.stages import Execution, Frontend
-from tflab.records.trained import Epoch, History, Settings, TimedStep, history
+from tflab.records.trained import Epoch, History, Settings, TrainingStep, history
 from tflab.report import selection
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.report.selection import TOY
@@ -209,7 +209,7 @@ def train(model: str, options: Options, walked: Walked | None) -> tuple[History,
     settings = ready.settings(EPOCHS)
     if walked:
         settings = on_fewer_rows(settings, walked.execution)
-    records: list[TimedStep | Epoch] = []
+    records: list[TrainingStep | Epoch] = []
     complete, stop = True, time.monotonic() + TRAINING_S
     with temporary.folder("training") as folder:
         try:

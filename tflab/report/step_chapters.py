@@ -12,7 +12,6 @@ from tflab.analysis import step_times
 from tflab.exporters import plots
 from tflab.records.blocks import fact_table
 from tflab.records.measured import Comparison
-from tflab.records.trained import History
 from tflab.records.values import Maps, Probabilities
 from tflab.report import comparison_chapters, contents, graph_chapter
 from tflab.report.contents import EPOCHS, Lab, Method, Part, Walked
@@ -153,12 +152,7 @@ def training(lab: Lab) -> Iterator[Part]:
     )
     yield Method(
         f"Trained for this report. {means} over rows; the test uses all test rows at the end of "
-        f"each epoch.{left_out(lab.history)}",
+        f"each epoch.",
         f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs) or EPOCHS} "
         f"--batch-size {lab.history.batch_size}",
     )
-
-
-def left_out(history: History) -> str:
-    """Which steps are not in the rows per second."""
-    return "".join(f" {sentence}" for sentence in training_view.traced_steps(history))

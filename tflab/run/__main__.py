@@ -90,19 +90,19 @@ def parser() -> argparse.ArgumentParser:
     )
     add(
         "--logdir",
-        type=command.folder("logdir"),
+        type=command.path("logdir"),
         metavar="DIR",
         help="write the largest group's graph, and some of its steps, for TensorBoard",
     )
     add(
         "--html",
-        type=command.file("name of the page"),
+        type=command.path("name of the page"),
         metavar="FILE",
         help="write a page: the program line by line beside the drawing of its graph",
     )
     add(
         "--save",
-        type=command.file("name of the file"),
+        type=command.path("name of the file"),
         metavar="FILE",
         help="save the result as JSON",
     )

@@ -360,7 +360,6 @@ def findings(
                 call_ns=without_longest(traced_runs, ns, most_ns) / runs,
                 bytes=None,
                 moves=name in movers,
-                moves_channels=False,
                 hands_on=types.get(name, "") in costs.HAND_ON
                 or types.get(name, "").startswith(DATA_OPS),
             )

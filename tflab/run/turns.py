@@ -80,8 +80,8 @@ class Turn:
 
 
 def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
-    """Compare two programs, and show the result. Raise TflabError if one fails, SlowerError or
-    UndecidedError if --fail-if-slower is given."""
+    """Compare two programs, and show the result. Raise TflabError if one fails, or as `decide` does
+    if --fail-if-slower is given."""
     programs = programs_of(args.files, lists)
     if args.save:
         output_paths.check(Path(args.save), WHAT)

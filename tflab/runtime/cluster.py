@@ -16,7 +16,7 @@ from typing import IO, Any
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.errors import LostTaskError, TflabError, UsageError
+from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.runtime import processes, worker_server
 from tflab.runtime.worker_server import SCHEME
 from tflab.units import plural
@@ -149,7 +149,7 @@ def failures(addresses: Sequence[str]) -> list[str]:
     return clauses
 
 
-def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> LostTaskError | None:
+def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError | None:
     """Return the sentence for a step that failed because of a task; None if it failed otherwise."""
     if not isinstance(error, (*AWAY, tf.errors.CancelledError, tf.errors.InternalError)):
         return None
@@ -167,14 +167,14 @@ def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> LostTaskError
 
 
 def check_all(addresses: Sequence[str]) -> None:
-    """Raise LostTaskError if a task is gone: a session would wait until its time limit."""
+    """Raise RefusedError if a task is gone: a session would wait until its time limit."""
     if clauses := failures(addresses):
         raise lost(addresses, " and ".join(clauses))
 
 
-def lost(addresses: Sequence[str], why: str) -> LostTaskError:
+def lost(addresses: Sequence[str], why: str) -> RefusedError:
     tasks = plural(len(addresses), "task")
-    return LostTaskError(f"A step over {tasks} was abandoned: {why}.")
+    return RefusedError(f"A step over {tasks} was abandoned: {why}.")
 
 
 # A session over the tasks

@@ -24,8 +24,8 @@ from tflab import datasets
 from tflab.cli import interrupts, terminal
 from tflab.errors import RefusedError
 from tflab.records.options import Options, Program, Start
-from tflab.records.timed import OpRun, StepTime
-from tflab.runtime import private, processes, refusals, session, trace
+from tflab.records.timed import StepTime
+from tflab.runtime import private, processes, refusals, session
 
 LARGE = 2_000  # nodes of a graph that a session builds only once, for traced and untraced steps
 # A traced loop with 9,000 op runs makes the next step 10 ms slower, which is 6 ns for each byte of
@@ -163,9 +163,7 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
         except tf.errors.OpError as error:
             if interrupts.is_waiting():  # while the step waited for what failed
                 return Outcome(interrupted=True)
-            failure = refusals.refused(error, jobs[turn.job].options)
-            failure.batch_size = turn.batch_size
-            return Outcome(failure=failure)
+            return Outcome(failure=refusals.refused(error, jobs[turn.job].options))
     return Outcome()
 
 
@@ -355,18 +353,6 @@ def several_rotations(
 # Steps in a process of their own, in which nothing ran before
 
 Times = list[dict[int, list[int]]]  # of every job: batch size -> ns of its untraced steps
-
-
-def cold_here(job: Job, values: Values, batch_size: int) -> tuple[int, list[OpRun]]:
-    """Return the wall time of the first step of this process, in ns, and its op runs.
-
-    The job has the options of the warm steps: otherwise other ops would run, and could not be
-    compared.
-    """
-    with ready(job, untraced=False) as runner:
-        timed, recorded = runner.take(Turn(values, batch_size, traced=True))
-    assert recorded is not None
-    return timed.wall_ns, list(trace.op_runs(0, recorded.parsed().step_stats, {}))
 
 
 def untraced(

@@ -7,7 +7,7 @@ import re
 import tensorflow as tf
 
 from tflab.cli import confined
-from tflab.errors import LateError, RanDryError, RefusedError
+from tflab.errors import RanDryError, RefusedError
 from tflab.escaping import with_full_stop
 from tflab.records.options import Options
 from tflab.runtime import cluster
@@ -28,7 +28,7 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
     if options.cluster and (lost := cluster.refused(error, options.cluster)):
         return lost
     if isinstance(error, tf.errors.DeadlineExceededError):
-        return LateError(
+        return RefusedError(
             f"A step did not end within {TIME_LIMIT_S} s and was stopped: something in the graph "
             "waits forever, such as a queue that is never filled."
         )

@@ -14,17 +14,18 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, interrupts, output_paths, terminal
-from tflab.errors import TflabError
+from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.records.options import Options, Saved
 
 if TYPE_CHECKING:
-    from tflab.records.trained import Epoch, History, Settings, TimedStep
+    from tflab.records.trained import Epoch, History, Settings, TrainingStep
     from tflab.train.checkpoints import Checkpoint
     from tflab.train.trainer import Trainer
 
@@ -38,8 +39,9 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add(
         "--model",
+        default=arguments.MODEL,
         metavar="M",
-        help=f"{', '.join(models.MODELS)}, or package.module:function (default: {arguments.MODEL})",
+        help=f"{', '.join(models.MODELS)}, or package.module:function (default: %(default)s)",
     )
     add(
         "--epochs",
@@ -56,16 +58,15 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--resume",
         action="store_true",
-        help="continue the training in --logdir, or the model's newest training in runs/",
+        help="continue the training in --logdir",
     )
     add(
         "--logdir",
-        type=command.folder("logdir"),
+        type=command.path("logdir"),
         metavar="DIR",
         help="folder of the results for TensorBoard (default: runs/<model>-train-<time>)",
     )
-    arguments.data_dir(parser)
-    arguments.trust(parser)
+    arguments.add(parser, "--data-dir", "--trust")
     return parser
 
 
@@ -76,18 +77,15 @@ def run(args: argparse.Namespace) -> int:
     dumps.prepare()  # before TensorFlow is imported
     from tflab.train import checkpoints
 
-    folder, saved = None, None
-    model = args.model or arguments.MODEL
-    if args.resume:
-        folder, saved = checkpoints.find_training(Path(args.logdir or output_paths.RUNS), model)
-        if not args.model:
-            checkpoints.check_own_model(folder, saved)
-            model = saved.model
-    trainer, settings = prepare(args, model, saved)
+    if args.resume and not args.logdir:
+        raise UsageError("--resume needs --logdir, the folder of the training to continue.")
+    saved = checkpoints.read_settings(Path(args.logdir)) if args.resume else None
+    trainer, settings = prepare(args, saved)
     start = None
-    if folder and saved:
+    if saved:
+        folder = Path(args.logdir)
         checkpoints.check_same_settings(folder, saved, settings)
-        start = checkpoints.newest(folder, settings)
+        start = checkpoints.newest(folder)
         note(checkpoints.progress(folder, settings, start))
     else:
         folder = checkpoints.begin_training(args.logdir, trainer.program, settings)
@@ -104,33 +102,27 @@ def run(args: argparse.Namespace) -> int:
     if start is None and not status:
         note(keep_life(args, settings, folder))
     if status:
-        note(f"Interrupted. To continue:  {resuming(settings, folder, args.trust)}")
+        again = ["--resume", "--model", settings.model, "--logdir", str(folder)]
+        again += ["--trust"] if args.trust else []
+        note(f"Interrupted. To continue:  python -m tflab.train {shlex.join(again)}")
     return status
 
 
-def prepare(
-    args: argparse.Namespace, model: str, saved: Settings | None
-) -> tuple[Trainer, Settings]:
+def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, Settings]:
     """Return the graph and the settings: those given, else the saved ones, else the recipe's."""
     of_file = Saved(trust=args.trust)
-    function = models.find(model, of_file)
+    function = models.find(args.model, of_file)
     from tflab.train import trainer
 
     options = Options(data_dir=args.data_dir, saved=of_file)
-    ready = trainer.prepare(model, function, saved.seed if saved else trainer.SEED, options)
+    ready = trainer.prepare(args.model, function, saved.seed if saved else trainer.SEED, options)
     epochs, batch_size = (saved.epochs, saved.batch_size) if saved else (None, None)
     return ready, ready.settings(args.epochs or epochs, args.batch_size or batch_size)
 
 
-def resuming(settings: Settings, folder: Path, trust: bool) -> str:
-    again = ["--resume", "--model", settings.model, "--logdir", str(folder)]
-    again += ["--trust"] if trust else []
-    return f"python -m tflab.train {shlex.join(again)}"
-
-
 def train(
     trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None
-) -> Iterator[TimedStep | Epoch]:
+) -> Iterator[TrainingStep | Epoch]:
     """Train, with progress on stderr; yield every step and epoch."""
     from tflab.train import loop, view
 
@@ -141,13 +133,12 @@ def train(
     left = settings.steps - done
     with closing(loop.train(trainer, settings, folder, start)) as records:
         steps = interrupts.interruptible(records)
-        first: list[TimedStep | Epoch] = []
-        for record in steps:
+        first: list[TrainingStep | Epoch] = []
+        for record in islice(steps, view.JUDGED):
             first.append(record)
             yield record
-            if sentence := view.expected(first, left):
-                terminal.say(sentence)
-                break
+        if len(first) == view.JUDGED:
+            terminal.say(view.expected(first, left))
         total = left + left // settings.epoch_steps - len(first)
         yield from terminal.track("training", steps, total, partial(view.progress, settings))
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import models, untrusted
-from tflab.cli import output_paths
+from tflab.cli import output_paths, saved_files
 from tflab.errors import TflabError, UsageError
 from tflab.exporters import tensorboard
-from tflab.records.codec import decoded, encoded
 from tflab.records.options import Program
 from tflab.records.trained import Settings
 from tflab.runtime import refusals
@@ -28,8 +26,6 @@ SETTINGS = "settings.json"  # in the logdir
 FOLDER = "checkpoints"  # in the logdir
 STATE = "checkpoint"  # in the folder: names the newest checkpoint
 KEPT = 3  # the newest ones
-LARGEST = 2**16  # bytes of the settings
-RATES = " The learning rate of every step depends on the number of epochs."
 RESTORED = (
     "Restored: all variables and the order of the rows. Not restored: the state of random ops, "
     "such as dropout, which start again."
@@ -48,86 +44,48 @@ def begin_training(logdir: str | None, program: Program, settings: Settings) -> 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / SETTINGS).open("x") as file:
-            json.dump(encoded(settings), file, indent=1)
+            json.dump(asdict(settings), file, indent=1)
     except OSError as error:
         raise output_paths.unwritable(folder, "logdir", error) from error
     tensorboard.write_graph(folder, program.graph)
     return folder
 
 
-def find_training(root: Path, model: str) -> tuple[Path, Settings]:
-    """Return the folder to resume and its settings: `root` itself, else the newest training of this
-    model in it."""
-    if (root / SETTINGS).exists():
-        return root, read_settings(root)
-    paths = root.glob(f"*/{SETTINGS}")
-    for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
-        with suppress(TflabError):
-            settings = read_settings(path.parent)
-            if settings.model == model:
-                return path.parent, settings
-    raise UsageError(
-        f"There is no training of '{model}' in '{root}' to continue. Omit --resume to start one."
-    )
-
-
 def read_settings(folder: Path) -> Settings:
-    """Return the settings of the training in a folder. Raises TflabError if it has none."""
-    path = folder / SETTINGS
-    try:
-        settings: Settings = decoded(Settings, json.loads(untrusted.content(path, LARGEST)))
-    except OSError as error:
-        raise TflabError(f"'{path}' cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise TflabError(
-            f"'{path}' does not hold the settings of a training: it should be an object with "
-            f"{', '.join(item.name for item in fields(Settings))}."
-        ) from error
+    """Return the settings of the training in a folder. Raises UsageError if it has none."""
+    path = str(folder / SETTINGS)
+    content = saved_files.read_object(path, "give the logdir of a training")
+    settings: Settings = saved_files.decode(Settings, content, path)
     return settings
-
-
-def check_own_model(folder: Path, saved: Settings) -> None:
-    """Raise UsageError for a model that is not tflab's: a file must not decide what is imported."""
-    if saved.model not in models.MODELS:
-        raise UsageError(
-            f"The training in '{folder}' is of '{saved.model}', which is not a built-in model. "
-            f"Give --model '{saved.model}' as well."
-        )
 
 
 def check_same_settings(folder: Path, saved: Settings, given: Settings) -> None:
     """Raise UsageError that lists every setting that differs from the saved one."""
+    before, now = asdict(saved), asdict(given)
     differences = [
-        f"{item.name.replace('_', ' ')}: {getattr(saved, item.name)} before, "
-        f"{getattr(given, item.name)} now"
-        for item in fields(saved)
-        if getattr(saved, item.name) != getattr(given, item.name)
+        f"{name.replace('_', ' ')}: {value} before, {now[name]} now"
+        for name, value in before.items()
+        if value != now[name]
     ]
     if differences:
-        why = RATES if saved.epochs != given.epochs else ""
         raise UsageError(
-            f"The training in '{folder}' can continue only with the same settings: "
-            f"{'; '.join(differences)}.{why} To start again, omit --resume."
+            f"The training in '{folder}' can continue only with the same settings, which determine "
+            f"every step: {'; '.join(differences)}. To start again, omit --resume."
         )
 
 
-def newest(folder: Path, settings: Settings) -> Checkpoint | None:
+def newest(folder: Path) -> Checkpoint | None:
     """Return the newest checkpoint of a training, or None before the end of its first epoch.
 
-    Raises TflabError if the folder of the checkpoints is damaged, or another program's.
+    Raises TflabError if the folder of the checkpoints is damaged.
     """
     checkpoints = folder / FOLDER
     if not (checkpoints / STATE).exists():
         return None
-    path = None
     with suppress(ValueError):  # the file holds something else
-        path = tf.train.latest_checkpoint(str(checkpoints))
-    if path is None:
-        raise unusable(checkpoints, f"the file '{STATE}' in it names no complete checkpoint")
-    number = path.rpartition("-")[2]
-    if not number.isdecimal() or int(number) % settings.epoch_steps or int(number) > settings.steps:
-        raise unusable(path, "its number is not that of the last step of an epoch")
-    return Checkpoint(int(number), path)
+        if path := tf.train.latest_checkpoint(str(checkpoints)):
+            return Checkpoint(int(path.rpartition("-")[2]), path)
+    raise unusable(checkpoints, f"the file '{STATE}' in it names no complete checkpoint")
 
 
 def progress(folder: Path, settings: Settings, start: Checkpoint | None) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow.compat.v1 as tf1
@@ -20,12 +20,7 @@ from tensorboard.plugins.histogram.summary import histogram_pb
 from tensorflow.compat.v1 import SessionLog, Summary
 
 from tflab.datasets import Dataset
-from tflab.exporters import tensorboard, xspace
-from tflab.lifecycle import logdir
-from tflab.records.options import Program
-from tflab.records.timed import StepTime
 from tflab.records.trained import Epoch, TrainingStep
-from tflab.runtime import measure, session
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -126,50 +121,3 @@ def add_image(files: EventFiles, step: int, tag: str, picture: Image) -> None:
     )
     value = Summary.Value(tag=f"{tag}{files.suffix}", image=image)
     files.test.add_summary(Summary(value=[value]), step)
-
-
-# Graphs and Profile: some of the first steps of a training are traced. Tracing does not change what
-# they compute.
-
-WARM = measure.WARMUP_STEPS
-TRACED = range(WARM, WARM + logdir.STEPS)  # of a training, counted from 0
-
-
-@dataclass(frozen=True)
-class Tracing:
-    step: Any  # a callable of `Step`
-    taken: list[tuple[StepTime, Any]] = field(default_factory=list)  # with their RunMetadata
-
-
-def begin_tracing(step: session.Step, live: tf1.Session) -> Tracing:
-    level = session.trace_level()
-    return Tracing(step.callable(live, trace_level=level, output_partition_graphs=True))
-
-
-def run_traced(tracing: Tracing, number: int, values: Sequence[Any]) -> list[Any]:
-    """Run a step with tracing; return what it fetched."""
-    fetched: list[Any] = []
-
-    def run(*fed: Any, **options: Any) -> None:
-        fetched.extend(tracing.step(*fed, **options))
-
-    timed, recorded = session.timed_step(run, values, number)
-    tracing.taken.append((timed, recorded.parsed()))
-    return fetched
-
-
-def write_traces(tracing: Tracing, program: Program, folder: Path, batch_size: int) -> None:
-    """Write the graph that ran, coloured by its last step, and all steps as a profile; then release
-    the traces.
-
-    A training with no more steps than those of the warm-up has none.
-    """
-    if not tracing.taken:
-        return
-    metadata = tracing.taken[-1][1]
-    types = {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
-    traces = [(tensorboard.tag(program, batch_size), batch_size, metadata)]
-    tensorboard.write_executed(folder, metadata.partition_graphs, traces)
-    name = logdir.capture_name(program, batch_size)
-    xspace.write(folder, [logdir.captured_of(name, tracing.taken, types)])
-    tracing.taken.clear()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.trained import Epoch, History, Settings, TimedStep
+from tflab.records.trained import Epoch, History, Settings, TrainingStep
 from tflab.units import plural, time
 
-JUDGED = 10  # untraced steps, after which the time of all is estimated
+JUDGED = 11  # records, after which the time of all steps is estimated
 
 
 def plan_line(settings: Settings, recipe: int) -> str:
@@ -25,20 +25,17 @@ def plan_line(settings: Settings, recipe: int) -> str:
     )
 
 
-def expected(first: Sequence[TimedStep | Epoch], steps: int) -> str:
-    """Return how long all of these steps take, judged by the first of them; nothing before there
-    are enough. The very first one also sets up kernels and memory."""
-    timed = [step.seconds for step in first if isinstance(step, TimedStep) and not step.traced]
-    if len(timed) <= JUDGED:
-        return ""
-    each = median(timed[1:])
+def expected(first: Sequence[TrainingStep | Epoch], steps: int) -> str:
+    """Return how long all of these steps take, judged by the first of them. The very first one
+    also sets up kernels and memory."""
+    each = median([step.seconds for step in first if isinstance(step, TrainingStep)][1:])
     return (
         f"About {time(1e9 * each * steps)} for {plural(steps, 'step')} of {time(1e9 * each)}, "
         "without the test after each epoch."
     )
 
 
-def progress(settings: Settings, record: TimedStep | Epoch) -> str:
+def progress(settings: Settings, record: TrainingStep | Epoch) -> str:
     """Return `epoch 2 of 8, loss 0.103, 97.10 % right` of a step, or of an epoch that is over."""
     if isinstance(record, Epoch):
         return (
@@ -49,21 +46,8 @@ def progress(settings: Settings, record: TimedStep | Epoch) -> str:
     return f"epoch {epoch} of {settings.epochs}, loss {loss_digits(record.loss)}{right}"
 
 
-def traced_steps(history: History) -> Iterator[str]:
-    """`Steps 4 to 8 were traced: ...`, and why rows and times do not give the rows a second."""
-    traced = [step.step for step in history.steps if step.traced]
-    if not traced:
-        return
-    first, last = f"{traced[0]:,}", f"{traced[-1]:,}"
-    which = f"Steps {first} to {last} were" if first != last else f"Step {first} was"
-    yield (
-        f"{which} traced: the times include traced steps. The rows a second count only the other "
-        "steps, unless all steps of an epoch were traced."
-    )
-
-
 def classified(history: History) -> bool:
-    """Whether there are correct answers, and so an accuracy."""
+    """Return True if there are correct answers, and so an accuracy."""
     return any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
 
 
@@ -81,12 +65,10 @@ def blocks(history: History) -> Iterable[Block]:
         yield f"No epoch finished; {plural(len(history.steps), 'step')} were done."
         return
     yield epochs(history)
-    means = "Loss and accuracy are means" if classified(history) else "The loss is a mean"
     yield (
-        f"{means} over all rows: in training on each batch before its update, in the test with "
-        "the weights at the end of the epoch."
+        "Each loss, and each share of right answers, is a mean over all rows: in training on each "
+        "batch before its update, in the test with the weights at the end of the epoch."
     )
-    yield from traced_steps(history)
 
 
 def epochs(history: History) -> Table:

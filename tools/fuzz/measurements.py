@@ -17,13 +17,11 @@ else:
         from tflab.compare import saved
 
 ROUNDS = {"step_ns": [900.0, 1_000.0, 1_100.0], "rows_ns": {"Conv2D": [500.0, 510.0, 490.0]}}
-CONFIG = {"config": "xla", "batch_size": 4, "observations_ns": [700.0, 710.0, 690.0]}
 USUAL = {
     "model": "lenet",
     "phase": "inference",
     "by": "op",
     "rounds": {"4": ROUNDS, "16": ROUNDS},
-    "configs": [CONFIG],
     "environment": {"processor": "Some CPU", "packages": {"tensorflow": "2.21.0"}},
 }
 

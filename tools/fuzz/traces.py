@@ -26,10 +26,7 @@ def seeds() -> Mapping[str, bytes]:
         session.run(x.initializer)
         options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
         session.run(tf.matmul(x, tf.nn.relu(x)), options=options, run_metadata=metadata)
-    return {
-        "run_metadata.pb": metadata.SerializeToString(),
-        "run_metadata.pbtxt": str(metadata).encode(),
-    }
+    return {"run_metadata.pb": metadata.SerializeToString()}
 
 
 def read(path: Path) -> None:

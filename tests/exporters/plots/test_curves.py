@@ -21,7 +21,7 @@ def test_a_block_is_its_mean_at_its_middle_and_the_remainder_joins_the_blocks():
     [((1, 20), "linear"), ((1, 20.1), "log"), ((0, 30), "linear"), ((float("nan"),), "linear")],
 )
 def test_the_axis_of_losses_is_logarithmic_above_a_ratio_of_twenty(losses, scale):
-    steps = tuple(TrainingStep(n, loss, 0.5, 0.1) for n, loss in enumerate(losses, 1))
+    steps = tuple(TrainingStep(n, loss, 0.5, 0.1, 1.0) for n, loss in enumerate(losses, 1))
     figure = curves.draw(replace(HISTORY, steps=steps, epochs=()))
     assert figure.axes[0].get_yscale() == scale
 
