@@ -194,8 +194,10 @@ def test_a_command_that_writes_files_goes_on_without_its_reader(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
-@pytest.mark.parametrize(("body", "status"), [("print(1) or 0", 0), ("count('x')('y')", 2)])
+@pytest.mark.parametrize(
+    ("closed", "body", "status"),
+    [(">&- 2>&-", "print(1) or 0", 0), (">&-", "print(1) or 0", 0), ("2>&-", "count('x')('y')", 2)],
+)
 def test_closed_streams_do_not_change_the_exit_status(closed, body, status):
     """What is opened later does not get their descriptors."""
     program = (
@@ -208,8 +210,10 @@ def test_closed_streams_do_not_change_the_exit_status(closed, body, status):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lines", [1, 99_999])  # at the end, and in the middle of the output
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("lines", "unbuffered"),
+    [(1, ""), (99_999, "1")],  # at the end, and in the middle of the output
+)
 def test_a_full_disk_is_a_sentence_and_status_1(lines, unbuffered):
     program = (
         "import sys; from tflab.cli import command\n"
@@ -225,7 +229,7 @@ def test_a_full_disk_is_a_sentence_and_status_1(lines, unbuffered):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", ["train", "lifecycle", "compare", "follow mul", "report"])
+@pytest.mark.parametrize("line", ["lifecycle", "report"])
 def test_a_python_without_tensorflow_says_which_one_has_it(line, tmp_path):
     program = (
         "import sys; sys.modules['tensorflow'] = None\n"

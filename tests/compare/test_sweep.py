@@ -180,7 +180,7 @@ def test_the_work_of_a_call_is_its_mean_over_all_steps_also_the_smaller_last_one
     monkeypatch.setattr(sweep, "costs_of", lambda placed: placed)
     batch = sweep.MeasuredBatch(4, 18, rows=18)
     batch.accumulator.steps = 5
-    assert [*sweep.mean_costs(batch, whole, rest)] == [Costs("a", 90, 36), Costs("b", None, 7)]
+    assert [*sweep.mean_costs(batch, whole, rest)] == [Costs("a", 90, 36), Costs("b", None, 7.2)]
     batch.rows = 16  # the steps so far were whole
     assert [*sweep.mean_costs(batch, whole, rest)] == [*whole.values()]
 

@@ -24,7 +24,6 @@ from tflab.records.measured import Compared, Comparison
 from tflab.views import op_table
 
 WHOLE = replace(COMPARISON, diagnosis=DIAGNOSIS)
-PER_CALL = "Mean time of a call at each batch size (and its ratio to the size before)"
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -84,12 +83,8 @@ def test_the_first_column_says_what_a_row_is(by, header):
     assert first | {"Steps": header} == dict.fromkeys(first, header)
 
 
-def test_of_more_batch_sizes_than_stand_abreast_the_last_table_has_the_fit():
-    found = tables(replace(COMPARISON, batch_sizes=(2, 4, 16, 64)))
-    headers = {title: [column.header for column in table.columns] for title, table in found.items()}
-    fitted = {title for title in headers if "fit" in headers[title]}
-    assert fitted == {f"{PER_CALL}; fit: fixed cost + cost per image"}
-    assert "fit" not in headers[PER_CALL]
+def test_rows_without_a_fit_have_no_column_for_it():
+    assert any("fit" in title for title in tables(COMPARISON))
     assert not any("fit" in title for title in tables(replace(COMPARISON, rows=(SOFTMAX, CONST))))
 
 

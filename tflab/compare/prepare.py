@@ -168,7 +168,7 @@ def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOpt
     if not largest <= count <= dataset.size:
         raise UsageError(
             f"{count:,} {dataset.unit}s in batches of up to {largest:,} cannot be taken from the "
-            f"{dataset.split} split of {dataset.name}, which has {dataset.size:,}. Give a smaller "
+            f"{dataset.split} split of {dataset.name}, which has {dataset.size:,}. Give smaller "
             f"--batch-sizes, or another number of {dataset.unit}s or steps."
         )
     return count
