@@ -16,7 +16,6 @@ import pytest
 
 from tests.approval import approve
 from tests.examples.watched import WATCHED, with_graph
-from tflab.cli import saved_files
 from tflab.compare import __main__ as command
 from tflab.errors import TflabError
 from tflab.exporters import text
@@ -175,8 +174,7 @@ def test_two_watched_runs_have_no_verdict(tmp_path, capsys, lines):
     for file in files:
         file.write_text(saved_files.run_text(WATCHED))
     assert command.main([*map(str, files), *lines]) == 2
-    told = "'a' is one watched run; compare OLD.py NEW.py runs programs in turns."
-    assert told in capsys.readouterr().err
+    assert "'a' is not a saved comparison; give two files that " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

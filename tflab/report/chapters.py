@@ -81,7 +81,8 @@ def numbers(lab: Lab) -> Iterator[Fact]:
 
 
 def slow(lab: Lab) -> Iterator[Chapter]:
-    if lab.compared and (parts := [*view.diagnosis(lab.compared)]):
+    if lab.compared:
+        parts = tuple(view.diagnosis(lab.compared)) or ("No single cause stands out.",)
         yield Chapter("Why a step is slow", (*parts, contents.swept(lab.compared)))
 
 
