@@ -16,6 +16,7 @@ import pytest
 
 from tests.approval import approve
 from tests.examples.watched import WATCHED, with_graph
+from tflab.cli import saved_files
 from tflab.compare import __main__ as command
 from tflab.errors import TflabError
 from tflab.exporters import text
