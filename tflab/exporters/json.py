@@ -33,7 +33,7 @@ CELL = {name: name for name in ("calls", "total_ns", "mean_ns", "share", "gflops
 }
 # What is written of op statistics: the field that contains them -> key -> attribute of OpStats; of
 # any other field, all
-OP_STATS = {"top_ops": TOTALS, "top_types": TOTALS, "cold": TOTALS, "cells": CELL}
+OP_STATS = {"top_ops": TOTALS, "top_types": TOTALS, "cells": CELL}
 PAIRED = ("times",)  # mappings that are written as a list of pairs
 
 

@@ -60,11 +60,11 @@ def write(
     for capture in captures:
         own = Path(logdir, "plugins", "profile", file_name(capture.name, "profile"))
         folder = output_paths.free_name(own)
-        with output_paths.new_folder(folder, "") as work:
+        with output_paths.new(folder, "folder", folder=True) as run:
             for name, part, elsewhere in split(capture, host):
                 content = encode(part, host=name, modules=modules, elsewhere=elsewhere)
-                (work / f"{name}.xplane.pb").write_bytes(content)
-        paths += sorted(folder.iterdir())
+                (run.work / f"{name}.xplane.pb").write_bytes(content)
+        paths += sorted(run.final.iterdir())
     return paths
 
 
