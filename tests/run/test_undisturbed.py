@@ -180,7 +180,7 @@ if sys.argv[1:]:
 def test_the_ledger_of_a_program_adds_up_also_if_it_leaves_without_farewell(
     words, status, last, tmp_path
 ):
-    """Of the latter there is what was written every three seconds."""
+    """Of the latter there is what was written every two seconds."""
     (tmp_path / "busy.py").write_text(BUSY)
     out, _, _ = run("-m", "tflab.run", "--format", "json", "busy.py", *words, folder=tmp_path)
     seen = json.loads(out)

@@ -283,9 +283,9 @@ b.step(x, Config())
 b.step(x, config)
 for called in (creating, reading, creating):
     called(x)
-for k in range(210):
+for k in range(110):
     scaled(x, k)
-scaled(x, 209)
+scaled(x, 109)
 """
 
 
@@ -310,14 +310,14 @@ def test_each_function_has_all_its_tracings_and_what_they_differ_in(functions):
         "B.step": 3,
         "creating": 2,
         "reading": 1,
-        "scaled": 210,
+        "scaled": 110,
     }
     place = FUNCTIONS[: FUNCTIONS.index("    doubled(tf")].count("\n") + 1
     doubled, step = traced["doubled"], traced["B.step"]
     assert (doubled["place"], doubled["made"]) == (f"function.py:{place + 2}", "function.py:4")
     assert doubled["changed"] == [["x", "float32 ()", "int32 (2,)"]]
     assert step["changed"] == []  # the text of another object is the same
-    assert traced["scaled"]["changed"] == [["k", "208", "209"]]
+    assert traced["scaled"]["changed"] == [["k", "108", "109"]]
 
 
 def test_calls_of_functions_are_groups_and_the_later_ones_are_one(functions):
@@ -328,9 +328,9 @@ def test_calls_of_functions_are_groups_and_the_later_ones_are_one(functions):
     ]
     assert groups[0]["traced"] > 0
     assert len(groups) == 100
-    # 2 + 1 + 3 + 1 + 1 + 210 graphs, and that which initialises the variable
-    assert (later["graph"], later["first_runs"]) == ("later groups", 119)
-    assert later["calls"] == 120  # the last call is of a graph that ran before
+    # 2 + 1 + 3 + 1 + 1 + 110 graphs, and that which initialises the variable
+    assert (later["graph"], later["first_runs"]) == ("later groups", 19)
+    assert later["calls"] == 20  # the last call is of a graph that ran before
 
 
 def test_a_program_of_version_2_has_its_ledger_and_its_lines(functions):

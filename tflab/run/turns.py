@@ -324,21 +324,20 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     yield from execution.partial(result.interrupted, result.failure)
     yield " ".join(opening(result))
     yield view.compared("Both programs", result.whole, names, "what", batch=False, last=last)
-    if not all(result.runs):
+    if not proven:
+        yield "Times also differ between processes by chance, so few runs have no verdict."
         return
-    tables = {
-        "Time of ops in a traced step": ("type that ran", result.ops),
-        "Time of lines in the whole process": ("code", result.lines),
+    changed = {
+        ("Time of ops in a traced step", "type that ran"): [*filter(differs, result.ops)],
+        ("Time of lines in the whole process", "code"): [*filter(differs, result.lines)],
     }
-    alike = proven
-    for title, (key, rows) in tables.items():
-        if shown := sorted(filter(differs, rows) if proven else rows, key=by_gain):
-            title += ", where it differs" if proven else ""
-            yield view.compared(title, shown, names, key, top, batch=False)
-            alike = False
-    if alike:
+    for (title, key), rows in changed.items():
+        if rows:
+            shown = sorted(rows, key=by_gain)
+            yield view.compared(f"{title}, where it differs", shown, names, key, top, batch=False)
+    if not any(changed.values()):
         yield "No op or line is known to differ."
-    yield BASIS if proven else NO_VERDICT
+    yield BASIS
     if result.gate:
         yield saved.sentence(result.gate, names[0])
 
@@ -369,7 +368,6 @@ def by_gain(change: Change) -> float:
     return -abs((change.second_ns or 0) - (change.first_ns or 0))
 
 
-NO_VERDICT = "Times also differ between processes by chance, so few runs have no verdict."
 BASIS = (
     "Each time is the geometric mean over the runs of a program, each in a new process; the first "
     "of each is left out. A ratio is that of neighbours in the order A B B A, and its interval "

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SESSION = "tensorflow.python.client.session"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
-FLUSH_S = 3.0
+FLUSH_S = 2.0
 FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
 
 
