@@ -196,9 +196,9 @@ WATCHED = Watched(
 
 SHAPE = (("x", "float32 (8, 4)", "float32 (7, 4)"),)
 STEP = TracedFunction(
-    "step", "train.py:2", 3, 800_000, 500_000, "train.py:9 in train", changed=SHAPE
+    "step", "train.py:2", 1, 3, 800_000, 500_000, "train.py:9 in train", changed=SHAPE
 )
-OTHER = TracedFunction("other", "", 1, 900_000, 900_000, "train.py:4", ())
+OTHER = TracedFunction("other", "", 1, 1, 900_000, 900_000, "train.py:4", ())
 
 CODE = """import tensorflow as tf
 x = tf.placeholder(tf.float32)

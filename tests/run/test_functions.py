@@ -36,12 +36,12 @@ class Program:
         self.sampler = SimpleNamespace()
         self.seen = functions.Functions(self.sampler, None)
 
-    def trace(self, function, x="3", line=9, name="step"):
+    def trace(self, function, x="3", line=9, name="step", tracings=()):
         self.sampler.line_of = lambda frame: ("/code/train.py", line, "main")
         parameter = SimpleNamespace(type_constraint=SimpleNamespace(value=x))
         types = SimpleNamespace(parameters={"x": parameter})
         wrapped = functools.partial(function)
-        options = SimpleNamespace(name=name, python_function=wrapped)
+        options = SimpleNamespace(name=name, python_function=wrapped, function_cache=tracings)
         self.seen.end_tracing(self.seen.begin_tracing(types, options))
 
     def functions(self):
@@ -69,11 +69,12 @@ def test_all_tracings_of_a_function_are_counted_and_the_last_is_known(program, m
     clock = (number * number for number in range(14))  # the tracings take 1, 5, 9 ... 25 ns
     monkeypatch.setattr(functions, "perf_counter_ns", lambda: next(clock))
     for number in range(7):
-        program.trace(step, x=str(number), line=number)
+        program.trace(step, x=str(number), line=number, tracings=[1] * (number % 4))
     (kept,) = program.seen.traced.values()
     assert len(kept.earlier) == 3
     (function,) = program.functions()
-    assert (function.tracings, function.changed) == (7, (("x", "5", "6"),))
+    assert (function.functions, function.tracings) == (2, 7)
+    assert function.changed == (("x", "5", "6"),)
     assert function.place == "train.py:6 in main"
     assert (function.first_ns, function.ns) == (1, 91)
 

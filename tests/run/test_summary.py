@@ -48,7 +48,7 @@ def test_steps_that_wait_for_data_are_split_between_two_owners():
 
 def test_all_that_a_segment_may_say_is_in_the_record():
     """A place without a function's name is a module's own; a group of many graphs has no lines."""
-    traced = {"name": "f", "made": "a.py:7", "tracings": 2, "ns": 9, "first_ns": 5}
+    traced = {"name": "f", "made": "a.py:7", "functions": 1, "tracings": 2, "ns": 9, "first_ns": 5}
     traced |= {"place": "train.py:4", "changed": (("x", "3", "4"),)}
     of_function = {**TRAIN_RUNS, "function": "f", "not_finite": {"loss:0": 3}, "first_runs": 2}
     seen = watched(
@@ -79,7 +79,7 @@ def test_all_that_a_segment_may_say_is_in_the_record():
     assert seen.costliest == SampledLine("a.py:1 in f", 25, 120)
     assert seen.elsewhere is None
     changed = (("x", "3", "4"),)
-    assert seen.functions == (TracedFunction("f", "a.py:7", 2, 9, 5, "train.py:4", changed),)
+    assert seen.functions == (TracedFunction("f", "a.py:7", 1, 2, 9, 5, "train.py:4", changed),)
     assert seen.notes == ("Forked child processes were not watched.", "A note.")
 
 

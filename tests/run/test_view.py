@@ -55,8 +55,8 @@ EAGER = replace(
     costliest=SampledLine("a.py:3", 500, 400),
 )
 CHANGED = tuple((name, "1", "2") for name in "abcde")
-LITTLE = TracedFunction("little", "a.py:1", 2, 300_002, 1, "a.py:1", CHANGED)
-SAME = replace(LITTLE, changed=())
+LITTLE = TracedFunction("little", "a.py:1", 1, 2, 300_002, 1, "a.py:1", CHANGED)
+SAME = replace(LITTLE, functions=2, changed=())
 THREADS = replace(WATCHED, groups=(INIT, replace(TRAIN, in_other_threads=3)))
 # Of each, the lines are approved that are unlike those of WATCHED
 CASES = {

@@ -139,6 +139,7 @@ class TracedFunction:
 
     name: str
     made: str  # the first line of its Python: `train.py:9`; "" if it has none
+    functions: int  # that the program made of it
     tracings: int
     ns: int
     first_ns: int  # the first of them

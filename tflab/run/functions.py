@@ -35,6 +35,7 @@ class Functions:
         if self.depth[thread] > 1 or not known:
             return None  # the time of an inner tracing is part of the outer one
         function = self.traced.setdefault(key, Traced(name, code))
+        function.functions += private.is_new(options)
         parts = private.parts_of_arguments(function_type)
         line = self.sampler.line_of(sys._getframe(1))
         function.place = place(*line) if line else ""
@@ -57,7 +58,7 @@ class Functions:
         return [{name: getattr(each, name) for name in FIELDS} for each in functions]
 
 
-FIELDS = ("name", "made", "tracings", "ns", "first_ns", "place", "changed")
+FIELDS = ("name", "made", "functions", "tracings", "ns", "first_ns", "place", "changed")
 
 
 class Traced:
@@ -66,7 +67,7 @@ class Traced:
     def __init__(self, name: str, code: tuple[str, int] | None) -> None:
         self.name = name
         self.made = place(*code, MODULE) if code else ""
-        self.tracings = self.ns = self.first_ns = 0
+        self.functions = self.tracings = self.ns = self.first_ns = 0
         self.place = ""  # of the last tracing
         self.changed: tuple[tuple[str, str, str], ...] = ()  # at the last tracing
         self.earlier: deque[Parts] = deque(maxlen=COMPARED)

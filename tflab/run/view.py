@@ -265,7 +265,10 @@ def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
     most = max(again, key=lambda function: function.ns - function.first_ns)
     made = f" ({most.made})" if most.made else ""
     times = units.plural(most.tracings, "time")
-    traced = f"The function {most.name}{made} was traced {times}, in {units.time(most.ns)}"
+    who = f"The function {most.name}{made} was traced"
+    if most.functions > 1:
+        who = f"{most.functions:,} functions {most.name} of the same code{made} were traced"
+    traced = f"{who} {times}, in {units.time(most.ns)}"
     after = f"({units.time(most.ns - most.first_ns)} after the first time)"
     yield f"{traced} {after}; the last time at {most.place}, {reason(most)}."
 

@@ -64,6 +64,7 @@ from tflab.runtime.private.watched_functions import (
     arguments,
     called,
     is_eager,
+    is_new,
     locals_of,
     numbers_of,
     op_by_op,

@@ -259,6 +259,11 @@ def traced_function(options: Any) -> tuple[str, tuple[str, int] | None]:
     return method, (code.co_filename, code.co_firstlineno)
 
 
+def is_new(options: Any) -> bool:
+    """Return whether a tf.function was never traced."""
+    return not options.function_cache
+
+
 class Profiling:
     """TensorFlow's own profiler around one call. There is one for the whole process.
 
