@@ -139,7 +139,7 @@ def measure(quick: bool) -> tuple[Times, Turns, Opened]:
 @contextmanager
 def opened(browser: Any, folder: str, args: tuple[str, ...]) -> Iterator[Any]:
     """A live page that has run its program."""
-    command = [sys.executable, "-m", "tflab.explore", "--no-browser", "--seconds", "60", *args]
+    command = [sys.executable, "-m", "tflab.explore", "--no-browser", *args]
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True

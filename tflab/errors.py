@@ -16,7 +16,6 @@ class RefusedError(TflabError):
 
     nodes: tuple[str, ...] = ()  # the nodes in its message, the one that failed first
     inside: tuple[tuple[str, str], ...] = ()  # nodes of functions: the function's name, the node's
-    of_device = False  # whether only this device cannot run it
 
 
 class RanDryError(RefusedError):

@@ -17,12 +17,10 @@ from tests import needs
 from tests.commands import run_here
 from tests.examples.layer import EVIL
 from tflab.analysis import critical_path
-from tflab.exporters import xspace
 from tflab.exporters.plots import style
 from tflab.follow import measurement, node_history
 from tflab.records.blocks import Column, Table
 from tflab.records.options import Options
-from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.report import contents, drawing, html
 from tflab.report.contents import Chapter, DrawnGraph, Question, Report
 
@@ -68,37 +66,11 @@ SLICES = {
     ],
 }
 BATCH_SIZE = 150  # of a training: ten steps an epoch even with what stands in for MNIST
-CLUSTER = "tasks/toy"  # the profile of a step over two tasks, beside the logdir
-HOSTS = ("client", "task-0", "task-1")
-
-
-def over_two_tasks():
-    """Two steps: task 0 makes x and sends it, task 1 takes it, and the client gets what it made."""
-    client, first, second = (
-        f"/job:{job}/task:{number}/device:CPU:0"
-        for job, number in (("client", 0), ("worker", 0), ("worker", 1))
-    )
-    rows = (
-        ("feed", "Const", client, 10_000, 10_000),
-        ("layer0/x", "MatMul", first, 100_000, 200_000),
-        ("x_S2", "RecvTensor", "wire from task 0 to task 1", 300_000, 50_000),
-        ("layer1/y", "Relu", second, 400_000, 300_000),
-        ("y_S4", "RecvTensor", "wire from task 1 to client", 700_000, 20_000),
-    )
-    runs = (
-        OpRun(step, name, op, device, 1_000_000 * step + start, duration)
-        for step in (0, 1)
-        for name, op, device, start, duration in rows
-    )
-    steps = (StepTime(0, 0, 900_000), StepTime(1, 1_000_000, 900_000))
-    return Capture("toy", steps, tuple(runs))
 
 
 @pytest.fixture(scope="session")
 def tensorboard(logdir, tmp_path_factory):
-    """The address of a TensorBoard that serves the folder in which the logdir is, with a profile of
-    several hosts beside it."""
-    xspace.write(logdir.parent / "tasks", [over_two_tasks()])
+    """The address of a TensorBoard that serves the folder in which the logdir is."""
     log = tmp_path_factory.mktemp("tensorboard") / "log.txt"
     with serving(logdir.parent, log) as address:
         yield address
@@ -246,10 +218,7 @@ def free_port():
 # The report
 
 SENTENCE = "a sentence that is far too long to stand in one line of a phone beside its numbers"
-TABLES = (
-    Table("Low", (Column("step", str), Column("found", lambda _: SENTENCE)), (1, 2)),
-    Table("Wide", tuple(Column(f"a number {number}", str) for number in range(20)), (1,)),
-)
+LOW = Table("Low", (Column("step", str), Column("found", lambda _: SENTENCE)), (1, 2))
 ASKED = (
     Question("How many nodes will run?", (), "nodes", "80", "The passes took the others."),
     Question(f"Which goes, {EVIL}?", ("a/b", EVIL), "", EVIL, "It was fused."),
@@ -259,7 +228,7 @@ ASKED = (
 
 def drawn_graph(name, stages, histories=None, ns=None):
     histories = histories or node_history.histories(stages)
-    return DrawnGraph(name, drawing.draw(stages, histories), histories, ns or {}, 16)
+    return DrawnGraph(name, drawing.draw(stages, histories), histories, ns or {})
 
 
 def save(path, *chapters, asked=()):
@@ -300,7 +269,7 @@ def written(lenet, toy, on_two, tmp_path_factory):
     picture = contents.picture("p", lambda: style.canvas("A title", "A sentence.", 1.0)[0])
     return save(
         tmp_path_factory.mktemp("report") / "report.html",
-        Chapter("LeNet", (large, picture, *TABLES)),
+        Chapter("LeNet", (large, picture, LOW)),
         Chapter("Toy", (small,)),
         Chapter("Two devices", (two,)),
         Chapter("Results", ("The results of a run.", replace(picture, slices=SLICES))),

@@ -1,16 +1,10 @@
 """The live page in a browser: an edit, an error, the file, and the state in the address."""
 
-import re
 import subprocess
 import sys
-from contextlib import contextmanager, nullcontext
-from types import SimpleNamespace
+from contextlib import contextmanager
 
 import pytest
-from playwright import sync_api
-
-from benchmarks import explore
-from tflab.records.blocks import Table
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
@@ -171,35 +165,3 @@ def test_the_file_is_followed_saved_and_kept_in_the_address(opened, live, chromi
     assert other.get_by_label("CPU devices").input_value() == "2"
     ran(page)
     other.close()
-
-
-def test_the_benchmark_of_the_page_fills_its_tables(live, chromium, monkeypatch):
-    """With the server and the Chromium of these tests."""
-    address, path = live
-    path.write_text(PROGRAM)
-
-    @contextmanager
-    def opened(browser, folder, args):
-        page = browser.new_page()
-        page.goto(address)
-        ran(page)
-        yield page
-        page.close()
-
-    browser = SimpleNamespace(
-        new_page=chromium.new_page,
-        start_tracing=chromium.start_tracing,
-        stop_tracing=chromium.stop_tracing,
-        close=lambda: None,
-    )
-    playwright = SimpleNamespace(chromium=SimpleNamespace(launch=lambda **_: browser))
-    monkeypatch.setattr(sync_api, "sync_playwright", lambda: nullcontext(playwright))
-    monkeypatch.setattr(explore, "opened", opened)
-    blocks = list(explore.blocks(explore.measure(quick=True)))
-    edits, acts = ([*block.cells()] for block in blocks if isinstance(block, Table))
-    ((program, *times),) = edits
-    assert program == "x*y + z"
-    assert len(times) == len(explore.STAGES)
-    assert all(re.fullmatch(r"(\d+\.\d\d) \(\1 to \1\)", cell) for cell in times)  # one edit
-    assert [row[0] for row in acts] == [*explore.ACTS]
-    assert re.match(r"A page with [\d,]{3,} nodes in closed scopes was drawn \d", blocks[-1])

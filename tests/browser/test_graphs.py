@@ -86,13 +86,6 @@ def legend(page):
     return page.locator("tf-graph-controls .domainEnd")
 
 
-def choose_tag(page, tag):
-    menu = tag_menu(page)
-    menu.click()
-    menu.locator("paper-item", has_text=tag).click()
-    wait_for_colours(page)
-
-
 def wait_for_colours(page):
     """The traced step has arrived when the colours that need it can be chosen."""
     page.locator("#compute-time-radio-button[aria-disabled='false']").wait_for()

@@ -11,17 +11,14 @@ from tests.browser.conftest import (
     node,
     places,
     press,
-    save,
     save_graph,
     title,
 )
-from tests.examples.layer import EVIL, STAGES
+from tests.examples.layer import EVIL
 from tflab.escaping import visible
-from tflab.records.blocks import Column, Table
 from tflab.records.graph import Node
 from tflab.records.stages import Frontend
 from tflab.report import graph_states, html
-from tflab.report.contents import Chapter
 from tflab.units import size
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
@@ -46,19 +43,10 @@ def test_it_opens_from_a_file_without_an_error_or_a_request(page, heard, written
     assert heard == [written.as_uri()]
 
 
-@pytest.mark.parametrize(("stages", "large"), [(STAGES, 0), (STAGES[:1], html.LARGE)])
-def test_a_graph_is_drawn_from_compressed_data_and_from_its_first_stage_alone(
-    page, heard, tmp_path, monkeypatch, stages, large
+def test_a_hostile_name_is_only_ever_text_and_large_data_are_unpacked(
+    page, heard, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(html, "LARGE", large)
-    path = save_graph(tmp_path / "small.html", "small", stages)
-    page.goto(path.as_uri())
-    node(page.locator(".viewer"), "loss").wait_for()
-    assert drawn(page.locator(".viewer")) == len(STAGES[0].nodes)
-    assert heard == [path.as_uri()]
-
-
-def test_a_hostile_name_is_only_ever_text(page, heard, tmp_path):
+    monkeypatch.setattr(html, "LARGE", 0)
     nodes = (Node(EVIL, EVIL), Node("b", "Op", (EVIL,)))
     path = save_graph(tmp_path / "evil.html", EVIL, (Frontend(program=None, nodes=nodes),))
     page.goto(path.as_uri())
@@ -109,15 +97,12 @@ def test_buttons_lead_to_each_stage_to_each_pass_and_to_the_states_beside(viewer
     buttons = passes.get_by_role("button")
     changed = [step for step in lenet[2].passes if step.changed]
     for button, step in zip(buttons.all(), changed, strict=True):
-        name, *iteration, change = button.inner_text().split()
-        assert name == step.name
-        assert iteration == (["iteration", f"{step.iteration + 1}"] if step.iteration else [])
+        name, _, change = button.inner_text().rpartition(" ")
+        assert name == step.name + (f", iteration {step.iteration + 1}" if step.iteration else "")
         assert CHANGE[change[0]] * int(change[1:]) == step.after - step.before
-    idle = viewer.locator(".idle")
-    assert idle.locator("summary").inner_text().endswith(" runs of passes changed nothing")
-    assert not idle.get_by_text("memory_optimizer").is_visible()
-    idle.locator("summary").click()
-    assert idle.get_by_text("memory_optimizer").is_visible()
+    assert re.search(
+        r" runs changed nothing: .*memory_optimizer", viewer.locator(".idle").inner_text()
+    )
 
 
 # Nodes
@@ -293,9 +278,7 @@ def texts(viewer, name, kind):
 
 def test_boxes_have_the_values_of_the_recorded_step_as_soon_as_any_are_known(at, toy, artefacts):
     viewer = at("toy")
-    edges = viewer.locator(".edge title")
     assert viewer.locator(".value, .grad").count() == 0
-    assert not any(" = " in words for words in edges.all_text_contents())
     before = node(viewer, "mul").bounding_box()
     recorded = {value.tensor: value for value in toy[3].values}
     y, z, x, loss = (recorded[name] for name in ("y", "z", "x:0", "loss:0"))
@@ -316,18 +299,17 @@ def test_boxes_have_the_values_of_the_recorded_step_as_soon_as_any_are_known(at,
     assert [after[side] for side in ("width", "height")] == pytest.approx(
         [before[side] for side in ("width", "height")], rel=1e-4
     )
-    assert f"1 tensor of ?. x = {first}" in edges.all_text_contents()
+    assert "1 tensor of ?" in viewer.locator(".edge title").all_text_contents()
     slope = recorded["gradients/add_grad/Reshape:0"].values[0]
     scope = "scope z"
     assert texts(viewer, scope, "value") == [f"{z.values[0]:.3g} → {z.after.values[0]:.3g}"]
     assert texts(viewer, scope, "grad") == [f"grad {slope:.3g}"]
-    assert texts(viewer, "scope add_grad", "grad") == [f"dL/dz = {slope:.3g}"]
 
 
 # The lines of boxes that are not within them
 OUTSIDE = """boxes => boxes.flatMap(box => {
     const around = box.querySelector('rect:last-of-type').getBBox();
-    return [...box.querySelectorAll('text:not(.badge)')].filter(text => {
+    return [...box.querySelectorAll('text')].filter(text => {
         const own = text.getBBox();
         return own.y < around.y - 1 || own.y + own.height > around.y + around.height + 1
             || own.x < around.x || own.x + own.width > around.x + around.width;
@@ -356,20 +338,6 @@ def test_a_gradient_node_says_what_it_computes_and_bookkeeping_is_dim(at):
     dim = viewer.locator("svg .box.bookkeeping")
     assert 0 < dim.count() < viewer.locator("svg .box.node.kind-gradient").count()
     assert viewer.get_by_text("bookkeeping: not part of a formula").is_visible()
-
-
-def test_a_closed_scope_shows_what_became_of_each_of_its_nodes(at):
-    viewer = at("toy")
-    press(viewer, "Execution")
-    viewer.locator("[data-part=colour]").select_option("fate")
-    scope = node(viewer, "scope y")
-    assert "1 executed, 4 unreached, closed" in scope.get_attribute("aria-label")
-    shares = scope.locator(".shares rect").evaluate_all(
-        "parts => parts.map(part => [part.getAttribute('class'), part.width.baseVal.value])"
-    )
-    (ran, width), (unreached, wider) = shares
-    assert (ran, unreached) == ("fate-executed", "fate-unreached")
-    assert wider == pytest.approx(4 * width, abs=0.5)
 
 
 def test_tensors_that_are_sent_to_another_device_are_drawn_with_their_bytes(at, on_two, artefacts):
@@ -467,40 +435,3 @@ def test_a_timeline_is_zoomed_by_wheel_and_keys_and_says_what_an_op_took(at, pag
     drawn.press("0")
     assert named() == ["layer/first"]
     assert drawn.locator("text.tick").first.text_content() == "0 ms"
-
-
-# Plots, tables, labels
-
-
-LINES_OF_CELL = """cell => {
-    const lines = new Map(), range = document.createRange();
-    for (const node of cell.childNodes) if (node.nodeType === 3) {
-        for (let i = 0; i < node.length; i++) {
-            range.setStart(node, i); range.setEnd(node, i + 1);
-            const y = Math.round(range.getBoundingClientRect().y);
-            lines.set(y, (lines.get(y) || '') + node.data[i]);
-        }
-    }
-    return [...lines.values()];
-}"""
-
-
-@pytest.mark.parametrize(("media", "across"), [("screen", PHONE), ("print", 688)])
-def test_a_name_in_a_table_breaks_after_a_scope_only(page, tmp_path, media, across):
-    names = "gradients/conv2/Conv2D_grad/Conv2DBackpropFilter"
-    shown = (str, lambda _: "gradients/conv2/tuple/group_deps", lambda _: "ResourceApplyMomentum")
-    times = (Column("time", lambda _: "1.00 ms", right=True),) * 6
-    columns = (*(Column(f"name {n}", show) for n, show in enumerate(shown)), *times)
-    chapter = Chapter("A table", (Table("Costs", columns, (names,)),))
-    path = save(tmp_path / "table.html", chapter)
-    page.set_viewport_size({"width": across, "height": 800})
-    page.emulate_media(media=media)
-    page.goto(path.as_uri())
-    cells = [page.locator("tbody td").nth(place).evaluate(LINES_OF_CELL) for place in range(3)]
-    assert len(cells[0]) > 1
-    assert all(line.endswith("/") for lines in cells for line in lines[:-1])
-    scroll = page.locator("section .grid > .scroll")
-    if media == "print":
-        assert page.evaluate("document.documentElement.scrollWidth") == across
-        return
-    assert scroll.evaluate("element => element.scrollWidth > element.clientWidth")

@@ -1,5 +1,4 @@
-"""What TensorBoard shows of a training: curves in Scalars, and digits with what was read in
-Images."""
+"""What TensorBoard shows of a training: curves in Scalars, digits with what was read in Images."""
 
 import json
 
@@ -17,7 +16,9 @@ def tags(address: str, plugin: str) -> dict:
     return json.loads(answer(port, f"/data/plugin/{plugin}/tags"))
 
 
-def test_train_and_test_have_the_same_curves_which_are_drawn(trained, page, artefacts):
+def test_train_and_test_have_the_same_curves_which_are_drawn_and_the_digits_too(
+    trained, page, artefacts
+):
     found = tags(trained, "scalars")
     shared = set.intersection(*(set(tags) for tags in found.values() if tags))
     assert {tag for tag in shared if "loss" in tag}
@@ -33,13 +34,10 @@ def test_train_and_test_have_the_same_curves_which_are_drawn(trained, page, arte
         "paths => paths.map(path => (path.getAttribute('d') || '').length)"
     )
     assert max(points) > 100  # a curve, and not only its axes
-
-
-def test_the_grid_of_digits_is_shown(trained, page, artefacts):
     assert any(tags(trained, "images").values())
     page.goto(f"{trained}/#images")
     image = page.locator("tf-image-loader img").first
     image.wait_for(timeout=DRAW_MS)
-    page.wait_for_timeout(1500)
+    page.wait_for_timeout(500)
     page.screenshot(path=artefacts / "images.png")
     assert image.evaluate("image => image.naturalWidth") > 100

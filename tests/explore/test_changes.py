@@ -22,51 +22,34 @@ NOW = {
 }
 EARLIER = {"nodes": 4, "FLOPs": 32, "bytes": 2048, "ns": 9e3, "low_ns": 8e3, "high_ns": 10e3}
 LATER = {"nodes": 5, "FLOPs": None, "bytes": 2048, "ns": 12e3, "low_ns": 11e3, "high_ns": 15e3}
-
-
-def found(later=LATER):
-    return changes.compare(BEFORE, NOW, EARLIER, later)
-
-
-def test_nodes_are_new_gone_or_changed_and_fates_are_told_apart():
-    assert found() == changes.Changes(
-        new=("grad", "square"),
-        gone=("old",),
-        changed=("mul",),
-        fates=(("mul", "executed", "fused into square"),),
-        numbers=(("nodes", 4, 5), ("FLOPs", 32, None), ("ns", 9e3, 12e3)),
-    )
-
-
-def test_a_time_is_compared_only_where_steps_before_and_now_are_apart():
-    overlapping = LATER | {"low_ns": 9.5e3}
-    assert [row[0] for row in found(overlapping).numbers] == ["nodes", "FLOPs"]
-    faster = LATER | {"ns": 4e3, "low_ns": 3e3, "high_ns": 7.9e3}
-    assert found(faster).numbers[-1] == ("ns", 9e3, 4e3)
-    touching = LATER | {"low_ns": 10e3}, LATER | {"low_ns": 7e3, "high_ns": 8e3}
-    assert [found(later).numbers[-1][0] for later in touching] == ["FLOPs", "FLOPs"]
-    busy = {"nodes": 5, "FLOPs": 32, "bytes": 2048}  # no time is told on a busy machine
-    assert found(busy).numbers == (("nodes", 4, 5),)
-
-
 NAMES = [f"n{number}" for number in range(10)]
 MANY = {name: ["forward", "NoOp()", "executed"] for name in NAMES}
 FOLDED = {name: ["forward", "NoOp()", "folded"] for name in NAMES}
-SAME = changes.compare(NOW, NOW, LATER, LATER)
 
 
-def test_the_view_lists_forward_nodes_first_and_cuts_long_lists():
+def test_nodes_fates_and_totals_are_told_apart_forward_nodes_first_and_long_lists_are_cut():
+    assert changes.marks(BEFORE, NOW) == {"grad": "new", "square": "new", "mul": "changed"}
     variants = {
-        "many new nodes": changes.blocks(changes.compare({}, MANY, {}, {}), MANY, {}),
-        "eight new nodes": changes.blocks(
-            changes.compare({}, dict(list(MANY.items())[:8]), {}, {}), MANY, {}
-        ),
-        "many other fates": changes.blocks(changes.compare(MANY, FOLDED, {}, {}), FOLDED, MANY),
-        "two runs with names": changes.blocks(found(), NOW, BEFORE, ("toy", "lenet")),
-        "nothing changed": changes.blocks(SAME, NOW, NOW),
-        "two runs that are the same": changes.blocks(SAME, NOW, NOW, ("a", "b")),
+        "many new nodes": changes.blocks({}, MANY, {}, {}),
+        "eight new nodes": changes.blocks({}, dict(list(MANY.items())[:8]), {}, {}),
+        "many other fates": changes.blocks(MANY, FOLDED, {}, {}),
+        "nothing changed": changes.blocks(NOW, NOW, LATER, LATER),
     }
-    approve_view("life-changes.txt", changes.blocks(found(), NOW, BEFORE), variants)
+    approve_view("life-changes.txt", changes.blocks(BEFORE, NOW, EARLIER, LATER), variants)
+
+
+@pytest.mark.parametrize(
+    ("later", "differs"),
+    [
+        ({}, True),
+        ({"low_ns": 9.5e3}, False),
+        ({"ns": 4e3, "low_ns": 3e3, "high_ns": 7.9e3}, True),
+        ({"low_ns": 10e3}, False),
+        ({"low_ns": 7e3, "high_ns": 8e3}, False),
+    ],
+)
+def test_a_time_differs_only_where_steps_before_and_now_are_apart(later, differs):
+    assert changes.differ("ns", EARLIER, {**LATER, **later}) == differs
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ function following(start = {}) {
     return { ok: status === 200, status, json: async () => answer };
   };
   const button = document.createElement("button");
-  return { page, button, file: new ProgramFile({ name: "a.py", text: "x = 1", mark: "one", is_file: true, ...start }, button, page) };
+  return { page, button, file: new ProgramFile({ name: "a.py", text: "x = 1", mark: "one", ...start }, button, page) };
 }
 
 test("saving names the text that the page knows, and a second time the one that it was told of", async () => {
@@ -144,7 +144,7 @@ test("saving names the text that the page knows, and a second time the one that 
 });
 
 test("edits of a program that is no file are never unsaved", () => {
-  const { page, button, file } = following({ is_file: false, name: "toy" });
+  const { page, button, file } = following({ mark: null, name: "toy" });
   page.text = "x = 2";
   assert.deepEqual([file.unsaved(), document.title, button.disabled], [false, "toy, live", true]);
 });
@@ -160,7 +160,7 @@ test("a file is saved by Ctrl-S, and by no other key", async () => {
 });
 
 test("the tab shows the run that was asked for last, whichever answer comes last", async () => {
-  const { part, asked } = fakePage({ run: "select", beside: "select" });
+  const { part, asked } = fakePage({ run: "select" });
   const { Life } = await import("../../tflab/explore/page/life.js");
   const drawn = [];
   Life.prototype.draw = (life) => drawn.push(life.name);
@@ -173,22 +173,22 @@ test("the tab shows the run that was asked for last, whichever answer comes last
     await asked.splice(place, 1)[0].answer(body, status);
     await settled();
   };
+  const choose = (mark) => {
+    part("run").value = mark;
+    part("run").happens("change");
+  };
   await answer("page.html", "");
-  await answer("runs", [["m1", "first", 1], ["m2", "second", 1]]);
+  await answer("runs", [["m1", "first"], ["m2", "second"]]);
   assert.deepEqual(asked.map(({ url }) => url), ["run?run=m1"]);
-  part("run").value = "m2";
-  part("run").happens("change");
+  choose("m2");
   assert.deepEqual(asked.map(({ url }) => url), ["run?run=m1", "run?run=m2"]);
-  await answer("run?run=m1", { run: { name: "first", parts: {} } }); // of the choice before
+  await answer("run?run=m1", { name: "first" }); // of the choice before
   assert.deepEqual([drawn, part("status").textContent], [[], "Reading"]);
-  await answer("run?run=m2", { run: { name: "second", parts: {} } });
-  assert.deepEqual([drawn, part("status").textContent], [["second"], ""]);
-  part("run").value = "m1";
-  part("run").happens("change");
-  part("run").value = "m2";
-  part("beside").value = "m1";
-  part("beside").happens("change");
-  await answer("run?run=m1", { run: { name: "first", parts: {} } });
-  await answer("run?run=m1&before=m2", "This run is gone.", 404);
-  assert.deepEqual([part("error").textContent, part("error").hidden, part("run-life").hidden], ["This run is gone.", false, true]);
+  await answer("run?run=m2", { name: "second" });
+  assert.deepEqual([drawn, part("status").textContent, part("shown").hidden], [["second"], "", false]);
+  choose("m1");
+  choose("m2");
+  await answer("run?run=m2", "This run is gone.", 404);
+  await answer("run?run=m1", { name: "first" });
+  assert.deepEqual([drawn.length, part("error").textContent, part("error").hidden, part("shown").hidden], [1, "This run is gone.", false, true]);
 });

@@ -6,22 +6,20 @@ Plots have tests of their own; here the caption of a picture is what is drawn in
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from tests.examples.histories import value
 from tests.examples.lab import COMPARED, HISTORY, LAB, LINEAR, RACED, ROWS, TOY
 from tests.examples.printed import approve_text
 from tests.examples.walk import BACKWARD, EXECUTION, FRONTEND, PLACEMENT, STAGES
-from tests.maps_by_hand import IMAGES, MAPS, SCORES
-from tests.records_by_hand import CPU_0, CPU_1, LOAD, source
+from tests.maps_by_hand import IMAGES, MAPS
+from tests.records_by_hand import CPU_0, CPU_1, LOAD
 from tflab.follow import node_history
 from tflab.records.gradients import Link
-from tflab.records.graph import Node
 from tflab.records.placed import Partition, Transfer
 from tflab.records.values import PathPoint, ValuesStep
 from tflab.records.verdicts import Diagnosis, Experiment, Experiments
-from tflab.report import chapters, drawing, graph_chapter, handout, selection
+from tflab.report import chapters, drawing, handout, parts, selection
 from tflab.report.contents import DrawnGraph, Lab, Walked
 from tflab.runtime import trace
 
@@ -49,15 +47,12 @@ ON_TWO = Walked(
     (FRONTEND, BACKWARD, TWO_DEVICES),
     node_history.histories((FRONTEND, BACKWARD, PLACEMENT)),
 )
-GRADIENT = np.array([0.125, 0.625, -0.75]) / EXECUTION.batch_size
-MEAN_CROSS_ENTROPY = replace(SCORES, gradient=GRADIENT)
-SEEN = replace(MAPS, probabilities=MEAN_CROSS_ENTROPY)
 CONTROL = Experiment("control", "", -1_500.0, -4_000.0, 2_500.0, 6)
 SLOW = Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement")
 WHOLE = replace(
     LAB,
     toy_on_two=ON_TWO,
-    walked=walked(maps=SEEN, experiments=Experiments((), CONTROL, ()), load=LOAD),
+    walked=walked(maps=MAPS, experiments=Experiments((), CONTROL, ()), load=LOAD),
     compared=replace(RACED, load=LOAD, diagnosis=(SLOW,)),
 )
 SILENT = tuple(
@@ -80,15 +75,9 @@ NOT_UPDATED = {
     name: replace(node, kind="gradient") if node.kind == "update" else node
     for name, node in LINEAR.histories.items()
 }
-BARE = Lab("lenet", LAB.environment, None, None, None, None)
-MISSING = frozenset({"sweep", "experiments"})
+BARE = Lab("lenet", LAB.environment)
 USUAL = tuple(name for name in selection.CHAPTERS if name != "lab")  # which has its own tests
 OF_MODEL = ("graph", "ops", "batch-sizes", "memory")
-
-
-def of_maps(**changes):
-    probabilities = replace(MEAN_CROSS_ENTROPY, **changes)
-    return {"walked": walked(maps=replace(MAPS, probabilities=probabilities))}
 
 
 def of_history(**changes):
@@ -101,7 +90,7 @@ VARIANTS = {
     "some chapters": (WHOLE, ("graph", "batch-sizes")),
     "a chapter without a graph": (WHOLE, ("memory",)),
     "nothing was measured": (BARE, USUAL),
-    "interrupted": (replace(LAB, interrupted=True, missing=MISSING), OF_MODEL),
+    "interrupted": (replace(LAB, interrupted=True, compared=None), OF_MODEL),
     "interrupted, but nothing is missing": (replace(LAB, interrupted=True), OF_MODEL[:1]),
     "three batch sizes, nothing found, no configurations": {
         "compared": replace(COMPARED, findings=())
@@ -112,10 +101,6 @@ VARIANTS = {
     "no curve of memory": {"walked": walked(memory=replace(EXECUTION.memory, curve=None))},
     "values of the program, and its chain rule": {"walked": VALUES},
     "gradients that nobody applies": {"walked": replace(LINEAR, histories=NOT_UPDATED)},
-    "no gradient of the scores": of_maps(gradient=None),
-    "another gradient of the scores": of_maps(gradient=-GRADIENT),
-    "no label": of_maps(label=None),
-    "a softmax that tflab computed": of_maps(computed=True),
     "one map": {"walked": walked(maps=replace(MAPS, maps=(IMAGES,)))},
     "a training that broke off": of_history(interrupted=True),
     "a training without an epoch": of_history(interrupted=True, epochs=()),
@@ -141,47 +126,21 @@ def test_each_chapter_is_its_sentences_its_tables_and_how_the_numbers_were_obtai
 
 
 def test_every_chapter_that_can_be_chosen_can_be_written():
-    assert tuple(chapters.CHAPTERS) == selection.CHAPTERS
+    assert ("lab", *(name for name, *_ in chapters.drafts(WHOLE))) == selection.CHAPTERS
 
 
 def test_a_graph_is_drawn_with_the_times_of_its_nodes_and_its_chain_rule():
-    (drawn,) = (p for p in graph_chapter.parts(VALUES, "a model") if isinstance(p, DrawnGraph))
+    (drawn,) = (p for p in parts.graph(VALUES) if isinstance(p, DrawnGraph))
     assert drawn == DrawnGraph(
-        name="a model",
+        name="lenet",
         drawing=drawing.draw(VALUES.stages, LINEAR.histories),
         histories=LINEAR.histories,
         ns={trace.EXECUTOR: 10, "read": 400, "relu": 7_100, "loss": 2_100},
-        batch_size=16,
     )
 
 
 def test_a_graph_on_two_devices_is_drawn_as_it_is_before_anything_runs():
-    (drawn,) = (p for p in graph_chapter.placed(ON_TWO, "x*y + z") if isinstance(p, DrawnGraph))
+    (drawn,) = (p for p in parts.on_two_devices(ON_TWO) if isinstance(p, DrawnGraph))
     last = drawn.drawing.states[drawn.start]
     assert (drawn.name, last.title) == ("x*y + z on two devices", "feeds_and_fetches")
     assert drawn.drawing.transfers == SENT
-
-
-HERE, THERE = source(4, "c = a * b"), source(5, "loss = tf.reduce_mean(c)")
-PROGRAM = (
-    Node("a", "Const", source=HERE),
-    Node("loss/axis", "Const", source=THERE),
-    Node("mul", "Mul", ("a", "a"), source=HERE),
-    Node("loss", "Mean", ("mul", "loss/axis"), source=THERE),
-    Node("made", "NoOp"),
-)
-IN_A_LOOP = tuple(Node(f"add_{at}", "Add", source=HERE) for at in range(41))
-
-
-def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
-    def lines(nodes):
-        parts = graph_chapter.lines(walked(replace(FRONTEND, nodes=nodes)))
-        return "".join(map(handout.markdown, parts))
-
-    long = [tuple(Node(f"{n}", "Op", source=source(n)) for n in range(end)) for end in (12, 13)]
-    variants = {
-        "of many nodes of a line, the first 40": lines(IN_A_LOOP),
-        "twelve lines": lines(long[0]),
-        "thirteen lines": lines(long[1]),
-    }
-    approve_text("report-lines.md", lines(PROGRAM), variants)

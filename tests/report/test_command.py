@@ -9,8 +9,7 @@ import pytest
 
 from tests.examples.lab import COMPARED
 from tests.examples.walk import EXECUTION
-from tflab import units
-from tflab.analysis import critical_path, passes, step_times
+from tflab.analysis import passes, step_times
 from tflab.exporters.markdown import rendered
 from tflab.records.blocks import Table
 from tflab.records.options import Options
@@ -24,16 +23,13 @@ from tflab.report import (
     graph_states,
     handout,
     html,
+    parts,
     selection,
-    step_chapters,
-    viewer_data,
 )
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
 
 pytestmark = pytest.mark.tensorflow
-
-RELU = "conv1/Relu"
 
 
 def names(folder):
@@ -50,7 +46,7 @@ def lab(walked):
         return Walked(model, stages, node_history.histories(stages))
 
     environment = [("CPUs", "2")]
-    return Lab("lenet", environment, of("toy"), of("lenet"), None, COMPARED)
+    return Lab("lenet", environment, of("lenet"), of("toy"), compared=COMPARED)
 
 
 @pytest.fixture(scope="module")
@@ -75,10 +71,13 @@ def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
             assert (before, after) == (step.before, step.after)
 
 
-def test_page_and_handout_hold_the_same_tables(whole, tmp_path):
+def test_page_and_handout_hold_the_same_tables_and_the_page_is_small_enough_to_send(
+    whole, tmp_path
+):
     page, markdown = unescape(html.page(whole).replace("<wbr>", "")), handout.page(whole)
-    parts = [part for chapter in whole.chapters for part in chapter.parts]
-    tables = [part for part in parts if isinstance(part, Table)]
+    assert len(page.encode()) < 5 * 2**20
+    every = [part for chapter in whole.chapters for part in chapter.parts]
+    tables = [part for part in every if isinstance(part, Table)]
     titles = [table.title for table in tables]
     assert "Findings at each batch size" in titles
     for table in tables:
@@ -92,65 +91,37 @@ def test_page_and_handout_hold_the_same_tables(whole, tmp_path):
     assert wanted
 
 
-def test_the_report_of_lenet_is_small_enough_to_send(whole):
-    assert len(html.page(whole).encode()) < 5 * 2**20
-
-
-def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab, whole):
-    parts = [part for chapter in whole.chapters for part in chapter.parts]
-    graphs = [part for part in parts if "conv1/Conv2D" in getattr(part, "histories", ())]
-    data = viewer_data.graph_data(graphs[0])
-
-    def named(box):
-        return data["nodes"][box["node"]]["name"]
-
-    nodes = {node["name"]: node for node in data["nodes"]}
-    lines = [line for section in nodes["conv1/Conv2D"]["history"] for line in section["lines"]]
-    text = "\n".join(
-        "".join(p if isinstance(p, str) else p.get("text") or p.get("code") for p in line)
-        for line in lines
-    )
-    assert "tf.nn.conv2d(images, kernel" in text
-    assert re.search(r"remapper \(pass \d+\): fused into conv1/Relu", text)
-    assert "its computation was done by conv1/Relu" in text
-    run = critical_path.median_per_step(lab.walked.execution.runs)
-    (box,) = (box for box in data["boxes"] if box["node"] is not None and named(box) == RELU)
-    assert box["time"] == units.time(run[RELU])
-
-
 @pytest.fixture
 def measured(monkeypatch):
     """`measured(model, *chapters)`: the lab, of which every part is its name, and what was done."""
-    from tflab.report import lab as measuring
-
     done = []
 
     def walk(name, options, drawn):
         done.append(("walk", name, options.experiments, drawn))
-        yield name, frozenset({"walk", "histories", "experiments"})
+        yield name
 
     def place_only(name, options):
         done.append(("place", name, options.devices))
 
-    def train(name, _options, _walked):
-        done.append(("train", name))
-        return None, True
+    def train(lab, _options):
+        done.append(("train", lab.model))
+        yield lab
 
     def compare(name, sizes, chosen, **_):
         done.append(("compare", name, chosen.configs, chosen.race_s))
         return COMPARED
 
     for function in (walk, place_only, train):
-        monkeypatch.setattr(measuring, function.__name__, function)
+        monkeypatch.setattr(measuring(), function.__name__, function)
 
-    monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
-    monkeypatch.setattr(measuring, "compare_batch_sizes", compare)
-    monkeypatch.setattr(measuring.devices, "inspected", list)
-    monkeypatch.setattr(measuring.devices, "gpus", list)
+    monkeypatch.setattr(measuring(), "has_loss", lambda *_: True)
+    monkeypatch.setattr(measuring(), "compare_batch_sizes", compare)
+    monkeypatch.setattr(measuring().devices, "inspected", list)
+    monkeypatch.setattr(measuring().devices, "gpus", list)
 
-    def of(model, *names, **more):
+    def of(model, *names):
         chosen = selection.chosen(names, model)
-        return measuring.measure(measuring.Wanted(model, chosen, **more), lambda _: None), done
+        return measuring().measure(model, chosen, None, False, lambda _: None), done
 
     return of
 
@@ -172,6 +143,7 @@ def test_a_report_measures_its_model_and_that_of_the_small_graph_two_devices(
         ("compare", model, ("default", "one-thread", "no-onednn"), 60),
     ]
     assert (lab.toy, lab.walked, lab.compared) == (None, model, COMPARED)
+    assert not lab.interrupted
 
 
 @pytest.mark.parametrize(
@@ -202,29 +174,20 @@ def test_a_signal_before_anything_is_measured_ends_the_report(measured, monkeypa
         measured(model)
 
 
-def test_a_signal_within_a_walk_keeps_its_steps(measured, monkeypatch):
+def test_a_signal_within_a_walk_or_a_comparison_keeps_what_there_is(measured, monkeypatch):
+    partial = replace(COMPARED, interrupted=True, configs=())
+    monkeypatch.setattr(measuring(), "compare_batch_sizes", lambda *_, **__: partial)
+    lab, _ = measured("lenet", "times", "batch-sizes", "configurations")
+    assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", partial)
+
     def walk(name, *_):
-        yield name, frozenset({"walk", "histories"})
+        yield name
         yield from interrupted()
 
     monkeypatch.setattr(measuring(), "walk", walk)
     lab, done = measured("lenet", "ops", "times", "devices")
     assert (lab.interrupted, lab.walked, lab.toy, lab.compared) == (True, "lenet", None, None)
-    assert lab.missing == {"experiments", "sweep", "two devices"}
-    assert done == []
-
-
-def test_a_signal_within_a_comparison_keeps_what_it_has(measured, monkeypatch):
-    partial = replace(COMPARED, interrupted=True, configs=())
-    monkeypatch.setattr(measuring(), "compare_batch_sizes", lambda *_, **__: partial)
-    lab, _ = measured("lenet", "times", "batch-sizes", "configurations")
-    assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", partial)
-    assert lab.missing == {"configurations"}
-
-
-def test_a_report_that_nothing_interrupts_misses_nothing(measured):
-    lab, _ = measured("lenet")
-    assert (lab.interrupted, lab.missing) == (False, frozenset())
+    assert ("place", "toy", 2) not in done
 
 
 def interrupted():
@@ -293,8 +256,19 @@ def test_a_training_ends_after_its_time_or_by_a_signal_and_keeps_its_steps(monke
     from tflab.train import summaries
 
     def train():
-        trained, complete = measuring.train("tests.examples.training:build", Options(), None)
-        return len(trained.steps), len(trained.epochs), trained.interrupted, complete
+        lab, complete = Lab("tests.examples.training:build", ()), True
+        try:
+            for trained in measuring.train(lab, Options()):
+                lab = trained
+        except KeyboardInterrupt:
+            complete = False
+        history = lab.history
+        return history and (
+            len(history.steps),
+            len(history.epochs),
+            history.interrupted,
+            complete,
+        )
 
     def interrupted(files, step):
         if step.step == last:
@@ -308,8 +282,7 @@ def test_a_training_ends_after_its_time_or_by_a_signal_and_keeps_its_steps(monke
     last = 7
     assert train() == (6, 1, True, False)
     last = 1
-    with pytest.raises(KeyboardInterrupt):
-        train()
+    assert train() is None
 
 
 def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_start(lab):
@@ -317,7 +290,7 @@ def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_star
     middle = step_times.median_step(step.step_times).step
     names = {run.name for run in step.runs if run.step == middle}
     timeline = next(
-        part for part in step_chapters.times(lab.walked) if getattr(part, "name", "") == "timeline"
+        part for part in parts.times(lab.walked) if getattr(part, "name", "") == "timeline"
     )
     assert trace.EXECUTOR in names
     assert f" ops of {len(names) - 1} are on the critical path." in timeline.caption

@@ -12,32 +12,27 @@ from xml.sax.saxutils import escape, quoteattr
 import pytest
 
 from tests.approval import approve
-from tests.examples.histories import FUSED
 from tests.examples.layer import EVIL, STAGES
+from tests.records_by_hand import CPU_0, CPU_1
 from tflab.escaping import visible
 from tflab.follow import node_history
 from tflab.records.blocks import Column, Fact, Frame, Strip, Table
 from tflab.records.graph import Node
-from tflab.records.node_history import NodeHistory, Touch
-from tflab.records.placed import Fate, Transfer
+from tflab.records.placed import Transfer
 from tflab.records.stages import Frontend
 from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import (
-    Box,
     Chapter,
-    Drawing,
     DrawnGraph,
-    Lane,
     Method,
     Picture,
     Report,
-    State,
 )
 
 
 def drawn_graph(stages, name="a graph"):
     histories = node_history.histories(stages)
-    return DrawnGraph(name, drawing.draw(stages, histories), histories, {"layer/Relu": 1500.0}, 16)
+    return DrawnGraph(name, drawing.draw(stages, histories), histories, {"layer/Relu": 1500.0})
 
 
 def report(*parts, title="A title"):
@@ -94,7 +89,7 @@ def test_a_hostile_name_makes_no_element_and_no_attribute():
 
 
 def test_large_data_are_compressed_and_say_the_same(monkeypatch):
-    plain = html.embedded({"name": EVIL})
+    plain = html.as_json(html.readable({"name": EVIL}))
     assert html.element("d", {"name": EVIL}) == (
         f'<script type="application/json" id="d">{plain}</script>'
     )
@@ -217,89 +212,19 @@ def test_a_name_in_a_table_may_break_after_a_scope_only():
     assert html.breakable("s/s_1 2 Mbit/s") == "s/<wbr>s_1 2 Mbit/s"
 
 
-CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
-PLAIN = {"op": "Op", "source": None, "inputs": (), "control_inputs": (), "outputs": ()}
-LIVES = {
-    "s/a": NodeHistory(
-        name="s/a",
-        kind="forward",
-        consumers=("b", "far"),
-        fate=Fate("s/a", "fused", "remapper", "b"),
-        touches=(Touch("remapper", 2, "fused", "b"),),
-        carrier="b",
-        ran_as="_Op",
-        times=FUSED.times,
-        **PLAIN,
-    ),
-    "b": NodeHistory(
-        name="b",
-        kind="update",
-        fate=Fate("b", "executed", None, None),
-        carrier="b",
-        carries=("s/a", "unknown"),
-        ran_as="_Op",
-        **PLAIN,
-    ),
-    "c": NodeHistory(name="c", kind="runtime", carrier="c", ran_as="Op", **PLAIN),
-    "d": NodeHistory(name="d", kind="gradient", carrier=None, **PLAIN),
-}
-TRACKS = (
-    Box(
-        "forward/",
-        "Forward",
-        (
-            (),
-            (Box("s/", "scope", ((Box("s/a", "a"), Lane("/", "s/a")), (Box("c", "c"),))),),
-            (Lane("s/", "d"), Box("d", "last")),
-        ),
-        framed=False,
-    ),
-    Box("update/", "Updates", ((), (Box("b", "b"),)), framed=False),
-)
-STATES = (
-    State(
-        "frontend",
-        "Frontend",
-        "from lines",
-        ("2 nodes",),
-        (),
-        (Node("s/a", "Op"), Node("b", "Op", ("s/a", "s/a:1", "far"), ("c",))),
-    ),
-    State(
-        "placement",
-        "remapper",
-        "fuses",
-        ("fused", "added"),
-        ("s/a", "d"),
-        (Node("b", "_Op", ("c:1",), ("d",), CPU_1),),
-        ("b",),
-        2,
-    ),
-)
-
-
-CPU_0 = CPU_1.replace("CPU:1", "CPU:0")
-DRAWING = Drawing(
-    TRACKS,
-    STATES,
-    transfers=(
-        Transfer("s/a:0", "s/a", "b", CPU_0, CPU_1, "float32", (384,), 1_536),
-        Transfer("b:0", "b", "c", CPU_1, CPU_0, "float32", None, None),
-    ),
+SENT = (
+    Transfer("x:0", "x", "layer/MatMul", CPU_0, CPU_1, "float32", (384,), 1_536),
+    Transfer("loss:0", "loss", "x", CPU_1, CPU_0, "float32", None, None),
 )
 
 
 def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
-    drawn = DrawnGraph("a graph", DRAWING, LIVES, {"b": 1_500.0, "c": 250.0}, 16)
-    approve("report-viewer.json", json.dumps(viewer_data.graph_data(drawn), indent=1))
-
-
-def test_a_large_drawing_opens_on_its_first_scope():
-    boxes = [
-        {"rows": [[1]], "framed": False},
-        {"rows": [], "framed": True},
-        {"rows": [[3]], "framed": True},
-        {"rows": [[4]], "framed": True},
-    ]
-    assert viewer_data.opened(boxes, 101) == [2]
-    assert viewer_data.opened(boxes, 100) == []
+    drawn = drawn_graph(STAGES)
+    drawn = replace(drawn, drawing=replace(drawn.drawing, transfers=SENT))
+    data = viewer_data.graph_data(drawn)
+    rows = {key: data.pop(key) for key in ("nodes", "boxes", "states")}
+    lines = [f"{key}: {json.dumps(value)}" for key, value in data.items()]
+    for key, values in rows.items():
+        lines.append(key)
+        lines += (json.dumps({k: row[k] for k in row if k != "history"}) for row in values)
+    approve("report-viewer.txt", "\n".join(lines))

@@ -13,21 +13,25 @@ import pytest
 
 from tests import needs
 from tests.examples.layer import STAGES
+from tflab.explore import markup
 from tflab.follow import node_history
 from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import DrawnGraph, Question
 
 TESTS = sorted((Path(__file__).parents[1] / "page").glob("*.test.js"))
+ENTRIES = (
+    html.FOLDER / "start.js",
+    *(markup.FOLDER / f"{name}.js" for name in ("explore", "tab", "alone")),
+)
 INTERFACE = re.compile(r"^export interface (\w+)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
 FIELD = re.compile(r"^  (\w+)(\??):", re.MULTILINE)
-IMPORTED = re.compile(r'^import .* from "\./([\w.]+)";$', re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def data():
     histories = node_history.histories(STAGES)
     ns = {"layer/Relu": 1_500.0, "layer/MatMul/ReadVariableOp": 250.0}
-    drawn = DrawnGraph("g", drawing.draw(STAGES, histories), histories, ns, 16)
+    drawn = DrawnGraph("g", drawing.draw(STAGES, histories), histories, ns)
     return viewer_data.graph_data(drawn)
 
 
@@ -37,15 +41,16 @@ def test_the_scripts_pass_their_own_tests(data, tmp_path):
         reason = "There is no node here: the JavaScript was not tested."
         needs.missing(reason)
     sent = tmp_path / "data.json"
-    sent.write_text(html.embedded(data), encoding="utf-8")
+    sent.write_text(html.as_json(html.readable(data)), encoding="utf-8")
     environment = {**os.environ, "TFLAB_PAGE_DATA": str(sent)}
     command = [node, "--test", *map(str, TESTS)]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    joined = tmp_path / "page.js"  # no two scripts have a name in common
-    joined.write_text(html.program(), encoding="utf-8")
-    ran = subprocess.run([node, "--check", str(joined)], capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
+    for number, entry in enumerate(ENTRIES):
+        joined = tmp_path / f"{number}.js"  # no two scripts of a page have a name in common
+        joined.write_text(html.script(entry), encoding="utf-8")
+        ran = subprocess.run([node, "--check", str(joined)], capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
 
 
 def fields():
@@ -62,7 +67,7 @@ def test_the_types_of_the_data_have_the_fields_that_python_sends(data):
     types = fields()
     values = types["Values"][1]
     required, known = types["GraphData"]
-    assert set(data) == required == known - {"fusions"}  # these are the live page's
+    assert set(data) == required == known
     for name, rows in (("Node", "nodes"), ("Box", "boxes")):
         required, known = types[name]
         assert all(required <= set(row) <= known | values for row in data[rows])
@@ -85,15 +90,13 @@ def test_each_kind_fate_and_step_of_time_has_a_colour():
     assert f"heat-{viewer_data.HEATS}" not in style
 
 
-def test_each_script_imports_only_from_those_before_it():
-    for number, name in enumerate(html.SCRIPTS):
-        assert set(IMPORTED.findall(html.read(name))) <= set(html.SCRIPTS[:number])
-
-
-def test_the_page_has_every_script_and_none_of_their_imports():
-    files = {path.name for path in html.FOLDER.iterdir() if path.name.endswith(".js")}
-    assert files == set(html.SCRIPTS)
-    assert not re.search(r"^(import|export)\b", html.program(), re.MULTILINE)
+def test_a_page_has_all_that_its_script_imports_and_every_script_is_in_a_page():
+    joined = [html.script(entry) for entry in ENTRIES]
+    assert not any(re.search(r"^(import|export)\b", script, re.MULTILINE) for script in joined)
+    for path in (*html.FOLDER.glob("*.js"), *markup.FOLDER.glob("*.js")):
+        title = path.read_text(encoding="utf-8").partition("\n")[0]  # `/* Layout: ...`
+        assert [script.count(title) for script in joined if title in script] != [], path
+        assert max(script.count(title) for script in joined) == 1
 
 
 # Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision
@@ -119,3 +122,11 @@ def test_eight_hues_stay_apart_for_everybody_in_light_and_dark():
             pairs = itertools.combinations(views, 2)
             assert min(float(np.linalg.norm(a - b)) for a, b in pairs) > 0.05
     assert re.findall(r"\.line-(\d)", html.read("drawing.css")) == list("01234567")
+
+
+def test_what_took_longest_is_the_darkest_on_white_and_the_brightest_on_black():
+    scales = re.findall(r"\.heat-\d { --fill: #(\w{6}); }", html.read("drawing.css"))
+    light = [seen(colour, np.eye(3))[0] for colour in scales]
+    assert len(light) == 2 * viewer_data.HEATS
+    assert light[:7] == sorted(light[:7], reverse=True)
+    assert light[7:] == sorted(light[7:])

@@ -4,7 +4,6 @@ import json
 
 from tests.approval import approve
 from tests.examples.histories import FUSED, KNOWN, PLAIN
-from tflab.follow import view
 from tflab.report import viewer_data
 from tflab.report.contents import State
 
@@ -41,19 +40,3 @@ def test_links_go_to_nodes_and_states_by_their_numbers():
     }
     texts = (f"==== {title}\n{text}\n" for title, text in parts.items())
     approve("report-panel.txt", "\n".join(texts))
-
-
-def text(line):
-    """A line of the page without its links."""
-    return "".join(
-        part if isinstance(part, str) else part.get("text") or part["code"] for part in line
-    )
-
-
-def test_the_panel_and_the_terminal_say_the_same():
-    strip, *_ = view.blocks(FUSED)
-    shown = viewer_data.sections(FUSED, STATES, INDEX)
-    assert [tuple(map(text, section["lines"])) for section in shown] == [
-        frame.lines for frame in strip.frames
-    ]
-    assert [section["about"] for section in shown] == [frame.about for frame in strip.frames]

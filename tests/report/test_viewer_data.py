@@ -21,7 +21,7 @@ def shown(histories):
     """What the boxes of these nodes show besides their names."""
     nodes = tuple(Node(name, "Op") for name in histories)
     stages = (Frontend(None, nodes[:4]), Backward(None, nodes, added_nodes=("seed",)))
-    drawn = DrawnGraph("g", drawing.draw(stages, histories), histories, {}, 2)
+    drawn = DrawnGraph("g", drawing.draw(stages, histories), histories, {})
     return {
         node["name"]: {key: node[key] for key in SHOWN if key in node}
         for node in viewer_data.graph_data(drawn)["nodes"]
@@ -59,11 +59,10 @@ def test_the_shape_of_a_tensor_is_that_of_the_step_if_both_ran_else_as_its_maker
     histories = {
         name: replace(history, ran_outputs=ran.get(name, ())) for name, history in histories.items()
     }
-    shapes = viewer_data.Shapes(versions, histories, 3)
-    early, late = Version(0, 1, made("user")), Version(2, 3, made("user"))
-    numbers = [
-        shapes.number(tensor, user)
-        for tensor, user in (
+    early, late = 1, 3  # the last states of users
+    shapes = [
+        viewer_data.shape_of(tensor, used, 3, versions, histories)
+        for tensor, used in (
             ("x", early),
             ("x", late),
             ("x:1", early),  # a scalar
@@ -73,8 +72,7 @@ def test_the_shape_of_a_tensor_is_that_of_the_step_if_both_ran_else_as_its_maker
             ("same", late),  # nobody knows it
         )
     ]
-    assert list(shapes.numbers) == ["?x28x6", "16x28x6", "?"]
-    assert numbers == [0, 1, None, None, 2, 0, None]
+    assert shapes == ["?x28x6", "16x28x6", "", "", "?", "?x28x6", ""]
 
 
 def test_the_lines_of_a_drawing_are_those_of_its_program_or_of_the_file_that_made_most_nodes():
@@ -90,30 +88,15 @@ def test_the_lines_of_a_drawing_are_those_of_its_program_or_of_the_file_that_mad
     assert viewer_data.most_of({}) is None
 
 
-def test_a_scope_has_the_values_of_its_own_node_and_the_gradients_computed_in_it():
+def test_a_closed_scope_has_the_values_of_the_node_of_its_name():
     def box(label, parent, node=None):
         return {"label": label, "parent": parent, "node": node}
 
-    nodes = [{} for _ in KNOWN]
-    index = {name: number for number, name in enumerate(KNOWN)}
-    boxes = [
-        box("Forward", None),
-        box("y", 0),
-        box("y", 1, index["y"]),
-        box("Assign", 1, index["x"]),
-        box("y", 0, index["mul"]),  # in no scope of its name
-        box("mul_grad", None),
-        box("tuple", 5),
-        box("sum", 6, index["sum"]),
-        box("sum", 6, index["sum"]),
-    ]
-    viewer_data.show_values(KNOWN, nodes, boxes, index)
-    assert [{**row, "parent": None, "node": None} for row in boxes if row["node"] is None] == [
-        box("Forward", None),
-        {**box("y", None), "data": "0.5 → 2.25", "grad": "-3.5"},
-        {**box("mul_grad", None), "results": ["dL/dy = -3.5"]},
-        {**box("tuple", None), "results": ["dL/dy = -3.5"]},
-    ]
+    number = {name: place for place, name in enumerate(KNOWN)}
+    boxes = [box("Forward", None), box("y", 0), box("y", 1, number["y"]), box("y", 0, number["x"])]
+    viewer_data.show_values(KNOWN.values(), [{} for _ in KNOWN], boxes)
+    assert boxes[:2] == [boxes[0], {**box("y", 0), "data": "0.5 → 2.25", "grad": "-3.5"}]
+    assert boxes[0] == box("Forward", None)
 
 
 def test_a_large_graph_shows_values_in_the_panel_only():
@@ -129,7 +112,7 @@ def test_a_large_graph_shows_values_in_the_panel_only():
 
 def test_the_values_are_shown_with_the_gradients_and_where_the_graph_ran():
     histories = node_history.histories(STAGES)
-    drawn = DrawnGraph("g", drawing.draw(STAGES, histories), histories, {}, 16)
+    drawn = DrawnGraph("g", drawing.draw(STAGES, histories), histories, {})
     states = viewer_data.graph_data(drawn)["states"]
     assert [state["stage"] for state in states if state["flowed"]] == ["backward", "execution"]
 

@@ -15,7 +15,6 @@ import argparse
 import importlib.util
 import os
 import sys
-import threading
 import webbrowser
 from collections.abc import Sequence
 from contextlib import closing
@@ -100,8 +99,7 @@ def opening(path: Path | None, model: str | None) -> tuple[FirstContent, str]:
         if path.suffix != ".py":
             raise UsageError(f"'{path}' is not a Python file; give one whose name ends with .py.")
         text = sources.text_of(path)
-        mark = sources.mark(text)
-        return markup.FirstContent(path.name, text, mark, is_file=True), ""
+        return markup.FirstContent(path.name, text, sources.mark(text)), ""
     if model:
         source, function = source_of(model)
         return markup.FirstContent(source.name, sources.text_of(source)), function
@@ -129,16 +127,7 @@ def source_of(model: str) -> tuple[Path, str]:
 def show(address: str) -> None:
     """Open a browser, or print that there is none."""
     screen = sys.platform != "linux" or any(map(os.environ.get, SCREENS))
-    opened = threading.Event()
-
-    def open_it() -> None:
-        if screen and webbrowser.open(address):
-            opened.set()
-
-    thread = threading.Thread(target=open_it, daemon=True)
-    thread.start()
-    thread.join(5)
-    if not opened.is_set() and not thread.is_alive():
+    if not (screen and webbrowser.open(address)):
         terminal.say("No browser can be opened here: open the address yourself.", sys.stderr)
 
 

@@ -1,9 +1,8 @@
-"""Changes: the difference between a life and an earlier or another one: nodes, fates, costs."""
+"""Changes: the difference between a life and an earlier one: nodes, fates, costs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
@@ -17,39 +16,46 @@ Nodes = Mapping[str, Sequence[Any]]  # node -> its kind, its signature, its fate
 Numbers = Mapping[str, float | None]
 WRITTEN = {"FLOPs": flops_text, "bytes": size, "ns": time}
 TIMES = ("ns", "low_ns", "high_ns")  # of a step: median, p10, p90
-EDIT = ("before", "now")
+HEADS = ("before", "now")
 CALLED = {"bytes": "memory at most", "ns": "a step, median"}
 
 
-@dataclass(frozen=True)
-class Changes:
-    """The nodes that an edit added, removed and changed."""
-
-    new: tuple[str, ...]
-    gone: tuple[str, ...]
-    changed: tuple[str, ...]  # other op, inputs or outputs
-    fates: tuple[tuple[str, str, str], ...]  # node, before, now
-    numbers: tuple[tuple[str, float | None, float | None], ...]  # name, before, now
+def marks(before: Nodes, now: Nodes) -> dict[str, str]:
+    """Node -> `new`, or `changed` if it has another op, other inputs or other outputs."""
+    new = {name: "new" for name in now if name not in before}
+    both = (name for name in now if name in before)
+    return new | {name: "changed" for name in both if before[name][1] != now[name][1]}
 
 
-def compare(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> Changes:
-    """The changes from one life to the next, by the names of nodes."""
-    both = [name for name in now if name in before]
-    return Changes(
-        new=tuple(name for name in now if name not in before),
-        gone=tuple(name for name in before if name not in now),
-        changed=tuple(name for name in both if before[name][1] != now[name][1]),
-        fates=tuple(
-            (name, before[name][2], now[name][2])
-            for name in both
-            if before[name][2] and now[name][2] and before[name][2] != now[name][2]
-        ),
-        numbers=tuple(
-            (what, earlier[what], later[what])
-            for what in later
-            if what in earlier and differ(what, earlier, later)
-        ),
-    )
+def blocks(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> Iterator[Block]:
+    """The changes for readers; a sentence if there are none."""
+    marked = marks(before, now)
+    new, changed = ([n for n, word in marked.items() if word == w] for w in ("new", "changed"))
+    gone = [name for name in before if name not in now]
+    rows = [
+        (what, f"{len(names):,}", listed(names, by_name))
+        for what, names, by_name in (
+            ("new", new, now),
+            ("gone", gone, before),
+            ("changed", changed, now),
+        )
+        if names
+    ]
+    if rows:
+        yield texts("Nodes", ("", "nodes", "which"), rows)
+    else:
+        yield "No node is new, gone or changed."
+    pairs = ((name, before[name][2], now[name][2]) for name in now if name in before)
+    fates = [row for row in pairs if row[1] and row[2] and row[1] != row[2]]
+    if fates:
+        yield texts("Other fates", ("node", *HEADS), fates[:LISTED], len(fates) - LISTED)
+    numbers = [
+        (CALLED.get(what, what), number_text(what, earlier[what]), number_text(what, later[what]))
+        for what in later
+        if what in earlier and differ(what, earlier, later)
+    ]
+    if numbers:
+        yield texts("Totals", ("", *HEADS), numbers, right=True)
 
 
 def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
@@ -57,39 +63,8 @@ def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
     took less."""
     if what not in TIMES:
         return earlier[what] != later[what]
-    if what != "ns":
-        return False
     before, now = ([numbers[name] or 0.0 for name in TIMES[1:]] for numbers in (earlier, later))
-    return before[1] < now[0] or now[1] < before[0]
-
-
-def blocks(
-    changes: Changes, now: Nodes, before: Nodes, heads: tuple[str, str] = EDIT
-) -> Iterator[Block]:
-    """The changes for readers; a sentence if there are none. `heads` name the two lives."""
-    edit = heads == EDIT
-    rows = [
-        (what, f"{len(names):,}", listed(names, by_name))
-        for what, names, by_name in (
-            ("new" if edit else f"only {heads[1]}", changes.new, now),
-            ("gone" if edit else f"only {heads[0]}", changes.gone, before),
-            ("changed" if edit else "differ", changes.changed, now),
-        )
-        if names
-    ]
-    if rows:
-        yield texts("Nodes", ("", "nodes", "which"), rows)
-    else:
-        yield "No node is new, gone or changed." if edit else "Both have the same nodes."
-    if changes.fates:
-        some = changes.fates[:LISTED]
-        yield texts("Other fates", ("node", *heads), some, len(changes.fates) - LISTED)
-    numbers = [
-        (CALLED.get(what, what), number_text(what, old), number_text(what, new))
-        for what, old, new in changes.numbers
-    ]
-    if numbers:
-        yield texts("Totals", ("", *heads), numbers, right=True)
+    return what == "ns" and (before[1] < now[0] or now[1] < before[0])
 
 
 def listed(names: Sequence[str], by_name: Nodes) -> str:

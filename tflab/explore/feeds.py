@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from math import prod
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,9 +13,7 @@ from tflab.datasets import Column, Dataset
 from tflab.errors import TflabError
 from tflab.models import saved
 
-ROWS = 1024  # of made-up data
 OPEN = 8  # the size of an unknown dimension other than the batch
-LARGEST = 2**26  # bytes of made-up values for one placeholder
 
 
 def fed(
@@ -31,14 +27,16 @@ def fed(
     operations = graph.get_operations()
     holders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
     free = [tensor for tensor in holders if tensor.name not in values]
+    taken = [*(tensor_of(graph, name) for name in values), *free]
     lengths = [len(value) for name, value in values.items() if in_rows(tensor_of(graph, name))]
     batched = len({*lengths}) < 2  # otherwise each value is fed as a whole
+    fixed = {tensor.shape[0] for tensor in taken if tensor.shape.rank}
     if lengths:
         rows = lengths[0]
     elif any(map(in_rows, free)):
-        rows = rows_of(free, batch_size)
-    else:
-        rows = fixed_rows([*map(partial(tensor_of, graph), values), *free])
+        rows = batch_size
+    else:  # the first dimension, if all have the same
+        rows = (fixed.pop() or 1) if len(fixed) == 1 else 1
     notes = {}
     for tensor in free:
         values[tensor.name], notes[tensor.name] = invented(tensor, rows)
@@ -61,26 +59,9 @@ def in_rows(tensor: Any) -> bool:
     return bool(tensor.shape.rank) and tensor.shape[0] is None
 
 
-def fixed_rows(fed: Sequence[Any]) -> int:
-    """The rows of a batch of tensors whose first dimensions are all fixed: the dimension that they
-    share, otherwise 1."""
-    sizes = {tensor.shape[0] for tensor in fed if tensor.shape.rank}
-    return (sizes.pop() or 1) if len(sizes) == 1 else 1
-
-
 def is_fixed(dataset: Dataset) -> bool:
     """Whether no column has the rows of a batch."""
     return all(isinstance(column, datasets.Whole) for column in dataset.columns.values())
-
-
-def rows_of(free: Sequence[Any], batch_size: int) -> int:
-    """The number of made-up rows: as many as fit into LARGEST, at least a batch."""
-    row_bytes = [
-        prod(size or OPEN for size in tensor.shape[1:]) * max(1, tensor.dtype.size)
-        for tensor in free
-        if in_rows(tensor)
-    ]
-    return max(batch_size, min(ROWS, LARGEST // max([1, *row_bytes])))
 
 
 def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:

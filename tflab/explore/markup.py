@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from tflab.explore import changes, request
@@ -16,65 +16,39 @@ from tflab.records.codec import encoded
 from tflab.records.options import SWITCHES
 from tflab.report import html, storage
 
-FOLDER = resources.files("tflab.explore") / "page"
-STYLE = "life.css"
-SCRIPTS = ("seen.js", "life.js")
-OF_REPORTS = ("script.js", "still.js", "folded.js", "start.js")  # alone
-STYLES = ("explore.css", "editor.css")
-LIVE = (
-    *("text.js", "editor.js", "lighting.js", "switches.js"),
-    *("address.js", "answers.js", "file.js", "explore.js"),
-)
+FOLDER = Path(__file__).resolve().parent / "page"
 
 
-def for_page(
-    life: storage.Life,
-    before: Mapping[str, Any] | None = None,
-    heads: tuple[str, str] = changes.EDIT,
-) -> storage.Life:
-    """A life for a page; with another life, also the differences. `heads` name the other life and
-    this one."""
+def for_page(life: storage.Life, before: Mapping[str, Any] | None = None) -> storage.Life:
+    """A life for a page; with an earlier life, also the differences."""
     parts = {
         title: html.fragment(map(storage.read_block, blocks))
         for title, blocks in life["parts"].items()
     }
-    shown: storage.Life = {"stage": life["stage"], "graph": life["graph"], "parts": parts}
-    if "printed" in life:
-        shown["printed"] = str(life["printed"])
-    if "questions" in life:
-        shown["questions"] = life["questions"]
+    shown: storage.Life = {
+        key: life[key] for key in ("stage", "graph", "printed", "questions") if key in life
+    }
+    shown["parts"] = parts
     if before is None:
         return shown
-    nodes = life["nodes"]
-    changed = changes.compare(before["nodes"], nodes, before["numbers"], life["numbers"])
-    since = changes.blocks(changed, nodes, before["nodes"], heads)
-    marks = dict.fromkeys(changed.new, "new") | dict.fromkeys(changed.changed, "changed")
-    return shown | {"since": html.fragment(since), "marks": marks}
+    nodes = before["nodes"], life["nodes"]
+    since = changes.blocks(*nodes, before["numbers"], life["numbers"])
+    return shown | {"since": html.fragment(since), "marks": changes.marks(*nodes)}
 
 
 def style() -> str:
-    return "\n".join([*map(html.read, html.STYLES), read(STYLE)])
-
-
-def modules() -> list[str]:
-    """The scripts of a drawing, in the order in which they are joined."""
-    shared = (html.read(name) for name in html.SCRIPTS if name not in OF_REPORTS)
-    return [*shared, *map(read, SCRIPTS)]
+    return "\n".join([*map(html.read, html.STYLES), read("life.css")])
 
 
 def page_of(life: storage.Life) -> str:
     """A life as a self-contained page."""
-    script, look = html.join_modules([*modules(), read("alone.js")]), style()
-    return (
-        html.environment(read)
-        .from_string(read("alone.html.j2"))
-        .render(
-            title=life["graph"]["title"],
-            told=html.as_json(for_page(life)),
-            script=script,
-            style=look,
-            policy=html.policy(look, script),
-        )
+    script, look = html.script(FOLDER / "alone.js"), style()
+    return template("alone.html.j2").render(
+        title=life["graph"]["title"],
+        told=html.as_json(for_page(life)),
+        script=script,
+        style=look,
+        policy=html.policy(look, script),
     )
 
 
@@ -83,13 +57,11 @@ def page_of(life: storage.Life) -> str:
 
 @dataclass(frozen=True)
 class FirstContent:
-    """The first content of the page. `mark` is that of the file it follows; a model has a
-    `name`."""
+    """The first content of the page; `mark` is that of the file it follows, if any."""
 
     name: str
     text: str
     mark: str | None = None
-    is_file: bool = False
 
 
 def page(start: FirstContent) -> tuple[str, str]:
@@ -100,11 +72,9 @@ def page(start: FirstContent) -> tuple[str, str]:
         "examples": encoded(EXAMPLES),
         "defaults": encoded(request.ProgramRequest("")),
     }
-    script = html.join_modules([*modules(), *map(read, LIVE)])
-    look = "\n".join([style(), *map(read, STYLES)])
-    policy = html.policy(look, script)
-    template = html.environment(read).from_string(read("explore.html.j2"))
-    whole = template.render(
+    script = html.script(FOLDER / "explore.js")
+    look = "\n".join([style(), read("explore.css"), read("editor.css")])
+    whole = template("explore.html.j2").render(
         style=look,
         script=script,
         settings=html.as_json(settings),
@@ -115,7 +85,11 @@ def page(start: FirstContent) -> tuple[str, str]:
         most_rows=request.MOST_ROWS,
         passes=list(SWITCHES),
     )
-    return whole, f"{policy}; connect-src 'self'; frame-ancestors 'none'"
+    return whole, f"{html.policy(look, script)}; connect-src 'self'; frame-ancestors 'none'"
+
+
+def template(name: str) -> Any:
+    return html.environment(FOLDER).get_template(name)
 
 
 def read(name: str) -> str:

@@ -14,20 +14,20 @@ from __future__ import annotations
 import argparse
 import atexit
 import shlex
-from typing import Any, NoReturn
+from typing import Any
 
 from markupsafe import escape
 
-from tflab.errors import TflabError, UsageError
+from tflab.errors import TflabError
 from tflab.explore import markup, request
 from tflab.explore.worker_pool import WorkerProcess
 from tflab.records.options import STAGES
 from tflab.report import storage
 
+SWITCHES = ("batch_size", "devices", "xla", "without", "optimiser")  # that a cell may have
 CELL = "cell"  # how errors and lines call the program
 SECONDS = 60.0  # of a stage: a notebook may wait longer than an editor
 HEIGHT = 720  # pixels of the frame
-WATCH = "watch"
 STORY = "In short"  # the part that is text beside the frame
 FRAME = (
     '<iframe title="{title}" sandbox="allow-scripts" srcdoc="{page}" '
@@ -59,18 +59,14 @@ class CellLife:
         return f"<pre>{escape(repr(self))}</pre>{frame}"
 
 
-class MagicParser(argparse.ArgumentParser):
-    """Says what is wrong with the line of a cell, and does not end the kernel."""
+def parser() -> argparse.ArgumentParser:
+    """The options of a cell; an error in them is one of IPython's, without a traceback."""
+    from IPython.core.magic_arguments import MagicArgumentParser
 
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message[:1].upper()}{message[1:]}. {self.format_usage().strip()}")
-
-
-def parser() -> MagicParser:
-    parser = MagicParser("%%tflab", add_help=False, usage="%%%%tflab [watch] [options]")
+    parser: argparse.ArgumentParser = MagicArgumentParser("%%tflab")
     add = parser.add_argument
     defaults = request.ProgramRequest("")
-    add("watch", nargs="?", choices=(WATCH,))
+    add("watch", nargs="?", choices=("watch",))
     add("--stage", choices=STAGES, default=STAGES[-1])
     add("--batch-size", type=int, default=defaults.batch_size)
     add("--devices", type=int, default=defaults.devices)
@@ -116,16 +112,9 @@ class Cells:
 
     def life(self, given: argparse.Namespace, cell: str) -> CellLife:
         """Raises TflabError for what a cell does wrong."""
-        wanted = request.read(
-            {
-                "text": f"\n{cell}",  # the line of the magic is the first of the cell
-                "batch_size": given.batch_size,
-                "devices": given.devices,
-                "xla": given.xla,
-                "without": given.without,
-                "optimiser": given.optimiser,
-            }
-        )
+        switches = {name: value for name, value in vars(given).items() if name in SWITCHES}
+        # The line of the magic is the first of the cell
+        wanted = request.read({"text": f"\n{cell}", **switches})
         if self.process is None:
             self.process = WorkerProcess(CELL, seconds=SECONDS)
             atexit.register(self.process.close)

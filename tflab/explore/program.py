@@ -10,10 +10,10 @@ import ast
 import linecache
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -26,6 +26,18 @@ from tflab.records.graph import FORWARD
 from tflab.records.options import Model
 from tflab.runtime import nodes, private
 
+DERIVED = (  # types of tensors, and of the variables and lists in which they are
+    *(tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64, tf.complex128),
+    *(tf.resource, tf.variant),
+)
+NO_NODE = (
+    "The program makes no node. Write a line that calls TensorFlow, such as "
+    "`y = tf.constant(1.0) + 2.0`."
+)
+OWN_GRAPH = (
+    "The program builds its nodes in a graph of its own. Build them in the default graph: remove "
+    "`tf.Graph()`."
+)
 OPTIMISERS: Mapping[str, Callable[[], Any]] = {  # all of `request.OPTIMISERS` except the last
     "gradient descent": lambda: tf1.train.GradientDescentOptimizer(0.1),
     "momentum": lambda: tf1.train.MomentumOptimizer(0.1, 0.9),
@@ -47,12 +59,15 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
             sys.path.append(folder)
     with as_a_script():
         exec(compile(text, file, "exec", dont_inherit=True), names)
+    if function and function not in names:
+        raise TflabError(f"The program no longer defines the function '{function}'.")
     if function:
-        return names[function]() if function in names else no_function(function)
+        return names[function]()
     graph = tf1.get_default_graph()
     operations = graph.get_operations()
     if not operations:
-        no_node(names)
+        own = any(isinstance(value, tf.Graph) for value in names.values())
+        raise TflabError(OWN_GRAPH if own else NO_NODE)
     named = tensors(names, graph)
     variables = graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)
     goals = {variable.op for variable in variables} or set(filter(is_float, operations))
@@ -71,9 +86,11 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
         notes=tuple(notes.values()),
         fixed_batch=dataset.size if feeds.is_fixed(dataset) or dataset.size < batch_size else None,
     )
-    derived = {made for op in operations if (made := private.original_op(op)) is not None}
-    if derived and ("loss" not in names or gradients_start(loss.op, derived)):
-        return already_derived(model, loss, names)
+    if any(private.original_op(op) is not None for op in operations):
+        # What the program named of its own gradients is run
+        first = [] if loss is None else [loss.name]
+        model = replace(model, fetches=tuple(dict.fromkeys([*first, *results(names, graph)])))
+        return with_note(model, "The program has gradients of its own, so tflab adds none.")
     if loss is None:
         return with_note(model, "Nothing is derived: no line names a scalar of a float type.")
     if not depends(loss.op, goals) and not (variables and "loss" in names):
@@ -106,92 +123,34 @@ def as_a_script() -> Iterator[None]:
         tf1.enable_tensor_equality()
 
 
-def no_node(names: Mapping[str, Any]) -> NoReturn:
-    if any(isinstance(value, tf.Graph) for value in names.values()):
-        raise TflabError(
-            "The program builds its nodes in a graph of its own. Build them in the default "
-            "graph: remove `tf.Graph()`."
-        )
-    raise TflabError(
-        "The program makes no node. Write a line that calls TensorFlow, such as "
-        "`y = tf.constant(1.0) + 2.0`."
-    )
-
-
-def no_function(name: str) -> Any:
-    raise TflabError(f"The program no longer defines the function '{name}'.")
-
-
 def with_note(model: Model, note: str) -> Model:
     return replace(model, notes=(*model.notes, note))
 
 
-# Gradients of the program itself
-
-UNCHANGED = ("AddN", "Identity")  # whose gradient functions may add no node
-DERIVED = (  # types of tensors, and of the variables and lists in which they are
-    *(tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64, tf.complex128),
-    *(tf.resource, tf.variant),
-)
-
-
-def gradients_start(op: tf.Operation, derived: Collection[tf.Operation]) -> bool:
-    """Whether gradients start at this op. If not, those of other ops may be a part of its value."""
-    return reaches(op, derived, lambda op: op.inputs if op.type in UNCHANGED else ())
-
-
 def depends(loss: tf.Operation, goals: Collection[tf.Operation]) -> bool:
     """Whether the loss is computed from a goal by ops and tensors that all have a gradient."""
-
-    def with_gradient(op: tf.Operation) -> Iterable[tf.Tensor]:
-        inputs = op.inputs if gradients.registered(op)[0] else ()
-        return (tensor for tensor in inputs if tensor.dtype.base_dtype in DERIVED)
-
-    return reaches(loss, goals, with_gradient)
-
-
-def reaches(
-    op: tf.Operation,
-    goals: Collection[tf.Operation],
-    inputs: Callable[[tf.Operation], Iterable[tf.Tensor]],
-) -> bool:
-    """Whether a goal is among this op, the ops of its inputs, the ops of theirs, and so on."""
-    waiting, visited = [op], {op}
+    waiting, visited = [loss], {loss}
     while waiting:
         op = waiting.pop()
         if op in goals:
             return True
-        before = {tensor.op for tensor in inputs(op)} - visited
+        inputs = op.inputs if gradients.registered(op)[0] else ()
+        before = {t.op for t in inputs if t.dtype.base_dtype in DERIVED} - visited
         visited |= before
         waiting.extend(before)
     return False
 
 
-def already_derived(model: Model, loss: Any, names: Mapping[str, Any]) -> Model:
-    """The model of a program with gradients of its own: what it named of them is run."""
-    ends = [] if loss is None else [loss.name]
-    note = "The program has gradients of its own, so tflab adds none."
-    run = results(names, tf1.get_default_graph())
-    return replace(with_note(model, note), fetches=tuple(dict.fromkeys([*ends, *run])))
-
-
 def results(names: Mapping[str, Any], graph: tf.Graph) -> Iterator[str]:
-    """The named ops, and the named gradients and updates that none of these needs."""
+    """The named ops, and the named gradients and updates."""
     later = {node.name for node in nodes.from_graph(graph) if node.phase != FORWARD}
-    named: dict[str, str] = {}  # op -> what is fetched
     for value in tf.nest.flatten([[*names.values()]]):
         if isinstance(value, tf.Operation):
-            named[value.name] = value.name
+            yield value.name
         elif isinstance(value, (tf.Tensor, tf.IndexedSlices, tf.Variable)):
             tensor = getattr(value, "values", value)
             if tensor.op.name in later:
-                is_tensor = isinstance(tensor, tf.Tensor)
-                named.setdefault(tensor.op.name, tensor.name if is_tensor else tensor.op.name)
-    ops = [graph.get_operation_by_name(name) for name in named]
-    before = {tensor.op.name for op in ops for tensor in op.inputs}
-    before |= {op.name for named_op in ops for op in named_op.control_inputs}
-    earlier = nodes.needed(graph, before)
-    yield from (fetch for name, fetch in named.items() if name not in earlier)
+                yield tensor.name if isinstance(tensor, tf.Tensor) else tensor.op.name
 
 
 def tensors(names: Mapping[str, Any], graph: tf.Graph) -> dict[str, tf.Tensor]:

@@ -12,10 +12,10 @@ import os
 import secrets
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from werkzeug.exceptions import HTTPException, abort
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
@@ -27,7 +27,7 @@ from tflab.explore.worker_pool import Message, WorkerProcess
 
 HOST = "127.0.0.1"
 LARGEST = 4 * LARGEST_TEXT  # bytes of a request
-PAGES = 16  # pages whose last version is kept
+PAGES = 16  # other pages whose last version is kept
 HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -38,14 +38,6 @@ HEADERS = {
 }
 CLOSED = "This page is for those who have its address. Open the one that the terminal shows."
 Life = dict[str, Message]  # stage -> its nodes and numbers
-
-
-class RefusedRequestError(Exception):
-    """A refused request: its status and a sentence."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 class App:
@@ -69,8 +61,8 @@ class App:
         request = Request(environ)
         try:
             response = self.answer(request)
-        except RefusedRequestError as error:
-            response = Response(f"{error}\n", error.status, mimetype="text/plain")
+        except HTTPException as error:
+            response = Response(f"{error.description}\n", error.code, mimetype="text/plain")
         except TflabError as error:
             response = Response(f"{error}\n", 400, mimetype="text/plain")
         response.headers.update(HEADERS)
@@ -87,41 +79,31 @@ class App:
             response.set_cookie(self.cookie, self.token, httponly=True, samesite="Strict")
             return response
         if not is_token(request.cookies.get(self.cookie, ""), self.token):
-            raise RefusedRequestError(403, CLOSED)
+            abort(403, CLOSED)
         route = ROUTES.get((request.method, request.path))
         if route is None:
-            raise RefusedRequestError(404, "There is no such page.")
+            abort(404, "There is no such page.")
         return route(self, request)
 
     def check_origin(self, request: Request) -> None:
         """Refuse requests that do not come from the server's own page, under its exact name."""
         if request.environ.get("HTTP_HOST") != self.host:
-            raise RefusedRequestError(403, f"The name of this server is {self.host}.")
+            abort(403, f"The name of this server is {self.host}.")
         origin = request.headers.get("Origin")
         if origin != f"http://{self.host}" and (request.method != "GET" or origin is not None):
-            raise RefusedRequestError(403, "This server answers only its own page.")
+            abort(403, "This server answers only its own page.")
 
     # Routes
 
     def opened(self, request: Request) -> Response:
-        html, policy = markup.page(self.current())
+        html, policy = markup.page(self.start)  # which then looks for another text in its file
         return Response(html, mimetype="text/html", headers={"Content-Security-Policy": policy})
-
-    def current(self) -> markup.FirstContent:
-        """The first content of a page that is opened now: the file may have changed."""
-        if self.path is None:
-            return self.start
-        try:
-            text = sources.text_of(self.path)
-        except TflabError:  # the page says so when it looks for the file
-            return self.start
-        return replace(self.start, text=text, mark=sources.mark(text))
 
     def run(self, request: Request) -> Response:
         body = read(request)
         number, name = body.get("number"), body.get("page")
         if not (isinstance(name, str) and len(name) <= 64 and isinstance(number, int)):
-            raise RefusedRequestError(400, "A request must have a page and a number.")
+            abort(400, "A request must have a page and a number.")
         given = read_program(body.get("asked"))
         lines = (json.dumps(message) + "\n" for message in self.told(name, number, given))
         return Response(lines, mimetype="application/x-ndjson")
@@ -131,16 +113,12 @@ class App:
         earlier = self.versions.get(name, {})
         life: Life = {}
         for message in self.worker.life(name, number, given):
-            try:
-                if stage := message.get("stage"):
-                    life[stage] = {key: message[key] for key in ("nodes", "numbers")}
-                    message = markup.for_page(message, earlier.get(stage))
-                yield message
-            except (LookupError, TypeError, ValueError, AttributeError):  # an error in the program
-                yield {"error": {"message": "The results cannot be read.", "line": None}}
-                return
+            if stage := message.get("stage"):
+                life[stage] = {key: message[key] for key in ("nodes", "numbers")}
+                message = markup.for_page(message, earlier.get(stage))
+            yield message
             if "done" in message:
-                remember(self.versions, name, life)
+                self.versions = dict([*self.versions.items()][-PAGES:]) | {name: life}
 
     def restart(self, request: Request) -> Response:
         read(request)
@@ -150,7 +128,7 @@ class App:
     def file(self, request: Request) -> Response:
         """The text of the file, if it differs from the one that the page has."""
         if self.path is None:
-            raise RefusedRequestError(404, "The page follows no file.")
+            abort(404, "The page follows no file.")
         text = sources.text_of(self.path)
         if sources.mark(text) == request.args.get("known"):
             return Response(status=204)
@@ -158,11 +136,11 @@ class App:
 
     def save(self, request: Request) -> Response:
         if self.path is None:
-            raise RefusedRequestError(404, "The page follows no file.")
+            abort(404, "The page follows no file.")
         body = read(request)
         text, known = body.get("text"), body.get("known")
         if not isinstance(text, str) or len(text) > LARGEST_TEXT:
-            raise RefusedRequestError(400, "This is not a program that can be saved.")
+            abort(400, "This is not a program that can be saved.")
         try:
             sources.save(self.path, text, str(known))
         except sources.ChangedError as error:
@@ -180,13 +158,6 @@ ROUTES: Mapping[tuple[str, str], Callable[[App, Request], Response]] = {
 }
 
 
-def remember(versions: dict[str, Life], name: str, life: Life) -> None:
-    """Keep the version of a page, and drop the oldest if there are too many."""
-    versions[name] = life
-    while len(versions) > PAGES:
-        del versions[next(iter(versions))]
-
-
 def is_token(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(), token.encode())
 
@@ -196,21 +167,21 @@ def as_json(value: Any, status: int = 200) -> Response:
 
 
 def read(request: Request) -> Mapping[str, Any]:
-    """The JSON object of a request. Raises RefusedRequestError for anything else."""
+    """The JSON object of a request. Any other is refused."""
     if request.mimetype != "application/json":
-        raise RefusedRequestError(415, "A request is JSON.")
+        abort(415, "A request is JSON.")
     if request.content_length is None or request.content_length > LARGEST:
-        raise RefusedRequestError(413, f"A program may have at most {LARGEST_TEXT:,} characters.")
+        abort(413, f"A program may have at most {LARGEST_TEXT:,} characters.")
     try:
         body = json.loads(request.get_data())
     except (ValueError, RecursionError):
-        raise RefusedRequestError(400, "A request is JSON.") from None
+        abort(400, "A request is JSON.")
     if not isinstance(body, dict):
-        raise RefusedRequestError(400, "A request is an object.")
+        abort(400, "A request is an object.")
     try:
         json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:  # JSON can have half of a character, which no file can
-        raise RefusedRequestError(400, "The text has half of a character.") from None
+        abort(400, "The text has half of a character.")
     return body
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-from contextlib import suppress
+import secrets
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,17 +72,6 @@ loss = tf.square(root - 2.0)
 """,
     ),
     Example(
-        "An embedding",
-        """\
-words = tf1.placeholder(tf.int32, [None, 4], name="words")
-table = tf1.get_variable("table", [100, 8])
-vectors = tf.nn.embedding_lookup(table, words)
-sentence = tf.reduce_mean(vectors, axis=1)
-score = tf.reduce_sum(sentence * sentence, axis=1)
-loss = tf.reduce_mean(score)
-""",
-    ),
-    Example(
         "A formula with a NaN",
         """\
 # The gradient of a square root at 0 is infinite: see where it begins.
@@ -92,17 +81,6 @@ root = tf.sqrt(x * w)
 chosen = tf.where(x > 0, root, tf.zeros_like(root))
 loss = tf.reduce_sum(chosen)
 feeds = {x: np.arange(64) / 8}
-""",
-    ),
-    Example(
-        "Batch norm",
-        """\
-x = tf1.placeholder(tf.float32, [None, 8, 8, 3], name="x")
-scale = tf1.get_variable("scale", initializer=np.ones(3, np.float32))
-offset = tf1.get_variable("offset", initializer=np.zeros(3, np.float32))
-normal, mean, variance = tf1.nn.fused_batch_norm(x, scale, offset)
-output = tf.nn.relu(normal)
-loss = tf.reduce_mean(tf.square(output))
 """,
     ),
     Example(
@@ -158,17 +136,15 @@ def save(path: Path, text: str, known: str) -> None:
             f"'{path.name}' was changed elsewhere since the page read it. Save again to replace it."
         )
     real = Path(os.path.realpath(path))
+    draft = real.with_name(f".{real.name}-{secrets.token_hex(4)}")
     try:
-        descriptor, name = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}-")
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+            with draft.open("x", encoding="utf-8", newline="") as file:
                 file.write(text)
-            with suppress(FileNotFoundError):
-                os.chmod(name, real.stat().st_mode & 0o7777)
-            os.replace(name, real)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+            if real.exists():
+                shutil.copymode(real, draft)
+            os.replace(draft, real)
+        finally:
+            draft.unlink(missing_ok=True)
     except OSError as error:
         raise TflabError(f"'{path}' cannot be written: {reason(error)}.") from error

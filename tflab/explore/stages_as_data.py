@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tflab.analysis import critical_path
 from tflab.follow import node_history
 from tflab.records.blocks import Block
-from tflab.records.node_history import NodeHistory
 from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.report import drawing, storage
 from tflab.report.contents import DrawnGraph
@@ -19,23 +15,7 @@ from tflab.runtime import costs
 from tflab.views import chain_rule, execution, generated_code, pass_log, placement
 from tflab.views import stages as views
 
-FUSIONS = 8  # that are listed at their lines
 
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Without Python's search for cycles. Among the millions of objects of a large life there are
-    none, and to look for them takes almost half of the time."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
-@without_collection()
 def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> storage.Life:
     """The drawing of the stages so far, their tables and numbers. With the `file` of the program,
     its nodes have the lines whose work they do."""
@@ -47,36 +27,9 @@ def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> st
         drawing=drawing.draw(stages, histories),
         histories=histories,
         ns=critical_path.median_per_step(ran.runs) if ran else {},
-        batch_size=ran.batch_size if ran else 0,
         file=file,
     )
-    life = storage.life(views.name(last), graph, parts(stages), numbers(stages))
-    if file:
-        life["graph"]["fusions"] = fusions(histories, file)
-    return life
-
-
-def fusions(histories: Mapping[str, NodeHistory], file: str) -> list[dict[str, Any]]:
-    """The nodes that run as one, each time with the lines of the program that wrote them."""
-    fused: dict[str, list[NodeHistory]] = {}
-    for history in histories.values():
-        if history.fate and history.fate.fate == "fused" and history.fate.into:
-            fused.setdefault(history.fate.into, []).append(history)
-    rows = []
-    for into, parts in fused.items():
-        heir = histories[into]
-        if heir.fate and heir.ran_as != heir.op:  # the last part gave its name
-            parts.append(heir)
-        own = {part.source.line for part in parts if part.source and part.source.file == file}
-        names = " + ".join(part.name for part in parts)
-        run = "run as one" if len(parts) > 1 else "runs as"
-        taken = ", but its branch was not taken" if heir.not_run else ""
-        if own:
-            text = f"{names} {run} {parts[0].ran_as}{taken}."
-            rows.append({"lines": sorted(own), "text": text})
-    others = len(rows) - FUSIONS
-    more = [{"lines": [], "text": f"Further fusions: {others:,}."}]
-    return rows[:FUSIONS] + more * (others > 0)
+    return storage.life(views.name(last), graph, parts(stages), numbers(stages))
 
 
 def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -18,9 +17,8 @@ from tflab.records.stages import Backward, Frontend
 from tflab.report import html, questions
 from tflab.report.contents import Walked
 from tflab.runtime import functions
-from tflab.units import plural, size
+from tflab.units import size
 
-DEVICE = re.compile(r"(?:'|assigned to )/device:CPU:(\d+)")  # in the runtime's words
 VALUES = "values"  # the last message: the last stage with the values of a step
 
 
@@ -36,8 +34,6 @@ def walk(
         yield from through_stages(request, file, folder, function, seen)
     except RefusedError as error:
         error.line = line_of_node(error, seen[-1], file) if seen else None
-        if lack := lacking(error, request.devices):
-            raise lack from error
         raise
 
 
@@ -85,19 +81,6 @@ def problem(error: BaseException, file: str) -> dict[str, Any]:
         message = message or f"a program may have {size(MEMORY)} in addition to TensorFlow"
     kind = type(cause).__name__
     return {"message": f"{kind}: {message}" if message else kind, "line": line}
-
-
-def lacking(error: RefusedError, devices: int) -> RefusedError | None:
-    """The error of a program that names a CPU device that does not exist."""
-    named = [int(number) for number in DEVICE.findall(str(error))]
-    if not error.of_device or max(named, default=0) < devices:
-        return None
-    lack = RefusedError(
-        f"The program places nodes on CPU:{max(named)}, but there is only "
-        f"{plural(devices, 'CPU device')}. Choose more CPU devices."
-    )
-    lack.line = error.line
-    return lack
 
 
 def line_of_node(error: RefusedError, stage: Frontend | Backward, file: str) -> int | None:

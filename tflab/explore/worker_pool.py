@@ -8,28 +8,23 @@ from __future__ import annotations
 
 import json
 import os
-import queue
 import secrets
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.explore import worker
-from tflab.explore.request import MEMORY, ProgramRequest
+from tflab.explore.request import ProgramRequest
 from tflab.records.codec import encoded
 from tflab.runtime import processes
 
 START_S = 120.0  # time limit for importing TensorFlow, on a busy machine
+SECONDS = 20.0  # of a stage: longer than one of LeNet takes on a busy machine
 GRACE_S = 2.0  # after the time limit of a stage, for the worker to end it
-LOOK_S = 0.2  # between two checks of its memory
 MOST_BYTES = 2**26  # of an answer
-MOST_LINES = 4  # waiting lines
-RESIDENT = MEMORY + 2 * 2**30  # bytes; a larger process is replaced
 SAID = 4_000  # bytes kept of the last output of a process
 
 Message = dict[str, Any]
@@ -37,9 +32,6 @@ Message = dict[str, Any]
 
 class LostError(TflabError):
     """The worker ended, or had to be killed."""
-
-
-SECONDS = 20.0  # of a stage: longer than one of LeNet takes on a busy machine
 
 
 class WorkerProcess:
@@ -62,26 +54,14 @@ class WorkerProcess:
         # Ctrl-C is for the server
         self.process = processes.start("tflab.explore.worker", own_session=True)
         self.ready, self.said = False, b""
-        self.lines: queue.Queue[bytes] = queue.Queue(MOST_LINES)  # an empty line is the end
-        for read in (self.drain, self.listen):
-            threading.Thread(target=read, args=(self.process, self.lines), daemon=True).start()
+        threading.Thread(target=self.drain, args=(self.process,), daemon=True).start()
 
-    def drain(self, process: subprocess.Popen[bytes], lines: queue.Queue[bytes]) -> None:
+    def drain(self, process: subprocess.Popen[bytes]) -> None:
         """Read the output of the process, so that it does not block, and keep the end of it."""
         assert process.stderr
         with process.stderr as stream:
             while said := os.read(stream.fileno(), 65536):
                 self.said = (self.said + said)[-SAID:]
-
-    def listen(self, process: subprocess.Popen[bytes], lines: queue.Queue[bytes]) -> None:
-        """Read the answers of the process."""
-        assert process.stdout
-        with process.stdout as stream:
-            while line := stream.readline(MOST_BYTES):
-                with suppress(queue.Full):  # an order has one answer; other lines are the program's
-                    lines.put_nowait(line)
-        with suppress(queue.Full):
-            lines.put_nowait(b"")
 
     def life(self, page: str, number: int, request: ProgramRequest) -> Iterator[Message]:
         """The message of each stage. The last one has `done`, `error` or `superseded`."""
@@ -132,34 +112,24 @@ class WorkerProcess:
             raise LostError("tflab ended the program: it wrote into the results of tflab.")
         if answer.pop("spoiled", False):
             self.replace()
-        elif worker.resident(self.process.pid) > RESIDENT:
-            self.replace()
-            if "stage" in answer:
-                return {"error": {"message": "The programs took too much memory.", "line": None}}
         return answer
 
     def read(self, seconds: float) -> Message:
         """The next line of the process. Raises LostError after this time."""
-        end = time.monotonic() + seconds
-        while True:
-            if time.monotonic() > end:
-                raise LostError(
-                    f"tflab ended the program: it did not stop within {self.seconds:g} s. "
-                    "TensorFlow is loading again, which takes a few seconds."
-                )
-            if worker.resident(self.process.pid) > RESIDENT:
-                raise LostError("tflab ended the program: it took too much memory.")
-            try:
-                line = self.lines.get(timeout=LOOK_S)
-            except queue.Empty:
-                continue
-            if not line:
-                raise self.lost()
-            with suppress(ValueError):
-                message = json.loads(line)
-                if isinstance(message, dict):
-                    return message
-            return {}
+        if not processes.has_output(self.process, seconds):
+            raise LostError(
+                f"tflab ended the program: it did not stop within {self.seconds:g} s. "
+                "TensorFlow is loading again, which takes a few seconds."
+            )
+        assert self.process.stdout
+        line = self.process.stdout.readline(MOST_BYTES)
+        if not line:
+            raise self.lost()
+        with suppress(ValueError):
+            message = json.loads(line)
+            if isinstance(message, dict):
+                return message
+        return {}
 
     def lost(self) -> LostError:
         """How the process ended by itself."""
@@ -176,12 +146,14 @@ class WorkerProcess:
 
     def end(self) -> None:
         """End the process and all processes that its program started."""
-        worker.end_with_children(self.process.pid)
+        with suppress(AttributeError, OSError):  # its group is empty, or there are no groups
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
-        assert self.process.stdin
-        with suppress(OSError):  # it still has data that could not be written
-            self.process.stdin.close()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe
+            with suppress(OSError):  # it still has data that could not be written
+                pipe.close()
 
     def close(self) -> None:
         """End the process for good."""

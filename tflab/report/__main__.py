@@ -14,7 +14,7 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,15 +76,14 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     environment.require("The report", "matplotlib", "igraph")
+    given = Path(args.out) if args.out else output_paths.free_name(Path(OUT))
     if confined.is_wanted(models.is_file(args.model), args.trust):
-        out = Path(args.out) if args.out else output_paths.free_name(Path(OUT))
-        return confined.run("report", argv, args, {"--out": output_paths.place(out, "folder")})
+        return confined.run("report", argv, args, {"--out": output_paths.place(given, "folder")})
     names = selection.chosen(args.chapters, args.model)
     if args.language != LANGUAGES[0] and names != ("lab",):
         raise UsageError("--language zh is for the report of the lab: add --chapters lab.")
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, Saved(trust=args.trust))
-    given = Path(args.out) if args.out else output_paths.free_name(Path(OUT))
     with terminal.phase("report"), interrupts.held():
         with output_paths.new(given, "folder", "--out", folder=True) as run:
             lab = measured(args, names)
@@ -95,17 +94,16 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
 
 def measured(args: argparse.Namespace, names: Sequence[str]) -> Lab:
+    """The lab; each part is announced on stderr, with the seconds since the start."""
     with interrupts.released():
         tf_import.load()
         from tflab.report import lab
+    start = time.monotonic()
 
-    wanted = lab.Wanted(
-        args.model,
-        tuple(names),
-        args.data_dir,
-        args.trust,
-    )
-    return lab.measure(wanted, announced())
+    def announce(part: str) -> None:
+        terminal.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
+
+    return lab.measure(args.model, names, args.data_dir, args.trust, announce)
 
 
 def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path) -> None:
@@ -120,21 +118,12 @@ def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path
 
 
 def repeated(args: argparse.Namespace) -> str:
+    """The command that repeats the report."""
     parts = ["python", "-m", "tflab.report", "--model", args.model]
     parts += ["--chapters", *args.chapters] if args.chapters else []
     parts += ["--language", args.language] if args.language != LANGUAGES[0] else []
     parts += ["--trust"] if args.trust else []
     return shlex.join(parts)
-
-
-def announced() -> Callable[[str], None]:
-    """A line on stderr for each part, with the seconds since the start."""
-    start = time.monotonic()
-
-    def announce(part: str) -> None:
-        terminal.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
-
-    return announce
 
 
 if __name__ == "__main__":

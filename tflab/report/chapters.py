@@ -1,21 +1,12 @@
-"""Chapters: the chapters of a report, each from the measurements."""
+"""Chapters: a report as the chapters for which the measurements suffice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 
 from tflab.compare import view
 from tflab.records.blocks import Fact
-from tflab.report import (
-    comparison_chapters,
-    contents,
-    graph_chapter,
-    hand_in,
-    questions,
-    selection,
-    step_chapters,
-)
+from tflab.report import contents, hand_in, parts, questions, selection
 from tflab.report.contents import Chapter, Lab, Part, Report
 from tflab.report.selection import FORMULA, title_of
 from tflab.train import view as training_view
@@ -23,36 +14,41 @@ from tflab.units import percent, size, time
 from tflab.views.words import ratio_text
 
 ABOUT = "What TensorFlow does between a line of Python and the machine."
+Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
     """The report with these chapters; `command` repeats it. After an interruption it has the
     chapters whose measurements are complete."""
-    incomplete = [name for name in names if lab.missing & {*selection.NEEDS[name]}]
-    left_out = tuple(name for name in incomplete if name != "lab")  # it has what was measured
-    names = tuple(name for name in names if name not in left_out)
-    chapters = tuple(
-        replace(chapter, folded=name in selection.REFERENCE)
-        for name in names
-        for chapter in CHAPTERS[name](lab)
-    )
     handed_in = names == ("lab",)
+    made = [*hand_in.chapters(lab)] if "lab" in names else []
+    made += (
+        Chapter(title, whole, folded=name in selection.REFERENCE, result=result)
+        for name, title, content, result in drafts(lab)
+        if name in names and (whole := tuple(content))
+    )
     return Report(
         title=f"{'Lab report' if handed_in else 'From Python to op runs'}: {title_of(lab.model)}",
-        about=" ".join([hand_in.ABOUT if handed_in else ABOUT, *partial(lab, left_out)]),
+        about=" ".join([hand_in.ABOUT if handed_in else ABOUT, *partial(lab, names)]),
         command=command,
         questions=() if handed_in else questions.questions(lab),
-        chapters=chapters,
+        chapters=tuple(made),
         numbers=tuple(numbers(lab)),
     )
 
 
-def partial(lab: Lab, left_out: Sequence[str]) -> Iterator[str]:
-    """What an interrupted report lacks."""
+def partial(lab: Lab, names: Sequence[str]) -> Iterator[str]:
+    """What an interrupted report lacks; the hand-in has what was measured."""
     if lab.interrupted:
         yield "Partial: these are the measurements before the interruption."
-    if left_out:
-        yield f"These chapters are missing: {', '.join(left_out)}."
+        lacking = [
+            name
+            for name in names
+            if name != "lab"
+            and any(getattr(lab, need, "") is None for need in selection.NEEDS[name])
+        ]
+        if lacking:
+            yield f"These chapters are missing: {', '.join(lacking)}."
 
 
 def numbers(lab: Lab) -> Iterator[Fact]:
@@ -63,7 +59,7 @@ def numbers(lab: Lab) -> Iterator[Fact]:
         yield Fact("nodes that run", f"{len(placing.nodes) - len(placing.not_run):,}")
     if lab.walked and not lab.compared:
         step = lab.walked.execution
-        note = f"{step_chapters.phase(lab.walked)}, batch {step.batch_size}"
+        note = f"{parts.phase(lab.walked)}, batch {step.batch_size}"
         yield Fact("median step", time(step.untraced_step_ns.median), note)
     if lab.compared:
         steps = lab.compared.steps
@@ -80,98 +76,43 @@ def numbers(lab: Lab) -> Iterator[Fact]:
         yield Fact("test accuracy", accuracy, f"after epoch {lab.history.epochs[-1].epoch}")
 
 
-def slow(lab: Lab) -> Iterator[Chapter]:
-    if lab.compared:
-        parts = tuple(view.diagnosis(lab.compared)) or ("No single cause stands out.",)
-        yield Chapter("Why a step is slow", (*parts, contents.swept(lab.compared)))
-
-
-def surroundings(lab: Lab) -> Iterator[Chapter]:
-    named = dict(lab.environment)
-    result = ", ".join(named[name] for name in ("Framework", "Operating system") if name in named)
-    yield Chapter("Environment", tuple(environment(lab)), result=result)
-
-
-def small_graph(lab: Lab) -> Iterator[Chapter]:
+def drafts(lab: Lab) -> Iterator[Draft]:
+    """Every chapter that was measured except the hand-in, in the order of a report."""
+    walked, compared, history = lab.walked, lab.compared, lab.history
+    if walked:
+        yield "graph", f"The stages of {title_of(lab.model)}", parts.graph(walked), ""
     if lab.toy:
-        yield Chapter(f"The stages of {FORMULA}", tuple(graph_chapter.parts(lab.toy, FORMULA)))
-
-
-def two_devices(lab: Lab) -> Iterator[Chapter]:
+        yield "toy", f"The stages of {FORMULA}", parts.graph(lab.toy), ""
     if lab.toy_on_two:
-        parts = tuple(graph_chapter.placed(lab.toy_on_two, FORMULA))
-        yield Chapter(f"{FORMULA} on two devices", parts)
-
-
-def graph(lab: Lab) -> Iterator[Chapter]:
-    if lab.walked:
-        name = title_of(lab.model)
-        yield Chapter(f"The stages of {name}", tuple(graph_chapter.parts(lab.walked, name)))
-
-
-def network(lab: Lab) -> Iterator[Chapter]:
-    """The pictures of a model that reads images."""
-    if lab.walked and (maps := step_chapters.maps_of(lab.walked)):
-        parts = step_chapters.network(lab.walked, maps)
-        yield Chapter("What the network saw", tuple(parts))
-
-
-def training(lab: Lab) -> Iterator[Chapter]:
-    yield Chapter(step_chapters.training_title(lab), tuple(step_chapters.training(lab)))
-
-
-def ops(lab: Lab) -> Iterator[Chapter]:
-    if lab.walked and lab.compared:
-        parts = tuple(step_chapters.top_ops(lab.walked, lab.compared))
-        yield Chapter("The ten most expensive ops", parts)
-
-
-def batch_sizes(lab: Lab) -> Iterator[Chapter]:
-    if lab.compared:
-        yield Chapter("Batch sizes", tuple(comparison_chapters.batch_sizes(lab.compared)))
-
-
-def configurations(lab: Lab) -> Iterator[Chapter]:
-    if lab.compared:
-        last = lab.compared.batch_sizes[-1]
+        yield "devices", f"{FORMULA} on two devices", parts.on_two_devices(lab.toy_on_two), ""
+    if walked and (maps := walked.execution.maps) and len(maps.maps) > 1:
+        yield "network", "What the network saw", parts.network(walked, maps), ""
+    if history or not lab.interrupted:
+        yield "training", parts.training_title(history), parts.training(lab.model, history), ""
+    if walked and compared:
+        yield "ops", "The ten most expensive ops", parts.top_ops(walked, compared), ""
+    if compared:
+        yield "batch-sizes", "Batch sizes", parts.batch_sizes(compared), ""
+        slow = tuple(view.diagnosis(compared)) or ("No single cause stands out.",)
+        yield "slow", "Why a step is slow", (*slow, contents.swept(compared)), ""
+    if walked:
+        yield "times", "Where a step's time goes", parts.times(walked), ""
+    if compared:
+        last = compared.batch_sizes[-1]
         ratios = [
             f"{row.config} {ratio_text(row.verdict)}"
-            for row in lab.compared.configs
+            for row in compared.configs
             if row.verdict and row.batch_size == last
         ]
-        parts = tuple(comparison_chapters.configurations(lab.compared, selection.CONFIGS_S))
         result = f"at batch {last}: {', '.join(ratios)}" if ratios else ""
-        yield Chapter("Configurations", parts, result=result)
-
-
-def times(lab: Lab) -> Iterator[Chapter]:
-    if lab.walked:
-        yield Chapter("Where a step's time goes", tuple(step_chapters.times(lab.walked)))
-
-
-def memory(lab: Lab) -> Iterator[Chapter]:
-    if lab.walked:
-        peak = lab.walked.execution.memory.peak_bytes
+        yield "configurations", "Configurations", parts.configurations(compared), result
+    if walked:
+        peak = walked.execution.memory.peak_bytes
         result = f"at most {size(peak)} alive at once" if peak else ""
-        yield Chapter("Memory", tuple(step_chapters.memory(lab.walked)), result=result)
-
-
-# The names and the order of `selection`
-CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
-    "lab": hand_in.chapters,
-    "graph": graph,
-    "toy": small_graph,
-    "devices": two_devices,
-    "network": network,
-    "training": training,
-    "ops": ops,
-    "batch-sizes": batch_sizes,
-    "slow": slow,
-    "times": times,
-    "configurations": configurations,
-    "memory": memory,
-    "environment": surroundings,
-}
+        yield "memory", "Memory", parts.memory(walked), result
+    named = dict(lab.environment)
+    result = ", ".join(named[name] for name in ("Framework", "Operating system") if name in named)
+    yield "environment", "Environment", environment(lab), result
 
 
 def environment(lab: Lab) -> Iterator[Part]:
@@ -179,12 +120,7 @@ def environment(lab: Lab) -> Iterator[Part]:
     measured = [("Model", f"{lab.model}, as a graph that a session runs")]
     if lab.walked:
         step = lab.walked.execution
-        measured += [
-            ("Data", step.data),
-            (
-                "Graphs, times, memory",
-                f"{step_chapters.phase(lab.walked)}, batch {step.batch_size}",
-            ),
-        ]
+        what = f"{parts.phase(lab.walked)}, batch {step.batch_size}"
+        measured += [("Data", step.data), ("Graphs, times, memory", what)]
     measured.append(("Graph passes", "the runtime's defaults; XLA is off"))
     yield contents.pairs("Configuration that was measured", measured)

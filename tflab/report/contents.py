@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tflab.records.blocks import Block, Column, Fact, Frame, Table
+from tflab.records.blocks import Block, Column, Fact, Table
 from tflab.records.graph import Node
 from tflab.records.measured import Comparison
 from tflab.records.node_history import NodeHistory
@@ -25,7 +25,6 @@ EPOCHS = 2  # of a training for the report: enough for curves, and done in secon
 FOLDED = 3  # lines of a program that took no time are folded, if they are so many
 HOTTEST = 5  # lines of a program that stand above it
 OUTSIDE = "/"  # the end of a lane that leaves or enters its scope
-DIRECTIONS = {"Forward": "down", "Backward": "up"}  # direction of the edges in a track
 
 
 @dataclass(frozen=True)
@@ -51,13 +50,12 @@ class Lab:
 
     model: str
     environment: Sequence[tuple[str, str]]
-    toy: Walked | None
-    walked: Walked | None
-    history: History | None  # None also for a model without a loss
-    compared: Comparison | None
+    walked: Walked | None = None
+    toy: Walked | None = None
     toy_on_two: Walked | None = None  # devices; a walk up to placement
+    history: History | None = None  # None also for a model without a loss
+    compared: Comparison | None = None
     interrupted: bool = False  # by a signal
-    missing: frozenset[str] = frozenset()  # what chapters lack, by the names of `selection`
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,7 @@ class Drawing:
 
     tracks: tuple[Box, ...]  # forward, backward, update
     states: tuple[State, ...]
-    idle: Frame | None = None  # the passes that changed nothing
+    idle: str = ""  # the passes that changed nothing, in a sentence
     transfers: tuple[Transfer, ...] = ()  # between devices
 
 
@@ -154,7 +152,6 @@ class DrawnGraph:
     drawing: Drawing
     histories: Mapping[str, NodeHistory] = field(repr=False)
     ns: Mapping[str, float] = field(repr=False)  # node -> median time in a step, of what ran
-    batch_size: int
     statistic: str = "median"  # of the times in `ns`
     start: int = 0  # the state that is shown first
     file: str | None = None  # the program that is shown beside it

@@ -14,7 +14,7 @@ from typing import Any
 
 from tflab.analysis import passes
 from tflab.analysis.passes import PURPOSES, Versions
-from tflab.records.blocks import Column, Frame, Table
+from tflab.records.blocks import Column, Table
 from tflab.records.graph import edge_count
 from tflab.records.placed import Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
@@ -105,40 +105,34 @@ def touched(step: Pass) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
 
 
-def critical_path(stage: Execution) -> Iterator[str]:
-    path = stage.critical_path
-    if path.nodes:
-        runs = plural(len(path.nodes), "op run")
-        yield f"critical path: {runs}, {time(path.ns)} in a traced step"
-
-
 def as_run(before: Placement, stage: Execution) -> State:
     """The graph that ran: that of the last pass, with its times."""
     owned = {owner.owner: owner.ns / stage.wall_ns for owner in stage.time_ledger}
     largest = max(owned, key=owned.__getitem__)
     missing = set(before.not_run).difference(run.name for run in stage.runs)
     ran = f"{plural(len(missing), 'node')} did not run; " if missing else ""
-    lines = (
+    path = stage.critical_path
+    lines = [
         f"{ran}{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size} "
         f"(median), on {plural(len(before.partitions), 'device')}",
-        *critical_path(stage),
+        f"critical path: {plural(len(path.nodes), 'op run')}, {time(path.ns)} in a traced step",
         f"largest part of the wall time of traced steps: {largest}, {percent(owned[largest])}",
-    )
+    ]
     return State(
         stage="execution",
         title="Execution",
         about="The ops ran in the order of their dependencies.",
-        lines=lines,
+        lines=tuple(lines if path.nodes else lines[::2]),
         gone=(),
         defined=(),
     )
 
 
-def idle(stage: Placement) -> Frame | None:
-    """The passes that changed nothing, if there are any."""
+def idle(stage: Placement) -> str:
+    """The passes that changed nothing, in a sentence; empty if there are none."""
     names = [step.name for step in stage.passes if not step.changed]
     runs = plural(len(names), "run")
-    return Frame(runs, pass_log.IDLE, (pass_log.each_once(names),)) if names else None
+    return f"{runs} {pass_log.IDLE}: {pass_log.each_once(names)}." if names else ""
 
 
 def versions(states: Sequence[State]) -> Versions:
@@ -166,64 +160,40 @@ def changes(states: Sequence[State]) -> Table:
     )
 
 
-# Stops: the stages at which a drawing pauses, and the passes of placement
-
-
-@dataclass(frozen=True)
-class Stop:
-    name: str
-    title: str
-    colour: str  # the meaning of colours here, unless the reader chooses another
-    first: int  # number of its first state
-    last: int
-
-
 @dataclass(frozen=True)
 class Tick:
     """A state of a stop, with the pass that made it."""
 
     state: int
     title: str
-    again: str  # `iteration 2` of a pass that runs more than once
-    change: str  # in the number of nodes
+    change: str  # in the number of nodes: `+2`, 13 fewer, or none
 
 
-def stops(states: Sequence[State]) -> tuple[Stop, ...]:
-    """The stops of these states, in order."""
+@dataclass(frozen=True)
+class Stop:
+    """A stage at which a drawing pauses."""
+
+    title: str
+    colour: str  # the meaning of colours here, unless the reader chooses another
+    first: int  # number of its first state
+    last: int
+    ticks: tuple[Tick, ...]  # its states, if there are several
+
+
+def stops(states: Sequence[State], counts: Sequence[int]) -> Iterator[Stop]:
+    """The stops of these states, with the number of nodes in each state."""
     devices = {node.device for state in states for node in state.defined if node.device}
     colours = {**COLOURS, **({"placement": "device"} if len(devices) > 1 else {})}
-    groups = groupby(enumerate(states), key=lambda pair: pair[1].stage)
-    spans = [(name, [number for number, _ in members]) for name, members in groups]
-    return tuple(
-        Stop(name, name.capitalize(), colours.get(name, "kind"), numbers[0], numbers[-1])
-        for name, numbers in spans
-    )
+    for name, members in groupby(range(len(states)), key=lambda number: states[number].stage):
+        numbers = list(members)
+        ticks = tuple(
+            Tick(number, states[number].title, difference(counts[number] - counts[number - 1]))
+            for number in numbers
+        )
+        ends = numbers[0], numbers[-1]
+        colour = colours.get(name, "kind")
+        yield Stop(name.capitalize(), colour, *ends, ticks if len(ticks) > 1 else ())
 
 
-def last_made(states: Sequence[State]) -> int:
-    """The last state before the runtime changes the graph."""
-    return max(n for n, state in enumerate(states) if state.stage in ("frontend", "backward"))
-
-
-def ticks(states: Sequence[State], stop: Stop) -> tuple[Tick, ...]:
-    """The states of a stop with more than one."""
-    if stop.first == stop.last:
-        return ()
-    counts = [0, *node_counts(states, versions(states))]
-    return tuple(
-        Tick(number, *titles(states[number]), count_change(counts[number], counts[number + 1]))
-        for number in range(stop.first, stop.last + 1)
-    )
-
-
-def titles(state: State) -> tuple[str, str]:
-    """`constant_folding`, `iteration 2`."""
-    title, _, again = state.title.partition(", ")
-    return title, again
-
-
-def count_change(before: int, after: int) -> str:
-    """The change in the number of nodes: `+2`, 13 fewer, or none."""
-    if before == after:
-        return "±0"
-    return f"+{after - before:,}" if after > before else f"\N{MINUS SIGN}{before - after:,}"
+def difference(count: int) -> str:
+    return f"{count:+,}".replace("-", "\N{MINUS SIGN}") if count else "±0"

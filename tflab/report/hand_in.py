@@ -9,7 +9,7 @@ from tflab.exporters.plots.graph import Edge, Track
 from tflab.records.blocks import Column, Table
 from tflab.records.graph import Node, edge_count, node_of
 from tflab.records.stages import Backward
-from tflab.report import comparison_chapters, contents, drawing, selection, step_chapters
+from tflab.report import contents, drawing, parts
 from tflab.report.contents import Box, Chapter, Lab, Method, Part, Walked, nodes_of
 from tflab.views import words
 
@@ -23,24 +23,24 @@ def chapters(lab: Lab) -> Iterator[Chapter]:
     yield Chapter("Step 1: environment", (contents.pairs("", lab.environment),))
     if lab.walked:
         yield Chapter("Step 3: data-flow graph", tuple(graph(lab.walked)))
-    if "training" not in lab.missing:
-        title = step_chapters.training_title(lab).lower()
-        yield Chapter(f"Steps 2 and 4: {title}", tuple(step_chapters.training(lab)))
+    if lab.history or not lab.interrupted:
+        title = parts.training_title(lab.history).lower()
+        yield Chapter(f"Steps 2 and 4: {title}", tuple(parts.training(lab.model, lab.history)))
     if not lab.compared:
         return
     swept, size = contents.swept(lab.compared), lab.compared.batch_sizes[-1]
     bars = contents.picture("op_bars", plots.op_bars.draw, lab.compared.tables[size], "op")
-    dearest = comparison_chapters.dearest(lab.compared)
+    dearest = parts.dearest(lab.compared)
     yield Chapter("Step 5: the ten most expensive ops", (dearest, bars, swept))
     sizes = (
-        comparison_chapters.table(lab.compared),
-        comparison_chapters.calls_at_each_size(lab.compared),
+        parts.found(lab.compared),
+        parts.calls_at_each_size(lab.compared),
         contents.picture("batch_sizes", plots.batch_sizes.draw, lab.compared),
         swept,
     )
     yield Chapter("Step 6: batch sizes", sizes)
-    changed = comparison_chapters.configurations(lab.compared, selection.CONFIGS_S)
-    yield Chapter("Step 7: hardware and configuration", tuple(changed))
+    changed = tuple(parts.configurations(lab.compared))
+    yield Chapter("Step 7: hardware and configuration", changed)
 
 
 def graph(walked: Walked) -> Iterator[Part]:
@@ -73,19 +73,18 @@ def layers(walked: Walked, nodes: tuple[Node, ...]) -> tuple[list[Track], list[E
     """The outer boxes of the report's drawing with some of these nodes, and the edges between
     them, each with the shape that all of its tensors have."""
     by_name = {node.name: node for node in nodes}
-    tracks: list[Track] = []
     box_of: dict[str, str] = {}
+
+    def named(box: Box) -> tuple[str, str, str]:
+        inside = [by_name[name] for name in nodes_of(box) if name in by_name]
+        box_of.update((node.name, box.name) for node in inside)
+        size = inside[0].op if len(inside) == 1 else f"{len(inside)} nodes"
+        return box.name, box.label or OTHERS, size if inside else ""
+
+    tracks: list[Track] = []
     for track in drawing.draw(walked.stages, walked.histories).tracks:
-        rows = []
-        for row in track.rows:
-            boxes = []
-            for box in (entry for entry in row if isinstance(entry, Box)):
-                inside = [name for name in nodes_of(box) if name in by_name]
-                box_of |= dict.fromkeys(inside, box.name)
-                one = by_name[inside[0]].op if len(inside) == 1 else f"{len(inside)} nodes"
-                boxes += [(box.name, box.label or OTHERS, one)] if inside else []
-            rows.append(tuple(boxes))
-        tracks.append((track.label, tuple(rows)))
+        rows = ([named(box) for box in row if isinstance(box, Box)] for row in track.rows)
+        tracks.append((track.label, tuple(tuple(b for b in row if b[2]) for row in rows)))
     shapes: dict[tuple[str, str], set[str]] = {}
     for node in nodes:
         for tensor in node.inputs:

@@ -9,14 +9,7 @@ from tflab.escaping import visible
 from tflab.exporters.markdown import escape, fenced, paragraph, rendered
 from tflab.records.blocks import Column, Table
 from tflab.report import graph_states
-from tflab.report.contents import (
-    Annotated,
-    DrawnGraph,
-    Method,
-    Part,
-    Picture,
-    Report,
-)
+from tflab.report.contents import Annotated, DrawnGraph, Method, Part, Picture, Report
 
 FOLDER = "report_files"
 
@@ -40,22 +33,13 @@ def markdown(part: Part) -> str:
     if isinstance(part, Method):
         return f"{paragraph(part.how)}\n\n{code(part.command)}"
     if isinstance(part, DrawnGraph):
-        return (
-            f"[report.html](report.html) draws {escape(part.name)}; its states are listed here.\n\n"
-            + rendered(graph_states.changes(part.drawing.states))
-            + idle(part)
-        )
+        where = f"[report.html](report.html) draws {escape(part.name)}; its states are listed here."
+        states = rendered(graph_states.changes(part.drawing.states))
+        idle = part.drawing.idle
+        return "\n\n".join([where, states, *([paragraph(idle)] if idle else [])])
     if isinstance(part, Annotated):
         return "[report.html](report.html) has the program line by line."
     return rendered(part)
-
-
-def idle(graph: DrawnGraph) -> str:
-    """The passes that changed nothing, as a paragraph."""
-    frame = graph.drawing.idle
-    if frame is None:
-        return ""
-    return "\n\n" + paragraph(f"{frame.heading} {frame.about}: {' and '.join(frame.lines)}.")
 
 
 def code(text: str) -> str:

@@ -11,10 +11,10 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache, partial
-from importlib import resources
 from itertools import count
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 from xml.etree import ElementTree
@@ -24,35 +24,13 @@ from markupsafe import Markup, escape
 
 from tflab.escaping import visible
 from tflab.exporters.json import plain
-from tflab.records.blocks import Block, Strip, Table
+from tflab.records.blocks import Block
 from tflab.report import language, viewer_data
-from tflab.report.contents import Annotated, DrawnGraph, Method, Picture, Report
+from tflab.report.contents import Report
 
 # The last one overrides the others, for narrow windows and for paper.
 STYLES = ("page.css", "viewer.css", "drawing.css", "script.css", "present.css", "media.css")
-SCRIPTS = (  # modules, each after those that it imports
-    "elements.js",
-    "graph.js",
-    "layout.js",
-    "routes.js",
-    "colours.js",
-    "edges.js",
-    "picture.js",
-    "table.js",
-    "timeline.js",
-    "history.js",
-    "frame.js",
-    "viewer.js",
-    "script.js",
-    "prints.js",
-    "present.js",
-    "scroller.js",
-    "predict.js",
-    "folded.js",
-    "slices.js",
-    "start.js",
-)
-IMPORT = re.compile(r"^import \{[^}]*\} from [^;]*;\n", re.MULTILINE)
+IMPORT = re.compile(r'^import \{[^}]*\} from "(.*)";\n', re.MULTILINE)
 EXPORTED = re.compile(r"^export ", re.MULTILINE)
 SHAPES = frozenset(  # the elements of a plot: none can run code or load an address
     ["svg", "defs", "g", "path", "rect", "text", "tspan", "use", "clipPath", "pattern", "image"]
@@ -60,25 +38,24 @@ SHAPES = frozenset(  # the elements of a plot: none can run code or load an addr
 PIXELS = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=\s]*")  # all that an image may show
 LARGE = 2**20  # characters of JSON that are compressed in a page
 GZIP = "application/gzip"  # the type of an element with compressed data
-FOLDER = resources.files("tflab.report") / "page"
+FOLDER = Path(__file__).resolve().parent / "page"
 
 
 def page(report: Report) -> str:
     """The whole page: markup, style, script, pictures and data."""
-    style, script = "\n".join(map(read, STYLES)), program()
+    style, program = "\n".join(map(read, STYLES)), script(FOLDER / "start.js")
     return (
         environment()
         .get_template("report.html.j2")
         .render(
             report=report,
             style=style,
-            script=script,
-            policy=policy(style, script),
-            data=lambda id, graph: element(id, viewer_data.graph_data(graph)),
-            nodes_of_lines=lambda id, part: element(id, viewer_data.nodes_of_lines(part)),
+            script=program,
+            policy=policy(style, program),
+            element=element,
+            graph_data=viewer_data.graph_data,
+            nodes_of_lines=viewer_data.nodes_of_lines,
             heat=lambda share: None if share is None else viewer_data.heat(share, 1),
-            slices=lambda id, part: element(id, part.slices),
-            answers=lambda id: element(id, report.questions),
             counter=partial(next, count(1)),
         )
     )
@@ -86,28 +63,15 @@ def page(report: Report) -> str:
 
 def fragment(blocks: Iterable[Block]) -> str:
     """Blocks as markup, for a page that is open already."""
-    template = fragments()
+    template = environment().get_template("block.html.j2")
     return "".join(template.render(part=part, counter=uuid4) for part in blocks)
 
 
 @cache
-def fragments() -> jinja2.Template:
-    return environment().get_template("block.html.j2")
-
-
-def environment(more: Callable[[str], str] | None = None) -> jinja2.Environment:
-    """What templates need; `more` reads those that are not the report's."""
-
-    def load(name: str) -> str:
-        try:
-            return read(name)
-        except FileNotFoundError:
-            if more is None:
-                raise
-            return more(name)
-
+def environment(*folders: Path) -> jinja2.Environment:
+    """What templates need; those in `folders` are added to the report's."""
     made = jinja2.Environment(
-        loader=jinja2.FunctionLoader(load),
+        loader=jinja2.FileSystemLoader([FOLDER, *folders]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -118,34 +82,27 @@ def environment(more: Callable[[str], str] | None = None) -> jinja2.Environment:
         "inline": inline,
         "anchor": anchor,
         "breakable": breakable,
-        "commands": commands,
+        "commands": lambda text: Markup("\n").join(map(visible, text.split("\n"))),
+        "kind": lambda part: type(part).__name__,
         "words": lambda text, chosen: language.chinese(text) if chosen == "zh" else text,
-    }
-    made.tests |= {
-        name: lambda part, kind=kind: isinstance(part, kind) for name, kind in PARTS.items()
     }
     return made
 
 
-PARTS: dict[str, type] = {
-    "paragraph": str,
-    "grid": Table,
-    "strip": Strip,
-    "picture": Picture,
-    "recipe": Method,
-    "graph": DrawnGraph,
-    "annotated": Annotated,
-}
+def script(entry: Path) -> str:
+    """A module and all that it imports as one script, whose names stay within it; so it imports and
+    exports nothing."""
+    modules: dict[Path, str] = {}
 
+    def add(path: Path) -> None:
+        text = path.read_text("utf-8")
+        for name in IMPORT.findall(text):
+            if (needed := (path.parent / name).resolve()) not in modules:
+                add(needed)
+        modules[path] = EXPORTED.sub("", IMPORT.sub("", text))
 
-def program() -> str:
-    return join_modules(map(read, SCRIPTS))
-
-
-def join_modules(modules: Iterable[str]) -> str:
-    """Modules as one script, whose names stay within it; so it imports and exports nothing."""
-    scripts = (EXPORTED.sub("", IMPORT.sub("", module)) for module in modules)
-    return "(() => {\n'use strict';\n" + "\n".join(scripts) + "})();\n"
+    add(entry)
+    return "(() => {\n'use strict';\n" + "\n".join(modules.values()) + "})();\n"
 
 
 def read(name: str) -> str:
@@ -167,15 +124,10 @@ def policy(style: str, script: str) -> str:
 
 def element(id: str, value: Any) -> Markup:
     """A script element with data: as JSON, or compressed if they are large."""
-    text, kind = embedded(value), "application/json"
+    text, kind = as_json(readable(value)), "application/json"
     if len(text) > LARGE:
         text, kind = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode(), GZIP
     return Markup('<script type="{}" id="{}">{}</script>').format(kind, id, Markup(text))
-
-
-def embedded(value: Any) -> str:
-    """Data for a script element, every text in it visible."""
-    return as_json(readable(value))
 
 
 def as_json(value: Any) -> str:
@@ -196,11 +148,6 @@ def printable(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def commands(text: str) -> Markup:
-    """Commands, each on lines of its own."""
-    return Markup("\n").join(map(visible, text.split("\n")))
-
-
 def inline(svg: str) -> Markup:
     """A plot as an element of the page, so that its text can be selected and searched.
 
@@ -211,7 +158,9 @@ def inline(svg: str) -> Markup:
         tag = element.tag.rpartition("}")[2]
         if tag not in SHAPES:
             raise ValueError(f"A plot contains a <{tag}>, which is not allowed in a page.")
-        if tag == "image" and not all(map(PIXELS.fullmatch, addresses(element))):
+        # Its address, also under the older name of the attribute
+        addresses = [text for name, text in element.attrib.items() if name.endswith("href")]
+        if tag == "image" and not all(map(PIXELS.fullmatch, addresses)):
             raise ValueError(
                 "A plot contains an image from another site, which is not allowed in a page."
             )
@@ -223,11 +172,6 @@ def inline(svg: str) -> Markup:
     root.attrib.pop("width", None)  # it takes the width of the page
     root.attrib.pop("height", None)
     return Markup(ElementTree.tostring(root, encoding="unicode"))
-
-
-def addresses(element: ElementTree.Element) -> list[str]:
-    """The addresses of an element, also under the older name of the attribute."""
-    return [value for name, value in element.attrib.items() if name.endswith("href")]
 
 
 def breakable(text: str) -> Markup:

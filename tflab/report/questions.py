@@ -7,22 +7,18 @@ about the most expensive op if two are close.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tflab.analysis import critical_path
 from tflab.analysis.fates import fates_in_step
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.follow.view import PREPOSITIONS
-from tflab.records.graph import Node, node_of
 from tflab.records.measured import Comparison
-from tflab.records.node_history import NodeHistory
-from tflab.records.placed import Fate
 from tflab.records.stages import Backward
 from tflab.records.values import Value
 from tflab.report.contents import Lab, Question, Walked
 from tflab.report.selection import title_of
 from tflab.units import percent, plural, time
-from tflab.views.chain_rule import meaning
 from tflab.views.values import number
 
 OPTIONS = 4  # of a multiple-choice question
@@ -47,15 +43,21 @@ def questions(lab: Lab) -> tuple[Question, ...]:
 
 
 def node_that_goes(walked: Walked) -> Iterator[Question]:
-    """Which node of the forward graph does not survive, if there is exactly one such among some."""
+    """Which node of the forward graph does not survive, if there is one such among some; best an
+    op that computes something, and a feed never, because another node replaces it."""
     fates = {fate.name: fate for fate in walked.placement.ledger}
     forward = sorted(walked.stages[0].nodes, key=lambda node: node.op in PLAIN)
-    gone = next(of_fate(forward, fates), None)
+    taken = [
+        (node.op in PLAIN, TAKEN.index(fates[node.name].fate), fates[node.name])
+        for node in forward
+        if node.op != "Placeholder" and node.name in fates and fates[node.name].fate in TAKEN
+    ]
     stay = [
         node.name for node in forward if node.name in fates and fates[node.name].fate == "executed"
     ]
-    if gone is None or len(stay) < OPTIONS - 1:
+    if not taken or len(stay) < OPTIONS - 1:
         return
+    *_, gone = min(taken, key=lambda row: row[:2])
     into = f" {PREPOSITIONS[gone.fate]} {gone.into}" if gone.into else ""
     yield Question(
         f"Which of these nodes of {title_of(walked.model)} will not be in the graph that runs?",
@@ -64,18 +66,6 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
         gone.name,
         f"{gone.by}: {gone.fate}{into}.",
     )
-
-
-def of_fate(nodes: Sequence[Node], fates: dict[str, Fate]) -> Iterator[Fate]:
-    """The fates of nodes that were removed, the best to ask about first."""
-    for plain in (False, True):
-        for kind in TAKEN:
-            for node in nodes:
-                is_asked_about = (
-                    node.name in fates and node.op != "Placeholder"
-                )  # a feed replaces it
-                if is_asked_about and (node.op in PLAIN) == plain and fates[node.name].fate == kind:
-                    yield fates[node.name]
 
 
 # Questions about the program of a reader
@@ -198,65 +188,9 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
     )
 
 
-# Questions about gradients: what a row adds to dL/dy, and which way a step moves a variable.
-#
-# All numbers are the program's values in one step, which computes the same in every run. The wrong
-# answers are the results of common mistakes.
+# Questions about gradients: which way a step moves a variable, from the program's values
 
 SMALL = 100  # nodes of a graph that is shown node by node
-
-
-def about_gradients(walked: Walked) -> Iterator[Question]:
-    """Yield questions about a small graph whose values are known."""
-    if len(walked.histories) <= SMALL:
-        yield from row_of_product(walked)
-        yield from way_of_variable(walked)
-
-
-def row_of_product(walked: Walked) -> Iterator[Question]:
-    """The contribution of a row to a gradient that is a sum of products over the batch."""
-    for history in walked.histories.values():
-        node, value = history.meaning, only_value(history)
-        if history.op != "Mul" or node is None or not node.formula or node.complete:
-            continue
-        factors = [factor(name, walked) for name in history.inputs]
-        rows = numbers_of(value) if value else ()
-        if not node.towards or not node.used or len(rows) < 2 or None in factors:
-            continue
-        (left, lefts), (right, rights) = (pair for pair in factors if pair)
-        if not len(lefts) == len(rights) == len(rows):
-            continue
-        row = max(range(len(rows)), key=lambda place: abs(rows[place]))
-        a, b, product = lefts[row], rights[row], rows[row]
-        options = tuple(dict.fromkeys(map(number, (product, -product, a, b, a + b))))
-        if len(options) == 5:
-            yield Question(
-                f"In row {row + 1} of the first batch of {title_of(walked.model)}, {left} is "
-                f"{number(a)} and {right} is {number(b)}. What does this row add to "
-                f"{node.towards}?",
-                tuple(sorted(options, key=float)),
-                "",
-                number(product),
-                f"{history.name} computed {meaning(node)}: {number(a)} * {number(b)} = "
-                f"{number(product)}.",
-            )
-            return
-
-
-def factor(tensor: str, walked: Walked) -> tuple[str, tuple[float, ...]] | None:
-    """The name of a factor, and its numbers; those of a gradient as the node holds it that
-    computes it or replaces it."""
-    history = walked.histories.get(node_of(tensor))
-    if history is None:
-        return None
-    name = history.meaning.towards if history.meaning else history.name
-    value = only_value(history)
-    return (name, numbers_of(value)) if name and value else None
-
-
-def only_value(history: NodeHistory) -> Value | None:
-    """Return the value of a node with one output."""
-    return history.values[0] if len(history.values) == 1 else None
 
 
 def numbers_of(value: Value) -> tuple[float, ...]:
@@ -265,26 +199,26 @@ def numbers_of(value: Value) -> tuple[float, ...]:
     return tuple(map(float, value.values or ())) if is_finite else ()
 
 
-def way_of_variable(walked: Walked) -> Iterator[Question]:
+def about_gradients(walked: Walked) -> Iterator[Question]:
     """Which way the step moved the first variable that is a number, against its gradient."""
-    for history in walked.histories.values():
+    for history in walked.histories.values() if len(walked.histories) <= SMALL else ():
         value = history.values[0] if history.values else None
         if value is None or value.after is None or history.gradient is None:
             continue
         before, after = numbers_of(value), tuple(value.after.values or ())
         gradient = numbers_of(history.gradient)
-        numbers = len(before) == len(after) == len(gradient) == 1
-        if numbers and (after[0] - before[0]) * gradient[0] < 0:
-            yield moved(title_of(walked.model), history.name, before[0], after[0], gradient[0])
+        if not len(before) == len(after) == len(gradient) == 1:
+            continue
+        (was,), (now,), (slope,) = before, after, gradient
+        if (now - was) * slope < 0:
+            name = history.name
+            yield Question(
+                f"On the first batch of {title_of(walked.model)}, {gradient_name(name)} is "
+                f"{number(slope)} where {name} is {number(was)}. Will the step make {name} larger "
+                "or smaller?",
+                ("larger", "smaller"),
+                "",
+                "larger" if now > was else "smaller",
+                f"The step moves against the gradient: after it, {name} was {number(now)}.",
+            )
             return
-
-
-def moved(model: str, name: str, before: float, after: float, gradient: float) -> Question:
-    return Question(
-        f"On the first batch of {model}, {gradient_name(name)} is {number(gradient)} where "
-        f"{name} is {number(before)}. Will the step make {name} larger or smaller?",
-        ("larger", "smaller"),
-        "",
-        "larger" if after > before else "smaller",
-        f"The step moves against the gradient: after it, {name} was {number(after)}.",
-    )

@@ -13,25 +13,26 @@ FORMULA = "x*y + z"  # its name for readers
 CONFIGS = ("one-thread", "no-onednn")
 CONFIGS_S = 60  # for comparing them: enough to notice most differences of a tenth
 
-# chapter -> its measurements, in the order of a report; "sweep" is inference at several batch sizes
+# chapter -> the fields of a Lab that it needs, and what else they have to hold: histories with
+# times at each batch size, experiments, configurations; in the order of a report
 NEEDS = {
-    "lab": ("walk", "training", "sweep", "configurations"),
-    "graph": ("walk", "histories"),
+    "lab": ("walked", "history", "compared", "configurations"),
+    "graph": ("walked", "histories"),
     "toy": ("toy", "histories"),
-    "devices": ("two devices",),
-    "network": ("walk",),
-    "training": ("training",),
-    "ops": ("walk", "experiments", "sweep"),
-    "batch-sizes": ("sweep",),
-    "slow": ("sweep",),
-    "times": ("walk",),
-    "configurations": ("sweep", "configurations"),
-    "memory": ("walk",),
+    "devices": ("toy_on_two",),
+    "network": ("walked",),
+    "training": ("history",),
+    "ops": ("walked", "experiments", "compared"),
+    "batch-sizes": ("compared",),
+    "slow": ("compared",),
+    "times": ("walked",),
+    "configurations": ("compared", "configurations"),
+    "memory": ("walked",),
     "environment": (),
 }
 CHAPTERS = tuple(NEEDS)
 ASKED = ("lab", "toy", "devices")  # chapters that a report has only if they are named
-# chapters that are folded
+# Chapters that are folded
 REFERENCE = ("configurations", "memory", "environment")
 
 
@@ -51,5 +52,5 @@ def title_of(model: str) -> str:
 
 
 def needs(names: Sequence[str]) -> frozenset[str]:
-    """The measurements for these chapters of a report."""
+    """What is measured for these chapters of a report."""
     return frozenset(part for name in names for part in NEEDS[name])

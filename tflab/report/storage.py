@@ -10,9 +10,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -29,16 +29,15 @@ from tflab.report.contents import DrawnGraph
 
 PLACE = ("plugins", "life")
 NAME = "life.json.gz"
-KIND, FORMAT = "tflab life", 2
+KIND, FORMAT = "tflab life", 3
 MOST_NODES = 20_000  # limit for a graph; the page of 15,000 opens in two seconds
 MOST_BYTES = 2**23  # of a file
 MOST_TEXT = 2**26  # of its JSON
 LEVEL = 6  # of compression: the highest takes twice as long, for a tenth fewer bytes
 MOST_STATES = 1_000
 MOST_FOLDERS = 20_000  # of a logdir that are searched
-MOST_RUNS = 1_000
-SEARCH_S = 20.0  # time limit of a search, which then returns the runs so far
 HOLDS = {"stage": str, "graph": dict, "parts": dict, "nodes": dict, "numbers": dict}
+DAMAGED = "The file of this run is damaged: "
 
 Life = dict[str, Any]
 Numbers = Mapping[str, float | None]  # of the whole graph, by the names in `changes`
@@ -60,16 +59,12 @@ def life(
 
 
 def signature(history: NodeHistory) -> list[Any]:
-    """The properties of a node to compare with the previous life: its op, inputs and outputs, and
-    its fate."""
+    """The properties of a node to compare with the previous life: its kind; its op, inputs and
+    outputs; its fate."""
     inputs = (*history.inputs, *(f"^{name}" for name in history.control_inputs))
     outputs = [f"{out.dtype} {list(out.shape or ())}" for out in history.outputs]
-    fate = history.fate
-    return [
-        history.kind,
-        f"{history.op}({', '.join(inputs)}) -> {', '.join(outputs)}",
-        fate and with_heir(fate),
-    ]
+    signed = f"{history.op}({', '.join(inputs)}) -> {', '.join(outputs)}"
+    return [history.kind, signed, history.fate and with_heir(history.fate)]
 
 
 def with_heir(fate: Fate) -> str:
@@ -82,12 +77,9 @@ def with_heir(fate: Fate) -> str:
 def block(part: Block) -> Any:
     """A block as data, from which `read_block` makes it again."""
     if isinstance(part, Table):
-        return {
-            "table": part.title,
-            "columns": [[column.header, column.right] for column in part.columns],
-            "rows": [list(cells) for cells in part.cells()],
-            "more": part.more,
-        }
+        columns = [[column.header, column.right] for column in part.columns]
+        rows = [list(cells) for cells in part.cells()]
+        return {"table": part.title, "columns": columns, "rows": rows, "more": part.more}
     if isinstance(part, Strip):
         frames = [[frame.heading, frame.about, list(frame.lines)] for frame in part.frames]
         return {"strip": part.title, "frames": frames}
@@ -107,9 +99,8 @@ def read_block(part: Any) -> Block:
         Column(str(header), itemgetter(place), right=bool(right))
         for place, (header, right) in enumerate(part["columns"])
     )
-    return Table(
-        str(part["table"]), columns, tuple(map(texts, part["rows"])), more=int(part["more"])
-    )
+    rows = tuple(map(texts, part["rows"]))
+    return Table(str(part["table"]), columns, rows, more=int(part["more"]))
 
 
 def texts(values: Iterable[Any]) -> tuple[str, ...]:
@@ -119,16 +110,13 @@ def texts(values: Iterable[Any]) -> tuple[str, ...]:
 # In the logdir of its run
 
 
-class LargeError(TflabError):
-    """A life is larger than the tab can show."""
-
-
 def keep(folder: Path, nodes: int, life: Callable[[], Life | None]) -> str:
     """Write the life of a run with this many nodes, if it has one; return a sentence if that is not
     possible."""
     try:
         environment.require("TensorBoard's tab Life", "igraph")
-        check_size(nodes)
+        if nodes > MOST_NODES:
+            raise too_large(f"it has {nodes:,} nodes; the limit is {MOST_NODES:,}")
         if made := life():
             write(folder, made)
     except TflabError as error:
@@ -137,25 +125,19 @@ def keep(folder: Path, nodes: int, life: Callable[[], Life | None]) -> str:
 
 
 def write(folder: Path, life: Life) -> None:
-    """Write a life to the folder of its run. Raises LargeError."""
+    """Write a life to the folder of its run. Raises TflabError if it is too large."""
     content = {"kind": KIND, "format": FORMAT, **life}
     text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
     packed = gzip.compress(text, LEVEL, mtime=0)
-    check_size(len(life["graph"]["nodes"]))
     if len(text) > MOST_TEXT or len(packed) > MOST_BYTES:
-        raise LargeError("TensorBoard's Life does not show this graph: its data are too large.")
+        raise too_large("its data are too large")
     place = folder.joinpath(*PLACE)
     place.mkdir(parents=True)
     (place / NAME).write_bytes(packed)
 
 
-def check_size(nodes: int) -> None:
-    """Raise LargeError for a graph that is not drawn."""
-    if nodes > MOST_NODES:
-        raise LargeError(
-            f"TensorBoard's Life does not show this graph: it has {nodes:,} nodes; the limit is "
-            f"{MOST_NODES:,}."
-        )
+def too_large(why: str) -> TflabError:
+    return TflabError(f"TensorBoard's Life does not show this graph: {why}.")
 
 
 def read(path: Path) -> Life:
@@ -168,57 +150,41 @@ def read(path: Path) -> Life:
     try:
         text = unzip.decompress(packed, MOST_TEXT)
         content = json.loads(text) if unzip.eof else None
-    except (zlib.error, ValueError, RecursionError):
-        content = None
-    if not isinstance(content, dict) or content.get("kind") != KIND:
-        raise TflabError("The file of this run is damaged, or another program wrote it.")
-    if content.get("format") != FORMAT:
-        raise TflabError("Another version of tflab wrote this run. Write it again to see it.")
-    if not all(isinstance(content.get(name), kind) for name, kind in HOLDS.items()):
-        raise TflabError("The file of this run is damaged: parts of it are missing.")
-    try:
+        if not isinstance(content, dict) or content.get("kind") != KIND:
+            raise TflabError(f"{DAMAGED}no life of tflab is in it.")
+        if content.get("format") != FORMAT:
+            raise TflabError("Another version of tflab wrote this run. Write it again to see it.")
+        if not all(isinstance(content.get(name), kind) for name, kind in HOLDS.items()):
+            raise TflabError(f"{DAMAGED}parts of it are missing.")
         life: Life = html.readable({name: content[name] for name in HOLDS})
-    except RecursionError as error:
-        raise TflabError("The file of this run is damaged: it is nested too deeply.") from error
-    check(life["graph"])
+        check(life["graph"])
+    except (zlib.error, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise TflabError(f"{DAMAGED}its drawing makes no sense.") from error
     return life
 
 
 def check(graph: Mapping[str, Any]) -> None:
     """Refuse a drawing that would keep a browser busy forever: each box lies in at most one box,
-    which comes before it."""
-    nodes, boxes, states = (graph.get(name) for name in ("nodes", "boxes", "states"))
+    which comes before it. Raises ValueError or the usual exceptions for wrong types."""
+    boxes = graph["boxes"]
+    parents = [box["parent"] for box in boxes]
+    inner = [
+        (number, entry)
+        for number, box in enumerate(boxes)
+        for row in box["rows"]
+        for entry in row
+        if isinstance(entry, int)
+    ]
     right = (
-        isinstance(nodes, list)
-        and isinstance(boxes, list)
-        and isinstance(states, list)
-        and len(nodes) <= MOST_NODES
+        len(graph["nodes"]) <= MOST_NODES
         and len(boxes) <= 3 * MOST_NODES
-        and 0 < len(states) <= MOST_STATES
-        and all(nested(boxes, number) for number in range(len(boxes)))
+        and 0 < len(graph["states"]) <= MOST_STATES
+        and all(p is None or 0 <= p < number for number, p in enumerate(parents))
+        and all(number < entry and parents[entry] == number for number, entry in inner)
+        and len({entry for _, entry in inner}) == len(inner)
     )
     if not right:
-        raise TflabError("The file of this run is damaged: its drawing makes no sense.")
-
-
-def nested(boxes: list[Any], number: int) -> bool:
-    """Whether a box lies in an earlier box or in none, and contains only its own boxes."""
-    box = boxes[number]
-    if not isinstance(box, dict) or not isinstance(box.get("rows"), list):
-        return False
-    parent = box.get("parent")
-    if parent is not None and not (isinstance(parent, int) and 0 <= parent < number):
-        return False
-    rows = box["rows"]
-    if not all(isinstance(row, list) for row in rows):
-        return False
-    inner = [entry for row in rows for entry in row if isinstance(entry, int)]
-    return len({*inner}) == len(inner) and all(
-        number < entry < len(boxes)
-        and isinstance(boxes[entry], dict)
-        and boxes[entry].get("parent") == number
-        for entry in inner
-    )
+        raise ValueError("boxes are not in boxes before them")
 
 
 def runs(logdir: str | Path) -> dict[str, Path]:
@@ -226,19 +192,7 @@ def runs(logdir: str | Path) -> dict[str, Path]:
 
     Links to folders are not followed. In a huge logdir the search ends before it is complete.
     """
-    run_folders: dict[str, Path] = {}
-    end = time.monotonic() + SEARCH_S
-    for number, folder in enumerate(folders(logdir)):
-        if number >= MOST_FOLDERS or len(run_folders) >= MOST_RUNS or time.monotonic() > end:
-            break
-        path = Path(folder, NAME)
-        if path.parts[-3:-1] == PLACE and path.is_file():
-            name = os.path.relpath(path.parents[2], logdir)
-            run_folders[name] = path
-    return dict(sorted(run_folders.items()))
-
-
-def folders(logdir: str | Path) -> Iterator[str]:
-    for folder, inner, _ in os.walk(logdir):
-        inner.sort()
-        yield folder
+    folders = islice(os.walk(logdir), MOST_FOLDERS)
+    paths = (Path(folder, NAME) for folder, _, names in folders if NAME in names)
+    lives = [path for path in paths if path.parts[-3:-1] == PLACE and path.is_file()]
+    return dict(sorted((os.path.relpath(path.parents[2], logdir), path) for path in lives))

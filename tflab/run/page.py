@@ -175,7 +175,6 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
         drawing=replace(plain, states=states),
         histories=histories,
         ns=ns,
-        batch_size=0,
         statistic="mean",
         start=len(states) - 1,
     )

@@ -19,7 +19,6 @@ INSIDE = re.compile(r"\[\[\{\{function_node (\S+?)\}\} ?\{\{node ([^\s{}]+)")
 DENIED = "Permission denied"
 MOST = 500  # letters of a message; a kernel may quote a tensor of any size
 OF_EAGER = re.compile(r"( on /job:\S+( by allocator \w+)?)?( \[Op:\w+\].*)?$")
-OF_DEVICES = ("explicitly assigned to", "required incompatible device")  # another may do it
 
 
 def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
@@ -38,7 +37,6 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
             f"The input data of the graph ended: {message}. There are more steps than batches. "
             "Repeat the data with tf.data's `repeat()`, or run fewer steps."
         )
-    of_device = any(words in message for words in OF_DEVICES)
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster"
     nodes = tuple(NAMED.findall(error.message))
@@ -48,7 +46,7 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
     if DENIED in message and confined.CONFINED is not None:
         message += " The graph runs confined; --trust runs it without, if you trust it."
     refusal = RefusedError(f"The runtime refused the step: {message}")
-    refusal.nodes, refusal.of_device = nodes, of_device
+    refusal.nodes = nodes
     refusal.inside = tuple(INSIDE.findall(error.message))
     return refusal
 

@@ -1,7 +1,14 @@
 /* Editor: a text area over the same text, whose lines have the colours of their nodes. */
 
-import { make, pieces } from "../../report/page/elements.js";
-import { indentAfter, indented } from "./text.js";
+import { make } from "../../report/page/elements.js";
+
+const INDENT = "    ";
+
+/** The white space of the line after this one: that of the line, and more behind a colon.
+ * @param {string} line up to the cursor */
+export function indentAfter(line) {
+  return line.match(/^\s*/)[0] + (/:\s*$/.test(line) ? INDENT : "");
+}
 
 export class Editor {
   /** @param {(name: string) => any} part
@@ -9,7 +16,6 @@ export class Editor {
   constructor(part, changed) {
     this.area = /** @type {HTMLTextAreaElement} */ (part("text"));
     this.behind = /** @type {HTMLElement} */ (part("behind"));
-    this.fusions = /** @type {HTMLElement} */ (part("fusions"));
     this.leaving = false; // whether the next Tab leaves
     /** @type {Map<number, string>} */
     this.classes = new Map(); // line -> the class that colours it
@@ -41,16 +47,11 @@ export class Editor {
     this.behind.replaceChildren(...lines);
   }
 
-  /** Give each line the colour of its nodes, and say which of them run as one.
+  /** Give each line the colour of its nodes.
    * @param {import("../../report/page/graph.js").Graph} graph */
   colour(graph) {
     this.classes = new Map([...graph.colourOfLine].map(([line, colour]) => [line, `line-${colour}`]));
     this.draw();
-    const rows = (graph.data.fusions ?? []).map(({ lines, text }) => {
-      const where = lines.length ? `Line${lines.length > 1 ? "s" : ""} ${lines.join(", ")}: ` : "";
-      return make("li", { class: this.classes.get(lines[0]) }, where, ...pieces(text));
-    });
-    this.fusions.replaceChildren(...rows);
   }
 
   /** @param {number | null} line */
@@ -60,9 +61,9 @@ export class Editor {
   }
 
   /** Light some lines up.
-   * @param {Set<number>} lines */
+   * @param {number[]} lines */
   light(lines) {
-    [...this.behind.children].forEach((line, i) => line.classList.toggle("lit", lines.has(i + 1)));
+    [...this.behind.children].forEach((line, i) => line.classList.toggle("lit", lines.includes(i + 1)));
   }
 
   /** The line below a point of the window, or null.
@@ -76,33 +77,16 @@ export class Editor {
     return at ? Number(at.dataset.line) : null;
   }
 
+  /* Tab and Enter write white space as the keyboard would, so that the browser can undo it. */
   key(event) {
-    if (event.key === "Escape") {
-      this.leaving = true;
-      return;
-    }
     const { value, selectionStart: start, selectionEnd: end } = this.area;
-    if (event.key === "Tab" && !this.leaving && !event.ctrlKey && !event.altKey) {
+    const line = value.slice(value.lastIndexOf("\n", start - 1) + 1, start);
+    const tab = event.key === "Tab" && !this.leaving && !event.shiftKey && !event.ctrlKey && !event.altKey;
+    const typed = tab ? INDENT : event.key === "Enter" && indentAfter(line) ? `\n${indentAfter(line)}` : "";
+    if (typed && start === end) {
       event.preventDefault();
-      const change = indented(value, start, end, event.shiftKey);
-      this.area.setSelectionRange(change.from, change.to);
-      this.type(change.by);
-      this.area.setSelectionRange(change.start, change.end);
+      document.execCommand("insertText", false, typed);
     }
-    const indent = event.key === "Enter" && start === end ? indentAfter(value, start) : "";
-    if (indent) {
-      event.preventDefault();
-      this.type(`\n${indent}`);
-    }
-    this.leaving = false;
-  }
-
-  /* As the keyboard would, so that the browser can undo it. */
-  type(text) {
-    const done = text ? document.execCommand("insertText", false, text) : document.execCommand("delete");
-    if (done) return;
-    const { selectionStart, selectionEnd } = this.area;
-    this.area.setRangeText(text, selectionStart, selectionEnd, "end");
-    this.area.dispatchEvent(new Event("input"));
+    this.leaving = event.key === "Escape";
   }
 }

@@ -4,15 +4,28 @@ import { Life } from "./life.js";
 import { stateSeen } from "./seen.js";
 import { Predictor } from "../../report/page/predict.js";
 import { packed, unpacked } from "./address.js";
-import { messages } from "./answers.js";
 import { Editor } from "./editor.js";
 import { ProgramFile } from "./file.js";
-import { lighting } from "./lighting.js";
-import { Switches } from "./switches.js";
 
 const PAUSE_MS = 200; // without a key, after which the program runs
 const HIDDEN = "<p>The list comes with the answers.</p>";
 const NEXT = { frontend: "backward", backward: "placement", placement: "execution", execution: "values" };
+
+/** The lines of an answer as they come, each as an object.
+ * @param {Response} response */
+async function* messages(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    // Each piece is read when the one before is shown
+    // oxlint-disable-next-line no-await-in-loop
+    const { value, done } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) yield JSON.parse(line);
+  }
+}
 
 /** What a file needs of its page.
  * @typedef {{ text: string, say(text: string): void, post(path: string, body: object): Promise<Response>, take(text: string): void }} Page */
@@ -20,11 +33,11 @@ const NEXT = { frontend: "backward", backward: "placement", placement: "executio
 class Explorer {
   constructor() {
     const { start, defaults, examples } = JSON.parse(document.getElementById("settings").textContent);
-    /** @type {(name: string) => any} */
-    this.part = (name) => document.querySelector(`[data-part="${name}"]`);
     this.start = start;
     this.defaults = defaults;
     this.examples = examples;
+    /** @type {(name: string) => any} */
+    this.part = (name) => document.querySelector(`[data-part="${name}"]`);
     this.page = crypto.randomUUID();
     this.number = 0; // of the last request
     this.life = new Life(this.part("life"), this.part("parts"), this.part("viewer"));
@@ -32,16 +45,14 @@ class Explorer {
     this.shown = null; // the last stage that came
     this.predictor = new Predictor(this.part("predict"), this.part("predicting"), (on) => this.ask(on), { live: true });
     this.editor = new Editor(this.part, () => this.later());
-    this.switches = new Switches(this.part("switches"), () => this.later());
-    this.file = new ProgramFile(start, this.part("save"), this);
-    lighting(this.part, this.editor, this.life);
+    this.file = new ProgramFile(this.start, this.part("save"), this);
     this.controls();
     this.begin();
   }
 
   async begin() {
     if (!(await this.restore(location.hash))) {
-      this.set({ ...this.defaults, text: this.start.text });
+      this.set({ text: this.start.text });
       this.run();
     }
     this.file.follow();
@@ -61,16 +72,18 @@ class Explorer {
   hold(on) {
     this.held = on;
     this.part("held").hidden = !on;
-    this.part("waiting").hidden = on || Boolean(this.viewer);
+    this.part("waiting").hidden = on || Boolean(this.life.viewer);
   }
 
   controls() {
+    this.part("switches").addEventListener("input", () => this.later());
+    this.part("switches").addEventListener("submit", (event) => event.preventDefault());
     this.part("menu").addEventListener("change", (event) => {
       const example = this.examples[event.target.value];
       event.target.value = "";
       this.goal = null;
       this.hold(false);
-      if (example) this.set({ ...this.defaults, text: example.text, devices: example.devices, predict: this.predictor.on });
+      if (example) this.set({ text: example.text, devices: example.devices, predict: this.predictor.on });
       this.run();
     });
     this.part("restart").addEventListener("click", async () => {
@@ -80,17 +93,30 @@ class Explorer {
     });
     this.part("link").addEventListener("click", () => this.copy());
     this.part("life").addEventListener("click", (event) => {
-      if (event.target.closest("[data-state], [data-part=before], [data-part=after]")) this.wish();
+      // The reader wants to see this state, also after an edit; the last one means whatever is last
+      if (event.target.closest("[data-state], [data-part=before], [data-part=after]")) this.goal = stateSeen(this.life.viewer);
     });
     this.part("go").addEventListener("click", () => {
       this.hold(false);
       this.run();
     });
     window.addEventListener("hashchange", () => this.restore(location.hash));
+    this.part("editor").addEventListener("mousemove", (event) => {
+      const line = this.editor.lineAt(event.clientY);
+      this.light(line !== null && this.life.viewer?.graph.colourOfLine.has(line) ? [line] : []);
+    });
+    this.part("life").addEventListener("mouseover", (event) => {
+      const box = event.target.closest("[data-box]");
+      this.light(box ? this.life.viewer.graph.linesOf(Number(box.dataset.box)) : []);
+    });
+    for (const name of ["editor", "life"]) this.part(name).addEventListener("mouseleave", () => this.light([]));
   }
 
-  get viewer() {
-    return this.life.viewer;
+  /** Light up lines and their boxes.
+   * @param {number[]} lines */
+  light(lines) {
+    this.editor.light(lines);
+    this.life.light(lines);
   }
 
   get text() {
@@ -106,13 +132,25 @@ class Explorer {
 
   /* What is asked for: the program and its switches. */
   asked() {
-    return { text: this.text, ...this.switches.values, predict: this.predictor.on };
+    const { optimiser, batch_size, devices, xla, pass } = this.part("switches").elements;
+    return {
+      text: this.text,
+      optimiser: optimiser.value,
+      batch_size: Number(batch_size.value),
+      devices: Number(devices.value),
+      xla: xla.checked,
+      without: [...pass].filter((box) => !box.checked).map((box) => box.value),
+      predict: this.predictor.on,
+    };
   }
 
   set(state) {
     const asked = { ...this.defaults, ...state };
+    const { elements } = this.part("switches");
     this.editor.text = String(asked.text);
-    this.switches.values = asked;
+    for (const name of ["optimiser", "batch_size", "devices"]) elements[name].value = asked[name];
+    elements.xla.checked = asked.xla === true;
+    for (const box of elements.pass) box.checked = !asked.without.includes(box.value);
     this.predictor.turn(asked.predict === true);
   }
 
@@ -156,19 +194,10 @@ class Explorer {
       }
       for await (const message of messages(response)) {
         if (number !== this.number) return;
-        if (message.stage) this.shown = message;
-        this.display(message);
+        this.show(message);
       }
     } catch (error) {
-      if (error.name !== "AbortError") this.fail({ message: "The server does not answer: it may have ended.", line: null });
-    }
-  }
-
-  display(message) {
-    try {
-      this.show(message);
-    } catch (error) {
-      this.fail({ message: `The page cannot draw this stage: ${error.message}`, line: null });
+      if (error.name !== "AbortError") this.fail({ message: `The server does not answer, or the page cannot draw this stage: ${error.message}`, line: null });
     }
   }
 
@@ -179,7 +208,10 @@ class Explorer {
     if (message.error) this.fail(message.error);
     if (message.done) this.finish("done");
     if (message.stage) {
-      this.pass();
+      this.shown = message;
+      this.part("error").hidden = true;
+      this.editor.mark(null);
+      this.outdate(false);
       const next = NEXT[message.stage];
       this.say(next ? `Running: ${next}` : "");
       if (message.stage === "frontend") this.written = message;
@@ -193,7 +225,8 @@ class Explorer {
   /* What a reader who is asked first may see, or all. */
   reveal() {
     const message = this.asking ? { ...this.written, parts: {}, since: HIDDEN, marks: {} } : this.shown;
-    this.draw(message);
+    this.life.draw(message, this.goal);
+    this.editor.colour(this.life.viewer.graph);
     if (message.since !== undefined) this.part("since").innerHTML = message.since; // the server has escaped every name in it
     this.life.list(message.parts);
   }
@@ -224,26 +257,10 @@ class Explorer {
     this.part("life").dataset.run = how;
   }
 
-  pass() {
-    this.part("error").hidden = true;
-    this.editor.mark(null);
-    this.outdate(false);
-  }
-
   /* Whether what is shown is older than the program. */
   outdate(on) {
-    for (const name of ["life", "parts", "fusions", "since"]) this.part(name).classList.toggle("stale", on);
+    for (const name of ["life", "parts", "since"]) this.part(name).classList.toggle("stale", on);
     this.part("waiting").hidden = true;
-  }
-
-  draw(message) {
-    this.life.draw(message, this.goal);
-    this.editor.colour(this.viewer.graph);
-  }
-
-  /* The reader wants to see this state, also after an edit; the last one means whatever is last. */
-  wish() {
-    this.goal = stateSeen(this.viewer);
   }
 
   async copy() {

@@ -3,12 +3,12 @@
 const LOOK_MS = 700; // between two looks at it
 
 export class ProgramFile {
-  /** @param {{ name: string, text: string, mark: string | null, is_file: boolean }} start
+  /** @param {{ name: string, text: string, mark: string | null }} start
    * @param {HTMLButtonElement | null} button that saves
    * @param {import("./explore.js").Page} page */
   constructor(start, button, page) {
     this.name = start.name;
-    this.exists = start.is_file;
+    this.exists = start.mark !== null;
     this.known = start.mark; // of the text that the page has taken or saved
     this.saved = start.text;
     this.other = null; // the mark of another text in the file, of which the reader was told

@@ -3,7 +3,6 @@
 import { make } from "../../report/page/elements.js";
 import { Presenter } from "../../report/page/present.js";
 import { printable } from "../../report/page/prints.js";
-import { scroller } from "../../report/page/scroller.js";
 import { Viewer } from "../../report/page/viewer.js";
 import { restore, seenAs, stateOf } from "./seen.js";
 
@@ -19,7 +18,6 @@ export class Life {
     this.parts = parts;
     this.template = template;
     this.viewer = null;
-    this.places = new Map(); // node -> its number
     this.open = new Map(OPEN.map((title) => [title, true])); // below the drawing
     window.addEventListener("beforeprint", () => this.print());
   }
@@ -29,18 +27,18 @@ export class Life {
    * @param {{ stage: string, title: string } | null} goal the state to show, the last one by default */
   draw({ graph, marks }, goal = null) {
     const before = this.viewer && seenAs(this.viewer);
-    this.viewer?.end();
+    this.viewer?.ended.abort();
     const root = /** @type {HTMLElement} */ (this.template.content.firstElementChild.cloneNode(true));
     this.drawing.replaceChildren(root);
     if (before) root.querySelector(`option[value="${before.chosen}"]`)?.setAttribute("selected", "");
     const viewer = new Viewer(root, graph);
     new Presenter(viewer);
-    this.places = new Map(graph.nodes.map((node, place) => [node.name, place]));
-    viewer.marks = new Map(Object.entries(marks || {}).map(([name, word]) => [this.places.get(name), word]));
+    const places = new Map(graph.nodes.map((node, place) => [node.name, place]));
+    viewer.marks = new Map(Object.entries(marks || {}).map(([name, word]) => [places.get(name), word]));
     this.viewer = viewer;
     viewer.listing = (name) => this.show(name);
     viewer.state = stateOf(graph.states, goal);
-    if (before) restore(viewer, before, this.places);
+    if (before) restore(viewer, before, places);
     else viewer.draw();
   }
 
@@ -54,31 +52,17 @@ export class Life {
       details.open = this.open.get(title) === true;
       details.addEventListener("toggle", () => this.open.set(title, details.open));
       details.append(body);
-      this.name(body);
       return details;
     });
     this.parts.replaceChildren(...sections);
-    for (const element of this.parts.querySelectorAll(".scroll")) scroller(element);
   }
 
   /* The generated code of a node, or all of it. */
   show(name) {
     const part = [...this.parts.querySelectorAll("details")].find((details) => details.querySelector("h2").textContent === CODE);
-    if (!part) return;
-    part.open = true;
-    const titles = [...part.querySelectorAll(".strip > p")];
-    (titles.find((title) => title.textContent.split(/[ :,]+/).includes(name)) ?? part).scrollIntoView({ block: "center" });
-  }
-
-  /* Rows and paragraphs that begin with the name of a node light up with its lines. */
-  name(body) {
-    const { lines } = this.viewer.data;
-    for (const element of body.querySelectorAll("tbody tr, .strip > p")) {
-      const cell = element.matches("tr") ? element.firstElementChild : element;
-      const place = this.places.get((cell?.firstChild?.wholeText ?? cell?.textContent ?? "").trim()) ?? this.places.get((cell?.textContent ?? "").trim());
-      const own = place === undefined ? [] : lines[place];
-      if (own.length) element.dataset.ofLines = own.join(" ");
-    }
+    const titles = [...(part?.querySelectorAll(".strip > p") ?? [])];
+    part?.setAttribute("open", "");
+    (titles.find((title) => title.textContent.split(/[ :,]+/).includes(name)) ?? part)?.scrollIntoView({ block: "center" });
   }
 
   /* Paper shows each stop, and all that stands below. */
@@ -87,13 +71,9 @@ export class Life {
     for (const details of this.parts.querySelectorAll("details")) details.open = true;
   }
 
-  /** Light up the boxes and the rows of lines.
-   * @param {Set<number>} wanted */
+  /** Light up the boxes of lines.
+   * @param {number[]} wanted */
   light(wanted) {
-    if (!this.viewer) return;
-    this.viewer.light(this.viewer.data.lines.flatMap((own, node) => (own.some((line) => wanted.has(line)) ? [node] : [])));
-    for (const row of /** @type {NodeListOf<HTMLElement>} */ (this.parts.querySelectorAll("[data-of-lines]"))) {
-      row.classList.toggle("lit", row.dataset.ofLines.split(" ").some((line) => wanted.has(Number(line))));
-    }
+    this.viewer?.light(this.viewer.data.lines.flatMap((own, node) => (own.some((line) => wanted.includes(line)) ? [node] : [])));
   }
 }

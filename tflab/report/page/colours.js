@@ -54,7 +54,7 @@ export function legendEntries(graph, colour, has) {
     entries.push(...drawn("line-many", "several lines"), ...drawn("line-none", "of no line"));
   }
   if (colour === "fate") {
-    words.fate.forEach(([fate, text]) => entries.push([`fate-${fate}`, text]));
+    words.fate.forEach((fate) => entries.push([`fate-${fate}`, fate]));
     entries.push(...drawn("fate-many", "several"));
   }
   if (colour === "time") {
@@ -63,7 +63,6 @@ export function legendEntries(graph, colour, has) {
   }
   if (colour === "kind") entries.push(...drawn("bookkeeping", "bookkeeping: not part of a formula"));
   entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed"));
-  if (has(".badge")) entries.push(["badge", "removed, changed in a scope"]);
   if (has(".edge.transfer")) entries.push(["transfer", "sent to another device, with its bytes"]);
   if (has(".edge.cut")) entries.push(["cross", "the gradient stops here"]);
   return entries;
@@ -71,8 +70,7 @@ export function legendEntries(graph, colour, has) {
 
 /* The legend of a picture, as list items. */
 export function legend(graph, colour, picture) {
-  const signs = { badge: "−2 ~1", cross: "×" };
-  const swatch = (name) => (signs[name] ? make("b", { class: name }, signs[name]) : make("span", { class: `swatch ${name}` }));
+  const swatch = (name) => (name === "cross" ? make("b", { class: name }, "×") : make("span", { class: `swatch ${name}` }));
   const has = (selector) => picture.querySelector(selector) !== null;
   return legendEntries(graph, colour, has).map(([name, text]) => make("li", {}, swatch(name), text));
 }

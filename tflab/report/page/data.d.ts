@@ -12,18 +12,16 @@ export interface GraphData {
   start: number; // a state
   made: number; // the last state before the runtime touches the graph
   stops: Stop[];
-  idle: { heading: string; about: string; lines: string[] } | null; // passes that changed nothing
+  idle: string; // the passes that changed nothing, in a sentence
   transfers: Transfer[];
   legend: {
     kind: [name: string, words: string][];
-    fate: [name: string, words: string][];
+    fate: string[];
     device: string[];
     time: string[]; // of each step of the scale
   };
-  shapes: string[]; // of tensors, such as 16 or ?x28x28x6
   lines: number[][]; // of each node, those of the program whose work it does
   file: string; // of these lines; empty where the program is shown beside the drawing
-  fusions?: { lines: number[]; text: string }[]; // what runs as one, and the lines that wrote it
 }
 
 /* What a box shows of the recorded step. */
@@ -31,7 +29,6 @@ export interface Values {
   data?: string;
   grad?: string;
   missing?: string;
-  results?: string[];
 }
 
 export interface Node extends Values {
@@ -53,7 +50,7 @@ export type Version = [
   device: string,
   inputs: number[],
   controls: number[],
-  shapes: (number | null)[], // of the inputs
+  shapes: string[], // of the inputs, such as 16 or ?x28x28x6; empty of a scalar, or where it is not known
 ];
 
 export interface Section {
@@ -97,7 +94,6 @@ export interface State {
 }
 
 export interface Stop {
-  name: string;
   title: string;
   colour: string;
   first: number;
@@ -108,7 +104,6 @@ export interface Stop {
 export interface Tick {
   state: number;
   title: string;
-  again: string; // `iteration 2` of a pass that runs more than once
   change: string; // in the number of nodes
 }
 
@@ -150,8 +145,7 @@ export interface Edge {
   data: number;
   control: number;
   ends: number[]; // nodes
-  pairs: [source: number, target: number][];
-  shapes: Set<string>; // of its tensors; empty of a scalar, or where it is not known
+  shapes: Set<string>; // of its tensors
   cut: boolean; // whether a gradient stops at it
   transfers: Transfer[];
 }

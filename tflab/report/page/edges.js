@@ -1,7 +1,6 @@
 /* Edges: what leads from box to box in a picture, and what is said of it. */
 
 import { make, round, textWidth } from "./elements.js";
-import { flowedIn } from "./graph.js";
 
 const ALONG = [0.5, 0.35, 0.65, 0.2, 0.8]; // of an edge, where its label may stand
 const HIGH = 10; // pixels of a label
@@ -10,7 +9,7 @@ const AWAY = 9; // from its edge
 
 /** @param {import("./data").View} view */
 export function drawEdge(view, edge) {
-  const { graph, routes } = view;
+  const { routes } = view;
   const lit = view.selected !== null && edge.ends.includes(view.selected);
   const count = edge.data + edge.control + edge.transfers.length;
   const d = routes.path(edge.a, edge.b);
@@ -22,12 +21,11 @@ export function drawEdge(view, edge) {
     ...edge.transfers.map((transfer) => `${transfer.bytes} sent: ${transfer.title}`),
     edge.cut && "the gradient stops here",
   ].filter(Boolean);
-  const flowed = flowedIn(view) ? carried(graph, edge) : [];
   const arrow = lit ? "-lit" : edge.transfers.length ? "-transfer" : "";
   return make(
     "g",
     { class: `edge ${kind}${edge.cut ? " cut" : ""}${lit ? " lit" : ""}`, "data-edge": `${edge.a}>${edge.b}` },
-    make("title", {}, [words.join(", "), ...flowed].join(". ")),
+    make("title", {}, words.join(", ")),
     make("path", { d, class: "touch" }),
     make("path", {
       d,
@@ -77,12 +75,4 @@ export function edgeLabel(edge) {
   const [shape] = edge.shapes;
   if (edge.data > 1) return `${edge.data} tensors`;
   return Number(shape) < 2 ? "" : shape; // which would read like a count
-}
-
-/** The values of the tensors that an edge stands for, each once.
- * @param {import("./graph.js").Graph} graph
- * @param {import("./data").Edge} edge */
-export function carried(graph, edge) {
-  const sources = [...new Set(edge.pairs.map(([source]) => source))].map((source) => graph.data.nodes[source]);
-  return sources.filter((node) => node.data).map((node) => `${node.name} = ${node.data}`);
 }

@@ -95,7 +95,7 @@ export class Graph {
       const [a, b] = [visible(source), visible(target)];
       if (a === b) return null;
       const key = `${a}>${b}`;
-      if (!bundles.has(key)) bundles.set(key, { a, b, data: 0, control: 0, ends: [], pairs: [], shapes: new Set(), transfers: [], cut: false });
+      if (!bundles.has(key)) bundles.set(key, { a, b, data: 0, control: 0, ends: [], shapes: new Set(), transfers: [], cut: false });
       const edge = bundles.get(key);
       edge.ends.push(source, target);
       return edge;
@@ -108,8 +108,7 @@ export class Graph {
         const edge = versions[source] && bundle(source, node);
         if (!edge) return;
         edge.data++;
-        edge.pairs.push([source, node]);
-        edge.shapes.add(this.data.shapes[version[SHAPES][place]] ?? "");
+        edge.shapes.add(version[SHAPES][place]);
         edge.cut ||= cut.some(([from, to]) => from === source && to === node);
       });
       for (const source of version[CONTROLS]) {
@@ -140,8 +139,8 @@ export function flowedIn(view) {
   return view.graph.data.states[view.state].flowed && !view.asking;
 }
 
-/** What the recorded step says of a node: its data and its gradient; that it has no value, only
- * where there is room for it. Of a closed scope, what it is about.
+/** What the program's values say of a node, or of the scope of its name: its data and its gradient;
+ * that it has no value, only where there is room for it.
  * @param {import("./data").Values} node
  * @param {boolean} room */
 export function valueLines(node, room) {
@@ -149,6 +148,5 @@ export function valueLines(node, room) {
   if (node.data) lines.push({ kind: "type value", text: node.data });
   if (node.missing && room) lines.push({ kind: "type", text: `no value: ${node.missing}` });
   if (node.grad) lines.push({ kind: "type grad", text: `grad ${node.grad}` });
-  for (const result of node.results || []) lines.push({ kind: "type grad", text: result });
   return lines;
 }

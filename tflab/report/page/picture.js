@@ -182,10 +182,6 @@ function drawBox(view, id, here, about) {
   const parts = partsOf(graph, colour, state, id, here);
   if (parts.length > 1) group.append(shares(parts, rect));
   if (edited) group.append(make("text", { x: rect.x + 2, y: rect.y - 3, class: "edit" }, edited));
-  if (scope && (leaving || changed)) {
-    const signs = [leaving ? `−${leaving}` : "", changed ? `~${changed}` : ""].filter(Boolean).join(" ");
-    group.append(make("text", { x: rect.x + rect.width - 4, y: rect.y - 3, class: "badge" }, signs));
-  }
   return group;
 }
 

@@ -10,6 +10,7 @@ const TICK_PIXELS = 90; // pixels from one tick to the next, at least
 const LEAST_NS = 100; // ns that are shown at least
 const LEAST_PIXELS = 0.5; // of a slice after another one
 const NOTCH = 1.25; // of one notch of the wheel
+const HELP = "Dark: on the critical path, by median times. The wheel or + and - zoom, dragging or arrows move, 0 fits. Point at an op for its name and time.";
 
 /** A time as Python writes it: 812 ns, 18.3 us.
  * @param {number} ns */
@@ -37,22 +38,14 @@ export function ticks(from, to, most) {
   return places;
 }
 
-/** The part of the step after a zoom by a factor around a time, within the step.
+/** The part of a step after a zoom around a part of the width (0 left, 1 right) and a move by a part of it, within the step.
  * @param {{from: number, to: number}} view
- * @param {number} wall
- * @param {number} at
- * @param {number} factor */
-export function zoomed({ from, to }, wall, at, factor) {
+ * @param {number} wall how long the step is
+ * @param {number} factor 0 shows the whole step */
+export function changed({ from, to }, wall, factor, around = 0, by = 0) {
   const span = Math.min(wall, Math.max(LEAST_NS, (to - from) / factor));
-  return within(at - ((at - from) / (to - from)) * span, span, wall);
-}
-
-/** A part of the step that is so long, and begins there or as near to it as the step allows.
- * @param {number} from
- * @param {number} span
- * @param {number} wall */
-export function within(from, span, wall) {
-  const start = Math.min(Math.max(0, from), wall - span);
+  const wanted = from + (to - from - span) * around + by * span;
+  const start = Math.min(Math.max(0, wanted), wall - span);
   return { from: start, to: start + span };
 }
 
@@ -63,20 +56,24 @@ export class Slices {
     this.data = data;
     this.view = { from: 0, to: data.wall };
     this.svg = make("svg", { class: "slices", tabindex: "0", role: "img", "aria-label": "The step, op by op: + and - zoom, arrows move, 0 fits" });
-    this.said = make("p", { class: "slice-said", "aria-live": "polite" }, "Dark: on the critical path, by median times. The wheel or + and - zoom, dragging or arrows move, 0 fits. Point at an op for its name and time.");
+    this.said = make("p", { class: "slice-said", "aria-live": "polite" }, HELP);
     figure.classList.add("zoomable");
     figure.append(this.svg, this.said);
     this.svg.addEventListener("wheel", (event) => {
       event.preventDefault();
-      this.zoom(event.deltaY < 0 ? NOTCH : 1 / NOTCH, event.offsetX);
+      this.change(event.deltaY < 0 ? NOTCH : 1 / NOTCH, event.offsetX / this.width);
     }, { passive: false });
     this.svg.addEventListener("pointerdown", (event) => this.svg.setPointerCapture(event.pointerId));
     this.svg.addEventListener("pointermove", (event) => {
-      if (event.buttons === 1) this.shift(-event.movementX / this.width);
+      if (event.buttons === 1) this.change(1, 0, -event.movementX / this.width);
       else this.say(event.target.closest("[data-slice]"));
     });
-    this.svg.addEventListener("dblclick", () => this.fit());
-    this.svg.addEventListener("keydown", (event) => this.key(event));
+    this.svg.addEventListener("keydown", (event) => {
+      const how = { "+": [NOTCH, 0.5], "-": [1 / NOTCH, 0.5], ArrowLeft: [1, 0, -0.1], ArrowRight: [1, 0, 0.1], 0: [0] }[event.key];
+      if (!how || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      this.change(...how);
+    });
     new ResizeObserver(() => this.draw()).observe(figure);
   }
 
@@ -84,35 +81,8 @@ export class Slices {
     return this.svg.clientWidth || 600;
   }
 
-  key(event) {
-    const does = {
-      "+": () => this.zoom(NOTCH, this.width / 2),
-      "-": () => this.zoom(1 / NOTCH, this.width / 2),
-      ArrowLeft: () => this.shift(-0.1),
-      ArrowRight: () => this.shift(0.1),
-      0: () => this.fit(),
-    }[event.key];
-    if (!does || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    does();
-  }
-
-  zoom(factor, x) {
-    const { from, to } = this.view;
-    this.show(zoomed(this.view, this.data.wall, from + (x / this.width) * (to - from), factor));
-  }
-
-  shift(part) {
-    const span = this.view.to - this.view.from;
-    this.show(within(this.view.from + part * span, span, this.data.wall));
-  }
-
-  fit() {
-    this.show({ from: 0, to: this.data.wall });
-  }
-
-  show(view) {
-    this.view = view;
+  change(factor, around = 0, by = 0) {
+    this.view = changed(this.view, this.data.wall, factor, around, by);
     this.draw();
   }
 

@@ -3,7 +3,6 @@
 import { Viewer } from "./viewer.js";
 import { printable } from "./prints.js";
 import { Presenter } from "./present.js";
-import { scroller } from "./scroller.js";
 import { folds, script } from "./script.js";
 import { Predictor } from "./predict.js";
 import { folded } from "./folded.js";
@@ -43,7 +42,6 @@ async function start() {
     predictor.put(await embedded(root.dataset.source));
   }
   for (const figure of all(".picture[data-source]")) new Slices(figure, await embedded(figure.dataset.source));
-  for (const element of all("main .scroll")) scroller(element);
   folded();
 }
 

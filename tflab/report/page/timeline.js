@@ -34,8 +34,6 @@ export class Timeline {
     this.part("before").addEventListener("click", () => this.leave(viewer.state - 1));
     this.part("after").addEventListener("click", () => this.leave(viewer.state + 1));
     this.part("play").addEventListener("click", () => (this.timer ? this.pause() : this.play()));
-    this.part("more").addEventListener("click", () => this.unfold(!this.whole));
-    this.whole = false; // whether all is said, however long it is
     for (const region of regions) region.addEventListener("keydown", (event) => this.key(event));
   }
 
@@ -45,12 +43,10 @@ export class Timeline {
     for (const stop of stops) {
       this.part("stops").append(make("button", { type: "button", "data-state": stop.first, "data-last": stop.last }, stop.title));
       for (const tick of stop.ticks) {
-        const again = tick.again ? [" ", make("i", {}, tick.again)] : [];
-        this.part("passes").append(make("button", { type: "button", "data-state": tick.state }, tick.title, ...again, " ", make("b", {}, tick.change)));
+        this.part("passes").append(make("button", { type: "button", "data-state": tick.state }, tick.title, " ", make("b", {}, tick.change)));
       }
     }
-    this.part("idle").hidden = !idle;
-    if (idle) this.part("idle").append(make("summary", {}, `${idle.heading} of passes ${idle.about}`), ...idle.lines.map((line) => make("p", {}, line)));
+    this.part("idle").textContent = idle;
   }
 
   /* Go to a state because the reader says so, which ends the play. */
@@ -113,17 +109,6 @@ export class Timeline {
     this.part("lines").replaceChildren(...lines.map((line) => make("li", {}, ...pieces(line))));
     const row = this.part("passes");
     if (!row.hidden) row.scrollTo({ left: this.current().offsetLeft - row.clientWidth / 2, behavior: "instant" });
-    this.unfold(this.whole);
-  }
-
-  /* All that is said of a state, or as much as its room holds: the drawing stays where it is. */
-  unfold(whole) {
-    this.whole = whole;
-    const [caption, more] = [this.part("caption"), this.part("more")];
-    caption.classList.toggle("whole", whole);
-    const cut = [caption.querySelector("p"), this.part("lines")].some((element) => element.scrollHeight > element.clientHeight + 2 || element.scrollWidth > element.clientWidth + 1);
-    more.hidden = !whole && !cut;
-    more.textContent = whole ? "Less" : "All of it";
-    more.setAttribute("aria-expanded", String(whole));
+    this.part("caption").scrollTop = 0;
   }
 }

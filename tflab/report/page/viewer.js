@@ -33,25 +33,15 @@ export class Viewer {
     this.marks = new Map(); // node -> `new` or `changed` since the last edit
     /** @type {((name: string) => void) | null} */
     this.listing = null; // shows the generated code of a node, in a page that has it
-    this.ended = new AbortController(); // ends what listens outside of the root
+    this.ended = new AbortController(); // ends what listens outside of the root, when the page takes the viewer away
     this.zoom = 1;
     this.timeline = new Timeline(this);
     this.table = new NodeTable(this);
     this.frame = new Frame(this);
     this.controls();
-    this.begin();
-  }
-
-  /* The page takes the viewer away. */
-  end() {
-    this.ended.abort();
-  }
-
-  /* With all scopes closed where the whole cannot be read otherwise. */
-  begin() {
     this.arrange();
     this.frame.fit();
-    if (this.zoom < LEAST && this.open.size) this.openOnly([]);
+    if (this.zoom < LEAST && this.open.size) this.openOnly([]); // where the whole cannot be read otherwise
   }
 
   /* What the colours say in this state; on a projector, without the program, what its stage is about. */
@@ -247,11 +237,6 @@ export class Viewer {
     return best && best.other;
   }
 
-  /* Edges between what is visible: nodes, and closed scopes for what is in them. */
-  edges() {
-    return this.graph.edges(this.state, (node) => this.visible.get(node));
-  }
-
   arrange() {
     this.layout.run(this.open);
     this.routes = new Routes(this.layout);
@@ -262,7 +247,7 @@ export class Viewer {
   draw() {
     const paper = this.part("paper");
     const focused = paper.contains(document.activeElement) && document.activeElement !== paper;
-    this.drawn = this.edges();
+    this.drawn = this.graph.edges(this.state, (node) => this.visible.get(node)); // closed scopes stand for what is in them
     const picture = drawPicture(this);
     paper.replaceChildren(picture);
     if (focused) this.focus(this.current);
