@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tflab.datasets import download, files
+from tflab.datasets import files, mnist
 from tflab.datasets.mnist import Published
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (8, 28, 28), np.uint8)
@@ -36,8 +36,7 @@ GZIPPED = {name: gzip.compress(content, mtime=0) for name, content in IDX.items(
 
 
 def published(name: str) -> Published:
-    content, gzipped = (hashlib.sha256(files[name]).hexdigest() for files in (IDX, GZIPPED))
-    return Published(name, ARRAYS[name].shape, content, gzipped)
+    return Published(name, ARRAYS[name].shape, hashlib.sha256(IDX[name]).hexdigest())
 
 
 PUBLICATION = {
@@ -60,7 +59,7 @@ def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFLAB_OFFLINE", "1")
     monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
     monkeypatch.setattr(files, "announced", set())
-    download.fill_once.cache_clear()
+    mnist.fill.cache_clear()
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

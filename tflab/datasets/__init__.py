@@ -30,11 +30,6 @@ Column = np.ndarray | Whole
 CHANNELS = (1, 3, 4)  # of an image
 
 
-def batch_shape(column: Column, rows: int) -> tuple[int, ...]:
-    """Return the shape of the values of a column in a batch of this number of rows."""
-    return column[:rows].shape if isinstance(column, Whole) else (rows, *column.shape[1:])
-
-
 def first_rows(column: Column, rows: int) -> Column:
     """Return the first rows of a column."""
     return replace(column, rows=rows) if isinstance(column, Whole) else column[:rows]
@@ -61,7 +56,7 @@ class Dataset:
         and 1, 3 or 4 channels; otherwise a row."""
 
         def images(name: str, column: Column) -> bool:
-            shape = batch_shape(column, 1)[1:]
+            shape = column[:1].shape[1:]
             channels = len(shape) == 3 and (shape[-1] in CHANNELS or shape[0] in CHANNELS)
             return name in ("image", "images") or channels
 
@@ -121,14 +116,11 @@ def _cut(dataset: Dataset, batch_size: int, seed: int | None) -> Iterator[dict[s
 
 def centred(pixels: np.ndarray, brightest: int, side: int) -> np.ndarray:
     """Put grey images [n, h, h] into black ones: float32 [n, side, side, 1] of 0..1."""
-    count, height, width = pixels.shape
+    height = pixels.shape[1]
     margin, odd = divmod(side - height, 2)
     if margin < 0 or odd:
-        raise TflabError(
-            f"Images of {height}x{width} cannot be centred in {side}x{side}; "
-            f"choose a side of {height}, {height + 2}, {height + 4}, ..."
-        )
-    images = np.zeros((count, side, side, 1), np.float32)
-    inside = images[:, margin : margin + height, margin : margin + width, 0]
-    np.divide(pixels, brightest, out=inside, dtype=np.float32)
+        raise TflabError(f"Images of {height}x{height} cannot be centred in {side}x{side}.")
+    images = np.zeros((len(pixels), side, side, 1), np.float32)
+    inside = slice(margin, margin + height)
+    np.divide(pixels, brightest, out=images[:, inside, inside, 0], dtype=np.float32)
     return images

@@ -51,8 +51,7 @@ def cache_folder(name: str) -> Path:
 def require(folder: Path, names: Iterable[str]) -> list[Path]:
     """Return the path of each file; raises UsageError with all that are missing."""
     paths = {name: locate(folder, name) for name in names}
-    missing = [name for name, path in paths.items() if path is None]
-    if missing:
+    if missing := [name for name, path in paths.items() if path is None]:
         raise UsageError(
             f"{folder} lacks {', '.join(missing)} (tflab looked for each name as it is and with "
             ".gz)."
@@ -61,12 +60,8 @@ def require(folder: Path, names: Iterable[str]) -> list[Path]:
 
 
 def locate(folder: Path, name: str) -> Path | None:
-    paths = [
-        folder / candidate
-        for candidate in (name, f"{name}.gz")
-        if os.path.exists(folder / candidate)
-    ]
-    return min(paths, key=os.path.isdir, default=None)  # a file before a directory
+    paths = (folder / name, folder / f"{name}.gz")
+    return next((path for path in paths if path.is_file()), None)
 
 
 announced: set[str] = set()

@@ -10,9 +10,10 @@ then the bytes. yann.lecun.com/exdb/mnist, where MNIST was first published, desc
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
-from collections.abc import Iterable
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +31,6 @@ class Published:
     name: str
     shape: tuple[int, ...]
     sha256: str  # of the content
-    gzipped_sha256: str  # of the file that the mirrors have
 
     @property
     def content_bytes(self) -> int:
@@ -66,13 +66,11 @@ PUBLISHED = {
             "train-images-idx3-ubyte",
             (60000, 28, 28),
             "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-            "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
         ),
         Published(
             "train-labels-idx1-ubyte",
             (60000,),
             "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-            "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
         ),
     ),
     "test": (
@@ -80,13 +78,11 @@ PUBLISHED = {
             "t10k-images-idx3-ubyte",
             (10000, 28, 28),
             "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-            "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
         ),
         Published(
             "t10k-labels-idx1-ubyte",
             (10000,),
             "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-            "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
         ),
     ),
 }
@@ -112,31 +108,52 @@ def load(split: str, data_dir: str | Path | None = None, side: int = 32) -> Data
 
 def read_split(folder: Path, split: str) -> list[np.ndarray]:
     """Return images and labels of a split."""
-    paths = files.require(folder, names(PUBLISHED[split]))
+    paths = files.require(folder, [file.name for file in PUBLISHED[split]])
     return [read(path, published) for path, published in zip(paths, PUBLISHED[split], strict=True)]
 
 
 def read_cached(split: str) -> list[np.ndarray]:
-    def read(folder: Path) -> list[np.ndarray]:
-        # All four are required, or else training could use MNIST and the test the digits.
-        files.require(folder, names(every_file()))
+    """Return images and labels from the cache, which is filled if it is not whole. All four files
+    are required, or else training could use MNIST and the test the digits."""
+    folder = files.cache_folder("mnist")
+    try:
+        files.require(folder, [file.name for file in every_file()])
         return read_split(folder, split)
-
-    return download.cached(files.cache_folder("mnist"), read, fill)
+    except TflabError as error:
+        if os.environ.get("TFLAB_OFFLINE", "0") not in ("", "0"):
+            raise TflabError(f"{error} TFLAB_OFFLINE forbids downloads.") from error
+    if failure := fill(folder):
+        raise TflabError(failure)
+    return read_split(folder, split)
 
 
 def every_file() -> tuple[Published, ...]:
     return (*PUBLISHED["train"], *PUBLISHED["test"])
 
 
-def names(published: Iterable[Published]) -> list[str]:
-    return [file.name for file in published]
+@functools.cache
+def fill(folder: Path) -> str | None:
+    """Download the files that the cache lacks, once per process: without a network another attempt
+    only costs time. Return why that failed, or None."""
 
+    def is_published(path: Path) -> bool:
+        try:
+            read(path, file)
+        except TflabError:
+            return False
+        return True
 
-def fill(folder: Path) -> None:
-    """Download the files that the cache lacks."""
-    for file in every_file():
-        download.fetch(folder, f"{file.name}.gz", file.gzipped_sha256, MIRRORS)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in every_file():
+            path = folder / f"{file.name}.gz"
+            if not is_published(path):
+                download.fetch(path, is_published, MIRRORS)
+    except OSError as error:
+        return f"The cache {folder} cannot be written: {error.strerror}."
+    except TflabError as error:
+        return str(error)
+    return None
 
 
 # The stand-in for MNIST: the 1,797 handwritten digits that come with scikit-learn, scanned at 8x8
