@@ -47,14 +47,12 @@ def run(args: argparse.Namespace) -> int:
     tf_import.load()
     from tflab.runtime import worker_server
 
-    address = worker_server.start(args.address)
+    address, local = worker_server.start(args.address)
     if args.watched:
         print(address, flush=True)
         sys.stdin.buffer.read()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)  # a server cannot be stopped, also in a step
-    host, _, port = address.rpartition(":")
-    local = worker_server.is_local(host) and worker_server.is_kept_local(int(port))
     reach = "this machine only" if local else "every address of this machine"
     terminal.say(
         f"This task of TensorFlow {environment.version('tensorflow')} listens at {address} and is "

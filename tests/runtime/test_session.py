@@ -63,24 +63,24 @@ def test_data_of_the_graphs_own_that_ran_dry_are_a_sentence_with_a_way_out():
             taken()
 
 
-def test_another_range_that_a_step_leaves_is_the_runtimes_own_word():
-    closed = tf1.errors.OutOfRangeError(None, None, "FIFOQueue '_0_queue' is closed")
-    error = refusals.refused(closed, Options())
+@pytest.mark.parametrize(
+    ("kind", "message", "said"),
+    [
+        (tf.errors.OutOfRangeError, "FIFOQueue '_0_queue' is closed", "{}"),
+        (
+            tf.errors.InvalidArgumentError,
+            "Invalid reduction dimension: 5\n\t [[{{node total}}]]",
+            "Invalid reduction dimension: 5 (in node 'total')",
+        ),
+        (tf.errors.AbortedError, "=====\nHeading:\nIt went wrong.\n==", "It went wrong"),
+        (tf.errors.AbortedError, "a" * 3_000_000, f"{'a' * 500} ... (500 of 3,000,000 letters; "),
+    ],
+)
+def test_what_the_runtime_said_is_one_sentence_with_the_node(kind, message, said):
+    error = refusals.refused(kind(None, None, message), Options())
     assert type(error) is RefusedError
-    assert str(error) == "The runtime refused the step: FIFOQueue '_0_queue' is closed."
-
-
-def test_a_message_names_its_node():
-    message = "Invalid reduction dimension (5 for input with 2 dimension(s)\n\t [[{{node total}}]]"
-    error = refusals.refused(tf.errors.InvalidArgumentError(None, None, message), Options())
-    said = "The runtime refused the step: Invalid reduction dimension (in node 'total')."
-    assert (str(error), error.nodes) == (said, ("total",))
-
-
-def test_a_heading_of_several_errors_is_none():
-    several = tf.errors.AbortedError(None, None, "=====================\nIt went wrong.\n==")
-    said = "The runtime refused the step: It went wrong."
-    assert str(refusals.refused(several, Options())) == said
+    assert str(error).startswith(f"The runtime refused the step: {said.format(message)}")
+    assert error.nodes == (("total",) if "total" in message else ())
 
 
 def handle(name, value=None):
@@ -123,14 +123,10 @@ def test_a_variable_is_read_by_a_node_that_waits_for_nothing(graph):
 
 def test_what_nothing_has_initialised_is_left_out(graph):
     with tf1.Session(graph=graph) as live:
+        assert session.variable_values(live, {}) == {}
+        assert session.variable_values(live, {"unset": "read_unset:0"}) == {}
         live.run([v.initializer for v in graph.get_collection("variables")])
         values = {
             name: value.tolist() for name, value in session.variable_values(live, TENSORS).items()
         }
     assert values == {"resource": [1, 2], "reference": 3}
-
-
-def test_without_variables_nothing_is_read(graph):
-    with tf1.Session(graph=graph) as live:
-        assert session.variable_values(live, {}) == {}
-        assert session.variable_values(live, {"unset": "read_unset:0"}) == {}

@@ -19,36 +19,20 @@ ERROR = "E0000 00:00:17.5 1 other.cc:1] the library is broken\n"
 SAID = BEFORE + NOTE + CUDA + ERROR + "no log line\n"
 
 
-def test_notes_are_left_out_and_errors_are_not():
-    assert tf_import.worth_saying(SAID, tf_import.NOTES, gpu=False) == [
-        ERROR,
-        "no log line\n",
-    ]
-
-
 FACTORY = "Unable to register cuFFT factory: Attempting to register factory for plugin cuFFT\n"
+OLDER = (  # what TensorFlow 2.18 says at every import
+    f"2026-01-02 03:04:05.678901: E external/xla/cuda_fft.cc:477] {FACTORY}"
+    f"E0000 00:00:17.5 1 cuda_dnn.cc:8310] {FACTORY}"
+    "2026-01-02 03:04:05.678901: I tensorflow/core/util/port.cc:153] oneDNN is on.\n"
+)
 
 
-def test_what_older_versions_say_of_gpus_at_every_import_is_a_note():
-    said = [
-        f"2026-01-02 03:04:05.678901: E external/xla/cuda_fft.cc:477] {FACTORY}",
-        f"E0000 00:00:17.5 1 cuda_dnn.cc:8310] {FACTORY}",
-        "2026-01-02 03:04:05.678901: I tensorflow/core/util/port.cc:153] oneDNN is on.\n",
-        "2026-01-02 03:04:05.678901: E external/other.cc:1] the library is broken\n",
-    ]
-    assert tf_import.worth_saying("".join(said), tf_import.NOTES, gpu=True) == said[3:]
-
-
-def test_a_machine_with_a_gpu_hears_that_it_cannot_be_used():
-    assert tf_import.worth_saying(SAID, tf_import.NOTES, gpu=True) == [
-        CUDA,
-        ERROR,
-        "no log line\n",
-    ]
-
-
-def test_where_the_import_fails_all_is_shown():
-    assert "".join(tf_import.worth_saying(SAID, None, gpu=False)) == SAID
+def test_notes_are_left_out_and_errors_are_not_and_without_notes_all_is_shown():
+    """A machine with a GPU hears that it cannot be used."""
+    left = f"{ERROR}no log line\n"
+    assert tf_import.without(tf_import.NOTES + tf_import.NO_GPU, SAID + OLDER) == left
+    assert tf_import.without(tf_import.NOTES, SAID + OLDER) == CUDA + left
+    assert tf_import.without("", SAID) == SAID
 
 
 def python(code, **environment):
@@ -91,29 +75,6 @@ def test_the_first_walk_from_python_prints_nothing_and_leaves_keras_to_its_first
     """The lines of layers are known also where the model imports Keras."""
     (tmp_path / "of_keras.py").write_text(OF_KERAS)
     status, said = python(WALK, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
-    assert (status, said) == (0, "")
-
-
-COMPARISON = """
-import os
-from tflab.compare import compare_batch_sizes
-from tflab.runtime import tf_import
-
-def loaded(load=tf_import.load):
-    os.environ["TF_DUMP_GRAPH_FMT"]
-    load()
-    from tflab.runtime import processes
-    processes.call = lambda *_: (1, [])  # which has a process of its own
-
-tf_import.load = loaded
-compare_batch_sizes("toy", (4,))
-"""
-
-
-@log_has_a_level
-@pytest.mark.tensorflow
-def test_a_comparison_from_python_makes_the_runtime_ready_and_its_traced_steps_log_nothing():
-    status, said = python(COMPARISON)
     assert (status, said) == (0, "")
 
 

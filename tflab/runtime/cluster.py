@@ -29,8 +29,10 @@ LOCAL = "127.0.0.1"
 STARTED: dict[str, processes.Process] = {}  # by this process, by address
 
 # The errors of a step whose task is gone, does not respond or was restarted
-AWAY = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError)
-FORGOTTEN = "Session handle is not found"
+AWAY = (
+    *(tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError),
+    *(tf.errors.CancelledError, tf.errors.InternalError),
+)
 
 
 @contextmanager
@@ -41,8 +43,10 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
     Raises TflabError, with the task's name, for one that does not come.
     """
     if not isinstance(wanted, int):
-        check_each(wanted)
-        check_reach(wanted)
+        if len(set(wanted)) < len(wanted):
+            raise UsageError(f"Name each task of {', '.join(wanted)} once.")
+        for number, address in enumerate(wanted):
+            check(number, address)
         yield tuple(wanted)
         return
     with ExitStack() as stack:
@@ -75,23 +79,9 @@ def address_of(number: int, task: processes.Process, errors: IO[bytes]) -> str:
 # Whether the tasks are there
 
 
-def check_each(addresses: Sequence[str]) -> None:
-    """Raise TflabError if an address has no task of this version of TensorFlow, or two have the
-    same."""
-    numbers: dict[int, int] = {}  # incarnation of a task -> its number
-    for number, address in enumerate(addresses):
-        incarnation = check(number, address)
-        first = numbers.setdefault(incarnation, number)
-        if first != number:
-            raise UsageError(
-                f"Task {first} of the cluster, {addresses[first]}, and task {number}, {address}, "
-                "are the same task; name each once."
-            )
-
-
-def check(number: int, address: str) -> int:
-    """Return the incarnation of the task at an address. Raise TflabError if there is none, or one
-    of another version of TensorFlow."""
+def check(number: int, address: str) -> None:
+    """Raise TflabError if there is no task at an address, or one of another version of
+    TensorFlow."""
     name = f"Task {number} of the cluster, {address},"
     start = f"Start it there with `python -m tflab.worker {address}`."
     if reason := unreached(address):
@@ -108,7 +98,6 @@ def check(number: int, address: str) -> int:
             f"{name} runs TensorFlow {version}, and this process {tf.__version__}: tasks of "
             "different versions may be incompatible. Install the same version there."
         )
-    return int(device.incarnation)
 
 
 def unreached(address: str) -> str:
@@ -151,19 +140,14 @@ def failures(addresses: Sequence[str]) -> list[str]:
 
 def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError | None:
     """Return the sentence for a step that failed because of a task; None if it failed otherwise."""
-    if not isinstance(error, (*AWAY, tf.errors.CancelledError, tf.errors.InternalError)):
+    if not isinstance(error, AWAY):
         return None
-    if clauses := failures(addresses):
-        return lost(addresses, " and ".join(clauses))
-    if isinstance(error, tf.errors.AbortedError) and FORGOTTEN in str(error.message):
+    clauses = failures(addresses)
+    if not clauses and "Session handle is not found" in str(error.message):
         # A task ends the sessions of a master when another one with the same name starts
         # (`SessionMgr::CreateSession` in core/distributed_runtime/session_mgr.cc).
-        return lost(
-            addresses,
-            "one of them was restarted, or another command started to use it, and a task serves "
-            "one command at a time. Start separate tasks for each command",
-        )
-    return None
+        clauses = ["a task was restarted, or is used by another command, and serves one at a time"]
+    return lost(addresses, " and ".join(clauses)) if clauses else None
 
 
 def check_all(addresses: Sequence[str]) -> None:
@@ -191,7 +175,8 @@ def configure(config: tf1.ConfigProto, addresses: Sequence[str]) -> None:
 def client_host(addresses: Sequence[str]) -> str:
     """Return the host by which the tasks reach this process: that of the route to the first of them
     that is not on the loopback device."""
-    outward = [address for address in addresses if not is_local(address)]
+    hosts = {address: address.rpartition(":")[0] for address in addresses}
+    outward = [address for address in addresses if not worker_server.is_local(hosts[address])]
     return host_towards(outward[0]) if outward else LOCAL
 
 
@@ -211,46 +196,6 @@ def host_towards(address: str) -> str:
         reason = (error.strerror or str(error)).lower()
         raise TflabError(f"This machine has no route to {address}: {reason}.") from error
     return f"[{own_host}]" if family == socket.AF_INET6 else own_host
-
-
-def is_local(address: str) -> bool:
-    return worker_server.is_local(address.rpartition(":")[0])
-
-
-def check_reach(addresses: Sequence[str]) -> None:
-    """Raise TflabError where a task cannot reach this process, or another task: a receiver connects
-    to the sender. On the loopback device all of them can."""
-    if not all(map(is_local, addresses)) and not passes_on(addresses):
-        raise TflabError(
-            "The tasks of the cluster cannot all reach one another and this process at "
-            f"{worker_server.own_address(client_host(addresses))}. Start each at an address that "
-            "the others can reach, and allow connections from there to here."
-        )
-
-
-def passes_on(addresses: Sequence[str]) -> bool:
-    """Return whether a number that is fed here passes from this process to each task, and from each
-    task to every other one."""
-    config = tf1.ConfigProto(operation_timeout_in_ms=ANSWER_S * 1000)
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    configure(config, addresses)
-    with tf.Graph().as_default() as graph:
-        fed = tf1.placeholder(tf.float32, [])
-        received = []
-        for sender in range(len(addresses)):
-            with tf.device(device_of(sender)):
-                sent = tf.negative(fed)
-            for receiver in range(len(addresses)):
-                with tf.device(device_of(receiver)):
-                    received.append(tf.negative(sent).op)
-    session = tf1.Session(target(config), graph, config)
-    try:
-        session.run(received, {fed: 1.0})
-    except AWAY:
-        return False
-    finally:
-        close(session)
-    return True
 
 
 def close(session: tf1.Session) -> None:

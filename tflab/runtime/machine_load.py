@@ -21,24 +21,21 @@ class Beginning:
     """The machine before a measurement."""
 
     average: float | None
-    used_s: float | None  # processor time of all programs and of the host, since the start
-    own_s: float  # of it that of this process and of its children that ended
+    others_s: float | None
     at_s: float
 
 
 def beginning(before: float | None = None) -> Beginning:
     """Return the state before a measurement; `before` is the average if it was read earlier."""
-    known = average() if before is None else before
-    return Beginning(known, used_s(), own_s(), time.monotonic())
+    return Beginning(average() if before is None else before, others_s(), time.monotonic())
 
 
 def since(start: Beginning) -> Load:
     """Return the load during a measurement that ends now."""
-    used, elapsed = used_s(), time.monotonic() - start.at_s
+    others, elapsed = others_s(), time.monotonic() - start.at_s
     during = None
-    if used is not None and start.used_s is not None and elapsed > 0:
-        others = used - start.used_s - (own_s() - start.own_s)
-        during = max(0.0, others / elapsed)
+    if others is not None and start.others_s is not None and elapsed > 0:
+        during = max(0.0, (others - start.others_s) / elapsed)
     return Load(os.cpu_count() or 1, start.average, during)
 
 
@@ -51,18 +48,14 @@ def average() -> float | None:
         return None
 
 
-def used_s(stat: Path = STAT) -> float | None:
-    """Return the processor time in the first line of /proc/stat: user, nice, system, idle, iowait,
-    irq, softirq, steal."""
+def others_s(stat: Path = STAT) -> float | None:
+    """Return the processor time that other programs and the host used: user, nice, system, irq,
+    softirq and steal in the first line of /proc/stat, less that of this process and its children
+    that ended. None if it is unknown."""
     try:
-        name, *numbers = stat.read_text("utf-8").partition("\n")[0].split()
+        _, *numbers = stat.read_text("utf-8").partition("\n")[0].split()
         user, nice, system, _, _, irq, softirq, stolen = map(int, numbers[:8])
     except (OSError, ValueError):
         return None
     ticks = user + nice + system + irq + softirq + stolen
-    return ticks / os.sysconf("SC_CLK_TCK") if name == "cpu" else None
-
-
-def own_s() -> float:
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    return ticks / os.sysconf("SC_CLK_TCK") - sum(os.times()[:4])

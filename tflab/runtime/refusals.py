@@ -37,8 +37,6 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
             f"The input data of the graph ended: {message}. There are more steps than batches. "
             "Repeat the data with tf.data's `repeat()`, or run fewer steps."
         )
-    if message.startswith("Multiple CPU devices"):
-        message += ": XLA put nodes of several devices into one cluster"
     nodes = tuple(NAMED.findall(error.message))
     if nodes and nodes[0] not in message:
         message += f" (in node '{nodes[0]}')"
@@ -65,24 +63,9 @@ def sentence(message: str) -> str:
     first = lines[0].partition(" [[")[0] if lines else "no message"
     first = re.sub(r"\{\{function_node \S*?\}\} ?", "", first)
     first = OF_EAGER.sub("", re.sub(r"\{\{node (.*?)\}\}", r"'\1'", first))
-    return shortened(without_open_bracket(first))
-
-
-def shortened(text: str) -> str:
-    if len(text) <= MOST:
-        return text
+    if len(first) <= MOST:
+        return first
     return (
-        f"{text[:MOST].rstrip()} ... ({MOST} of {len(text):,} letters; with "
+        f"{first[:MOST].rstrip()} ... ({MOST} of {len(first):,} letters; with "
         "TF_CPP_MIN_LOG_LEVEL=0, TensorFlow logs more of them)"
     )
-
-
-def without_open_bracket(text: str) -> str:
-    """The text as far as its brackets are closed: a message may go on in another line."""
-    opened: list[int] = []
-    for place, letter in enumerate(text):
-        if letter in "([{":
-            opened.append(place)
-        elif letter in ")]}" and opened:  # a half-open interval ends with another kind
-            opened.pop()
-    return text[: opened[0]].rstrip(" ,:;") or text if opened else text

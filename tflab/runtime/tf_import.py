@@ -21,13 +21,13 @@ from typing import IO
 
 from tflab.cli import temporary
 
-NOTES = re.compile(
+NOTES = (
     r"I\d{4} |WARNING: All log messages before absl::InitializeLog\(\)"
     # TensorFlow 2.18 dates some of its lines, and prints this at every import
     r"|\d{4}-\d\d-\d\d \S+ I |[^]]*\] Unable to register cu\w+ factory"
 )
+NO_GPU = "|.*failed call to cuInit"  # an error only if the machine has a GPU
 SELDOM = (200_000, 10, 10)  # thresholds of the garbage collector
-NO_GPU = "failed call to cuInit"  # an error only if the machine has a GPU
 
 
 def load() -> None:
@@ -39,18 +39,18 @@ def load() -> None:
         tempfile.gettempdir()
     except OSError:  # absl.testing, which TensorFlow imports, needs the name of one
         os.environ.setdefault("TEST_TMPDIR", os.devnull)
-    notes: re.Pattern[str] | None = None
+    notes = ""
     with temporary.file() as log_file:
         try:
             with stderr_into(log_file), fast_imports():
                 import tensorflow as tf
 
                 tf.config.list_physical_devices("GPU")
-            notes = NOTES
+            notes = NOTES if glob("/dev/nvidia[0-9]*") else NOTES + NO_GPU
         finally:
             log_file.seek(0)
             said = log_file.read().decode(errors="backslashreplace")
-            sys.stderr.write("".join(worth_saying(said, notes, bool(glob("/dev/nvidia[0-9]*")))))
+            sys.stderr.write(without(notes, said))
 
 
 @contextmanager
@@ -106,10 +106,7 @@ def keras_later() -> Iterator[None]:
         del sys.modules[name]
 
 
-def worth_saying(said: str, notes: re.Pattern[str] | None, gpu: bool) -> list[str]:
-    """The lines that are not notes, on a machine with a GPU or without one."""
-    return [
-        line
-        for line in said.splitlines(keepends=True)
-        if notes is None or not (notes.match(line) or (NO_GPU in line and not gpu))
-    ]
+def without(notes: str, said: str) -> str:
+    """Return the lines that do not begin as these notes do; without notes all of them."""
+    lines = said.splitlines(keepends=True)
+    return "".join(line for line in lines if not (notes and re.match(notes, line)))

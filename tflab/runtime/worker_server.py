@@ -30,8 +30,9 @@ def job() -> str:
     return f"tflab_{re.sub(r'[^0-9A-Za-z]', '_', tf.__version__)}"
 
 
-def start(address: str) -> str:
-    """Start a server; return its address, where port 0 has become a real one.
+def start(address: str) -> tuple[str, bool]:
+    """Start a server; return its address, where port 0 has become a real one, and whether only this
+    machine can connect to it.
 
     Raises UsageError where the address cannot be had.
     """
@@ -44,16 +45,14 @@ def start(address: str) -> str:
         raise TflabError(f"No server could be started at {address}: {error.message}.") from error
     KEPT.append(server)
     started = str(server.target.removeprefix(SCHEME))
-    if is_local(host):
-        keep_local(int(started.rpartition(":")[2]))
-    return started
+    return started, is_local(host) and keep_local(int(started.rpartition(":")[2]))
 
 
 @functools.cache
 def own_address(host: str) -> str:
     """Return the address of this process's own server at one of this machine's hosts: it holds the
     session's master, so that the graph is rewritten here, and is fed from here."""
-    return start(f"{host}:0")
+    return start(f"{host}:0")[0]
 
 
 def check_free(host: str, port: int) -> None:
@@ -82,27 +81,22 @@ def is_local(host: str) -> bool:
         return False
 
 
-def keep_local(port: int) -> None:
-    """Let only this machine connect to a port: TensorFlow listens on all addresses, whatever host
-    it is given (`AddListeningPort` in core/distributed_runtime/rpc/grpc_server_lib.cc).
+def keep_local(port: int) -> bool:
+    """Let only this machine connect to a port, and return whether that worked: TensorFlow listens
+    on all addresses, whatever host it is given (`AddListeningPort` in
+    core/distributed_runtime/rpc/grpc_server_lib.cc).
 
     A socket that is bound to the loopback device takes no connection from another one. Linux only;
-    elsewhere, and on a kernel before 5.7, the port stays open, and `is_kept_local` says so.
+    elsewhere, and on a kernel before 5.7, the port stays open.
     """
+    bound = []
     for listening in sockets_at(port):
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
+            bound.append(True)
         except (OSError, AttributeError):
-            continue
-
-
-def is_kept_local(port: int) -> bool:
-    devices = [
-        listening.getsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, 16).rstrip(b"\0")
-        for listening in sockets_at(port)
-        if hasattr(socket, "SO_BINDTODEVICE")
-    ]
-    return bool(devices) and set(devices) == {b"lo"}
+            bound.append(False)
+    return bool(bound) and all(bound)
 
 
 def sockets_at(port: int) -> Iterator[socket.socket]:
