@@ -6,9 +6,9 @@ from pathlib import Path
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from google.protobuf import text_format
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from tests import graphs
-from tflab.runtime import private
 
 
 def add_text(nodes, name, value):
@@ -42,7 +42,7 @@ def behind_an_initialiser(folder, harm):
 @contextmanager
 def changed(path):
     """The graph of a SavedModel, which is written again with what was changed."""
-    saved = private.saved_model()
+    saved = SavedModel()
     saved.ParseFromString(path.read_bytes())
     yield saved.meta_graphs[0]
     path.write_bytes(saved.SerializeToString())

@@ -11,7 +11,6 @@ __version__ = "0.2.0"
 
 FROM_WITHIN = {  # public name -> its module
     "watch": "tflab.run.watch_block",
-    "save_graph": "tflab.runtime.debug_info",
     "load_ipython_extension": "tflab.explore.notebook",
 }
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests import graphs
 from tflab.errors import TflabError, UsageError
 from tflab.models import graph_file
-from tflab.runtime import refusals
 
 pytestmark = pytest.mark.tensorflow
 
@@ -90,17 +89,3 @@ def test_damage_gives_a_graph_or_one_sentence(contents, tmp_path, data):
         assert graph_file.read(path).graph_def.node
     except TflabError as error:
         assert str(path) in str(error)
-
-
-def test_a_message_is_not_cut_within_a_bracket():
-    cut = refusals.without_open_bracket
-    assert cut("indices[0] = 5 is not in [0, 3)") == "indices[0] = 5 is not in [0, 3)"
-    assert cut("shapes differ (as in (a), but") == "shapes differ"
-    assert cut("(from here") == "(from here"
-
-
-def test_a_long_message_is_cut():
-    text = "a" * 3_000_000
-    said = refusals.sentence(text)
-    assert said.startswith(f"{text[: refusals.MOST]} ... (500 of {len(text):,} letters; with TF_")
-    assert refusals.sentence(text[: refusals.MOST]) == text[: refusals.MOST]

@@ -1,11 +1,9 @@
-"""A part of a program, watched from within, and the graph that it saves."""
+"""A part of a program, watched from within."""
 
 import numpy as np
 import pytest
 
 import tflab
-from tflab import lifecycle
-from tflab.errors import UsageError
 
 pytestmark = pytest.mark.tensorflow
 
@@ -52,17 +50,3 @@ def test_what_a_block_runs_is_seen_and_nothing_after_it(graph):
     assert line.code.startswith("loss = tf.reduce_mean(")
     assert "49 runs" in str(seen)
     assert "<table>" in seen._repr_html_()
-
-
-def test_a_saved_graph_has_the_lines_of_its_nodes(graph, tmp_path):
-    path = str(tmp_path / "g.pb")
-    tflab.save_graph(path, graph)
-    (frontend,) = lifecycle.walk(path, stop="frontend")
-    node = next(node for node in frontend.nodes if node.name == "y")
-    assert node.source.file == __file__
-    assert node.source.code.startswith("loss = tf.reduce_mean(")
-    *_, backward = lifecycle.walk(path, stop="backward")
-    (gradient,) = (node for node in backward.nodes if node.name == "gradients/y_grad/MatMul")
-    assert "minimize(" in gradient.source.code  # that call made it
-    with pytest.raises(UsageError, match="exists already"):
-        tflab.save_graph(path, graph)

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tflab import models
 from tflab.analysis import access_order
 from tflab.datasets import Dataset, Whole
-from tflab.errors import NotImportableError, TflabError, reason
+from tflab.errors import NotImportableError, TflabError, UsageError, reason
 from tflab.escaping import with_full_stop
 from tflab.lifecycle import split
 from tflab.records.graph import Node
@@ -143,33 +143,23 @@ def from_keras(
     name: str, function: Callable[[], Any], result: Any, options: Options
 ) -> tuple[Model, tf.Graph] | None:
     """Return a Keras model called in a graph; None if the result of the function is none. If it
-    was made in a graph, the function is called again, eagerly.
-
-    A model that cannot be called in a graph, or whose feeds or fetches the user sets, is exported
-    and read like a graph from a file.
-    """
-    from tflab.models import keras, saved  # no other model needs them
+    was made in a graph, the function is called again, eagerly."""
+    from tflab.models import keras  # no other model needs it
 
     if not keras.is_keras(result):
         return None
+    export = "save it with its method export, and give that folder"
+    if options.saved != Saved(fetches=options.saved.fetches, trust=options.saved.trust):
+        raise UsageError(
+            f"'{name}' is a Keras model, which takes no --feed, --shape, --signature or --loss. To "
+            f"choose them, {export}."
+        )
     keras_model = result if keras.is_eager(result) else keras.eagerly(function)
-    why = "Options such as --feed and --fetch name nodes of the exported graph."
-    if options.of_file == Saved(trust=options.saved.trust):
-        graph = tf.Graph()
-        try:
-            return call_model(name, lambda: keras.build(keras_model, name), graph), graph
-        except TflabError as error:
-            why = str(error)
-    file = keras.exported(lambda: keras_model, name)
     graph = tf.Graph()
-    of_file = replace(options.of_file, trust=True)  # what Keras exported here
-    model = call_model(name, lambda: saved.build(file, of_file), graph)
-    notes = [*model.notes, f"{with_full_stop(why)} Its exported graph is used instead."]
-    not_trained = model.not_trained
-    if keras.is_compiled(keras_model) and model.loss is None:
-        not_trained = f"'{name}' is compiled, but the graph that Keras exports only infers."
-        notes.append(not_trained)
-    return replace(model, notes=tuple(notes), not_trained=not_trained), graph
+    try:
+        return call_model(name, lambda: keras.build(keras_model, name), graph), graph
+    except TflabError as error:
+        raise TflabError(f"{error} To see what it computes, {export}.") from error
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:

@@ -1,7 +1,4 @@
-"""Logdir: the files of a walk for TensorBoard and Perfetto, with traced steps of several batches.
-
-Of a graph from a file, steps are captured only at the requested batch size.
-"""
+"""Logdir: the files of a walk for TensorBoard and Perfetto, with steps of several batch sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from tflab.analysis import wires
 from tflab.cli import interrupts, output_paths
 from tflab.exporters import chrome_trace, tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
-from tflab.records.options import Options, Program
+from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture, StepTime
 from tflab.runtime import dumps, measure, nodes, session, trace
@@ -42,12 +39,8 @@ def chosen_sizes(
     """Return the batch sizes to capture, that of the walk first, and a sentence about each of the
     others: the data have too few rows, or the steps would take longer than this many seconds,
     judged by the execution's steps."""
-    data, model, own = (
-        placement.program.dataset("train"),
-        placement.program.model,
-        placement.batch_size,
-    )
-    wanted = (not model.fixed_batch and model.captured) or (own,)
+    data, own = placement.program.dataset("train"), placement.batch_size
+    wanted = {own} if placement.program.model.fixed_batch else {own, *BATCH_SIZES}
     sizes: list[int] = []
     left_out = []
     spent = 0.0

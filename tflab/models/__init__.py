@@ -10,7 +10,6 @@ import functools
 import importlib.util
 import inspect
 import os
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -28,11 +27,9 @@ MODELS = {
     "resnet20": "tflab.models.resnet20:build",
 }
 
-
-# A name that must be a path: it has a slash and is not a Python file, or it ends like a graph file.
-GRAPHS = re.compile(r"[^:]*/(?!.*\.py(:|$))[^:]*|.*\.(pb|pbtxt|keras|h5|hdf5|meta)$")
-
 KERAS = ".keras"  # the suffix of a Keras model
+FILES = (".py", ".pb", ".pbtxt", KERAS, ".h5", ".hdf5", ".meta")  # suffixes that no module has
+PACKAGE = "package.module:function"
 
 # What to do with a program instead of a model function
 ELSE = (
@@ -48,28 +45,19 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
 
     Raises UsageError if there is none.
     """
-    path = MODELS.get(name, name)
     if is_file(name):
         return functools.partial(from_file, name, options or Saved())
-    if GRAPHS.search(name):
-        raise UsageError(f"There is no file or folder '{name}'; give the path of a saved graph.")
-    module_name, colon, function_name = path.partition(":")
-    if module_name.endswith(".py") or "/" in module_name:
-        importable = os.path.basename(module_name).removesuffix(".py")
+    module_name, _, function_name = MODELS.get(name, name).partition(":")
+    if module_name.endswith(FILES) or "/" in module_name:
         raise UsageError(
-            f"'{module_name}' is a file. Give the module instead, such as "
-            f"{importable}:{function_name or 'build'}, run from its folder. The function takes no "
-            f"arguments and returns a tflab.records.Model or a Keras model. {ELSE}"
+            f"There is no saved graph '{name}'. Give the path of one, or {PACKAGE} of a function "
+            f"that takes no arguments and returns a tflab.records.Model or a Keras model. {ELSE}"
         )
-    if not (module_name and colon and function_name):
-        if is_module(name):
-            raise UsageError(
-                f"'{name}' is a module. Name the function that builds the model: {name}:FUNCTION."
-            )
+    if not (module_name and function_name):
         hint = did_you_mean(name, list(MODELS))
         raise UsageError(
-            f"No model named '{name}'.{hint} Choose from {', '.join(MODELS)}, "
-            "or give package.module:function, or the path of a saved graph."
+            f"No model named '{name}'.{hint} Choose from {', '.join(MODELS)}, or give {PACKAGE}, "
+            "or the path of a saved graph."
         )
     if is_module(module_name):
         tf_import.load()
@@ -86,32 +74,22 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
         functions = [key for key, value in vars(module).items() if callable(value)]
         hint = did_you_mean(function_name, functions)
         raise UsageError(f"The module {module_name} has no function '{function_name}'.{hint}")
-    if compiled_model(function):
+    if hasattr(function, "trainable_variables"):  # a Keras model, not a function that makes one
         return lambda: function
     refuse_arguments(name, function)
     return function
 
 
-def compiled_model(function: Any) -> bool:
-    """Return True if this is a Keras model instead of a function that makes one."""
-    return hasattr(function, "trainable_variables") and hasattr(function, "get_config")
-
-
 def refuse_arguments(name: str, function: Callable[..., Any]) -> None:
     """Raise UsageError for a tf.function, and for a function that needs arguments."""
-    if hasattr(function, "get_concrete_function"):
-        raise UsageError(f"'{name}' is a tf.function, which is traced with its arguments. {ELSE}")
     try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # a builtin
-        return
-    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    required = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
-    if required:
+        inspect.signature(function).bind()
+    except (TypeError, ValueError) as error:
         raise UsageError(
-            f"'{name}' takes arguments ({', '.join(required)}), but a model function must take "
-            f"none. {ELSE}"
-        )
+            f"'{name}' needs arguments, but a model function must take none. {ELSE}"
+        ) from error
+    if hasattr(function, "get_concrete_function"):
+        raise UsageError(f"'{name}' is a tf.function, but a model function is not traced. {ELSE}")
 
 
 def is_file(name: str) -> bool:

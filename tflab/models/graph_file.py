@@ -6,6 +6,7 @@ nothing, and opens only plain files of the model (`confined.model_files`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,17 +15,19 @@ from typing import Any
 import tensorflow.compat.v1 as tf1
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
 
 from tflab import untrusted
 from tflab.cli import confined
 from tflab.errors import TflabError, UsageError, did_you_mean
-from tflab.records.graph import Lines, node_of
+from tflab.records.graph import Lines, Source, node_of
 from tflab.records.options import Start
-from tflab.runtime import debug_info, private
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
 LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
 HDF5 = b"\x89HDF\r\n\x1a\n"
+LINES = Path("debug", "saved_model_debug_info.pb")  # in the folder of a SavedModel
+LIBRARY = re.compile(r"(^|[/\\])(tensorflow|keras|tf_keras)[/\\](python|core|compiler|src)[/\\]")
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def parsed(path: Path, name: str, content: bytes) -> Iterator[GraphFile]:
     for kind, message in (
         ("GraphDef", tf1.GraphDef),
         ("MetaGraphDef", tf1.MetaGraphDef),
-        ("SavedModel", private.saved_model),
+        ("SavedModel", saved_model_pb2.SavedModel),
     ):
         proto = parse(message(), content)
         if proto is None:
@@ -81,10 +84,10 @@ def parsed(path: Path, name: str, content: bytes) -> Iterator[GraphFile]:
         if not (graph_def and graph_def.node and all(n.name and n.op for n in graph_def.node)):
             continue
         prefix = path.with_suffix("")
-        lines = debug_info.of_graph(graph_def)
+        lines = dict(lines_of(graph_def.debug_info))
         if kind == "SavedModel":
             prefix = path.parent / "variables" / "variables"
-            lines = {**lines, **debug_info.of_saved_model(path.parent)}
+            lines |= lines_beside(path.parent)
         yield GraphFile(
             kind,
             path,
@@ -151,8 +154,7 @@ def tables(file: GraphFile) -> Start:
     if file.kind == "SavedModel":
         init = file.meta.signature_def.get("__saved_model_init_op")
         names = [info.name for info in init.outputs.values()] if init is not None else []
-        for key in ("saved_model_main_op", "legacy_init_op"):
-            names += collected(file, key)[:1] if not names else []
+        names = names or collected(file, "saved_model_main_op") or collected(file, "legacy_init_op")
     assets = file.path.parent / "assets"
     own = assets.resolve()
     feeds = {
@@ -173,3 +175,43 @@ def asset_files(meta: Any) -> Iterator[Any]:
             if packed.Is(asset.DESCRIPTOR):
                 packed.Unpack(asset)
                 yield asset
+
+
+# The lines of the program that made a graph, in a GraphDebugInfo (tensorflow/core/framework/
+# graph_debug_info.proto): for each node the Python stack at its creation, the outermost frame
+# first. A GraphDef may contain one, and a SavedModel may have one next to it. The source files that
+# it names are not opened, because the file may name any path.
+
+
+def lines_beside(folder: Path) -> Lines:
+    """Return the lines next to a SavedModel. Raises TflabError if they are damaged."""
+    path = folder / LINES
+    if not path.is_file():
+        return {}
+    try:
+        info = tf1.GraphDef().debug_info
+        info.ParseFromString(untrusted.content(path))
+        return dict(lines_of(info))
+    except (DecodeError, OSError) as error:
+        raise TflabError(
+            f"The lines of the nodes in '{path}' cannot be read: {' '.join(str(error).split())}. "
+            "To show the graph without lines, remove that file."
+        ) from error
+
+
+def lines_of(info: Any) -> Iterator[tuple[tuple[str | None, str], Source]]:
+    """Yield the innermost line outside of libraries of each (function or None, node); in the file a
+    key is `node@function` or `node`."""
+    for key, number in info.name_to_trace_id.items():
+        trace = info.traces_by_id.get(number)
+        for frame_id in reversed(trace.frame_id if trace else ()):
+            frame = info.frames_by_id.get(frame_id)
+            known = frame and 0 <= frame.file_index < len(info.files)
+            if known and not LIBRARY.search(info.files[frame.file_index]):
+                node, _, function = key.partition("@")
+                file = info.files[frame.file_index]
+                yield (
+                    (function or None, node),
+                    Source(file, frame.line, frame.func, frame.code.strip()),
+                )
+                break

@@ -8,7 +8,6 @@ replaces them if it makes the same steps.
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,10 +18,10 @@ from typing import Any
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.cli import confined, temporary
+from tflab.cli import confined
 from tflab.errors import TflabError, reason
 from tflab.escaping import with_full_stop
-from tflab.models import graph_file, saved
+from tflab.models import saved
 from tflab.records.options import Model
 from tflab.runtime import private, refusals
 
@@ -63,20 +62,8 @@ def from_file(path: Path, trusted: bool) -> Any:
             warnings.simplefilter("ignore")
             return eagerly(load)
     except Exception as error:  # Keras may raise anything
-        raise TflabError(f"Keras cannot load '{path}': {told(error)}") from error
-
-
-def told(error: Exception) -> str:
-    """Return the first line of Keras's error."""
-    return with_full_stop(refusals.sentence(reason(error)))
-
-
-def exported(make: Callable[[], Any], name: str) -> graph_file.GraphFile:
-    """Return a Keras model as a SavedModel in a temporary folder, which is removed when Python
-    exits."""
-    folder = tempfile.mkdtemp(prefix="keras-", dir=temporary.process_folder())
-    eagerly(lambda: make().export(folder, format="tf_saved_model", verbose=False))
-    return graph_file.read(Path(folder), name)
+        said = with_full_stop(refusals.sentence(reason(error)))
+        raise TflabError(f"Keras cannot load '{path}': {said}") from error
 
 
 def is_eager(model: Any) -> bool:
@@ -98,38 +85,37 @@ def build(model: Any, name: str) -> Model:
     Raises TflabError if the inputs of the model are unknown or its variables are too large; Keras
     may raise anything else.
     """
-    variables_of_model = [*model.trainable_variables, *model.non_trainable_variables]
-    values = eagerly(lambda: [variable.numpy() for variable in variables_of_model])
+    own = [*model.trainable_variables, *model.non_trainable_variables]
+    values = eagerly(lambda: [variable.numpy() for variable in own])
     if not getattr(model, "inputs", None) or sum(value.nbytes for value in values) > MOST_BYTES:
-        raise TflabError(f"The Keras model '{name}' cannot be called in a graph.")
+        raise TflabError(
+            f"The Keras model '{name}' cannot be called in a graph: its inputs are unknown, or its "
+            "variables are too large."
+        )
     lines = dict(lines_of(model))
-    variables = in_graph(variables_of_model, values, lines)
+    variables = in_graph(own, values, lines)
     inputs = [tf1.placeholder(t.dtype, t.shape, name=t.name) for t in model.inputs]
     structure = getattr(model, "input", model.inputs[0])  # a Sequential has no `input`
     fed = tf.nest.pack_sequence_as(structure, inputs)
-    scope = stateless(variables_of_model, variables)
-    with scope:
+    with stateless(own, variables):
         output = model(fed, training=False)
     heads = tf.nest.flatten(output)
     labels: list[Any] = []
     rest: dict[str, Any] = {}
     notes = [f"'{name}' is a Keras model. It is called in this graph, with its own values."]
-    if has_own_step(model):
+    if not type(model).train_step.__module__.startswith("keras."):
         notes.append(f"'{name}' has a `train_step` of its own, which tflab does not call.")
         rest = {"not_trained": notes[-1]}
-    elif is_compiled(model):
+    elif getattr(model, "compiled", False) and model.loss is not None:
         labels = [label_of(model, head, at, len(heads)) for at, head in enumerate(heads)]
-        with (
-            tf1.name_scope("training") as training,
-            stateless(variables_of_model, variables) as scope,
-        ):
+        with tf1.name_scope("training") as training, stateless(own, variables) as scope:
             predicted = model(fed, training=True)
             with private.on_line(private.compiled_on(model)):
                 label_structure = tf.nest.pack_sequence_as(output, labels)
                 loss = model.compute_loss(x=fed, y=label_structure, y_pred=predicted, training=True)
         optimizer, sentence = replaced(model, variables)
         notes.append(f"It trains with its compiled loss. {sentence}")
-        moves = tuple(updates(scope, variables_of_model, variables, lines, training))
+        moves = tuple(updates(scope, own, variables, lines, training))
         rest = {
             "loss": loss,
             "optimizer": optimizer,
@@ -145,7 +131,6 @@ def build(model: Any, name: str) -> Model:
         feeds={tensor: saved.label(tensor) for tensor in every},
         data=lambda split, _: saved.dataset(split, columns, True),
         notes=tuple(notes),
-        made_up=tuple(columns),
         **rest,
     )
 
@@ -156,27 +141,12 @@ def in_graph(own: Sequence[Any], values: Sequence[Any], lines: Mapping[int, Any]
     paths = Counter[str]()
     for variable, value in zip(own, values, strict=True):
         path = variable.path
-        paths[path] += 1  # layers of nested models may share a name
+        name = f"{path}_{paths[path]}" if paths[path] else path  # nested models may share a name
+        paths[path] += 1
         with private.on_line(lines.get(id(variable))):
-            variables.append(
-                tf1.get_variable(
-                    path if paths[path] == 1 else f"{path}_{paths[path] - 1}",
-                    initializer=value,
-                    trainable=variable.trainable,
-                    use_resource=True,
-                )
-            )
+            trainable = {"trainable": variable.trainable, "use_resource": True}
+            variables.append(tf1.get_variable(name, initializer=value, **trainable))
     return variables
-
-
-def is_compiled(model: Any) -> bool:
-    """Return True if a Keras model has a loss to train with."""
-    return bool(getattr(model, "compiled", False)) and model.loss is not None
-
-
-def has_own_step(model: Any) -> bool:
-    """Return True if a Keras model overrides Keras's training step."""
-    return not type(model).train_step.__module__.startswith("keras.")
 
 
 def stateless(own: Sequence[Any], variables: Sequence[Any]) -> Any:
@@ -214,19 +184,18 @@ def lines_of(model: Any) -> Iterator[tuple[int, Any]]:
 
 
 def label_of(model: Any, head: Any, at: int, heads: int) -> Any:
-    """Return a placeholder for the target of an output of the model."""
+    """Return a placeholder for the target of an output: the index of a class if the loss is sparse,
+    else like the output."""
     loss = model.loss
     if isinstance(loss, dict):
         loss = loss.get(model.output_names[at])
     elif isinstance(loss, list | tuple):
         loss = loss[at]
     kind = getattr(loss, "name", None) or getattr(loss, "__name__", None) or str(loss)
-    kind = kind.lower().replace("_", "")
     name = "labels" if heads == 1 else f"labels_{model.output_names[at]}"
-    if "sparse" in kind:  # the index of a class
+    if "sparse" in kind.lower():
         return tf1.placeholder(tf.int32, head.shape[:-1], name=name)
-    dtype = tf.int32 if "crossentropy" in kind or "hinge" in kind else head.dtype
-    return tf1.placeholder(dtype, head.shape, name=name)
+    return tf1.placeholder(head.dtype, head.shape, name=name)
 
 
 def replaced(model: Any, variables: Sequence[Any]) -> tuple[Any, str]:
@@ -235,40 +204,37 @@ def replaced(model: Any, variables: Sequence[Any]) -> tuple[Any, str]:
     own = model.optimizer
     kind = type(own).__name__
     config = eagerly(own.get_config)
-    rate = config.get("learning_rate")
-    plain = isinstance(rate, float) and not any(config.get(option) for option in EXTRAS)
+    rate, momentum = config.get("learning_rate"), config.get("momentum")
     limited = any(variable.constraint is not None for variable in model.trainable_variables)
-    optimizer, state = None, ""
-    if plain and not limited and type(own).__module__.startswith("keras."):
-        momentum = config.get("momentum")
+    plain = type(own).__module__.startswith("keras.") and isinstance(rate, float) and not limited
+    optimizer = None
+    if plain and not any(config.get(option) for option in EXTRAS):
+        gathered = any(map(is_gathered, variables))
         if kind == "SGD" and not momentum:
             optimizer = tf1.train.GradientDescentOptimizer(rate)
-        elif kind == "SGD" and not any(map(is_gathered, variables)):
+        elif kind == "SGD" and not gathered:
             optimizer = tf1.train.MomentumOptimizer(rate, momentum, use_nesterov=config["nesterov"])
-            state = " Its momenta start at 0."
-        elif kind == "Adam" and not any(map(is_gathered, variables)):
+        elif kind == "Adam" and not gathered:
             of_moments = config["beta_1"], config["beta_2"], config["epsilon"]
             optimizer = tf1.train.AdamOptimizer(rate, *of_moments)
-            state = " Its moments start at 0."
+    begin = f"Its optimiser, {kind} of Keras, does not run in such a graph"
     if optimizer is None:
         return None, (
-            f"Its optimiser, {kind} of Keras, does not run in such a graph, and tflab knows no "
-            "optimiser of tf.compat.v1.train that makes the same steps with this model. So a step "
-            "computes the loss and its gradients, but updates nothing."
+            f"{begin}, and tflab knows none of tf.compat.v1.train that makes the same steps with "
+            "this model. So a step computes the loss and its gradients, but updates nothing."
         )
     private.stand_in(optimizer, own)
     return optimizer, (
-        f"Its optimiser, {kind} of Keras, does not run in such a graph. {type(optimizer).__name__} "
-        f"of tf.compat.v1.train replaces it and makes the same steps.{state}"
+        f"{begin}. {type(optimizer).__name__} of tf.compat.v1.train replaces it and makes the same "
+        "steps, from a state of 0."
     )
 
 
 def is_gathered(variable: Any) -> bool:
     """Return True if the graph gathers rows of a variable, as an embedding does.
 
-    Its gradient then has only some rows, and a row several times if a batch repeats it. With
-    momentum, Keras moves the other rows too, and tf.compat.v1.train does not. For Adam, Keras
-    squares each repeated row separately, and tf.compat.v1.train squares their sum.
+    Its gradient then has only some rows, and a row several times if a batch repeats it. Keras's
+    momentum and Adam treat these rows in another way than tf.compat.v1.train.
     """
     waiting = [variable.handle]
     while waiting:

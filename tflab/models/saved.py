@@ -9,7 +9,8 @@ the checkpoint beside the file, otherwise of their initialisers, otherwise seede
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,16 @@ ASSIGNMENTS = ("AssignVariableOp", "Assign")
 # Nodes without users that compute nothing: they keep, set, read or check a variable
 BOOKS = (*VARIABLES, *ASSIGNMENTS, "ReadVariableOp", "VarIsInitializedOp", "IsVariableInitialized")
 SAVERS = re.compile(r"(Save|Restore)(V2|Slices?)?|MergeV2Checkpoints")
-FILLS_TABLE = re.compile(r"(InitializeTable|LookupTableImport)\w*")
-FROM_OUTSIDE = {*PLACEHOLDERS, "Restore", "RestoreV2", "RestoreSlice"}
 STRING = tf.string.as_datatype_enum
 HANDLES = ("resource", "variant")  # dtypes of values that only a graph itself can make
 SEED = 1
 LARGEST = 2**30  # bytes of seeded values for one tensor
 ROWS_BYTES, MOST_ROWS, LEAST_ROWS = 64 * 2**20, 1024, 64  # of the rows of one tensor
 UNBOUND = 2**16  # rows if no fed tensor has a batch dimension
+NOTHING = (
+    "has nothing to run by default: every output is used by another node, or only keeps, saves or "
+    "restores variables. Give --fetch NAME."
+)
 SCOPE = "tflab_start"  # the name scope of assignments that tflab adds
 
 Shape = tuple[int | None, ...]  # None as first dimension is the batch
@@ -84,9 +87,8 @@ def build(file: GraphFile, options: Saved) -> Model:
         start=start,
         lines=file.lines,
         made_up=tuple(label(t) for t in fed if t.name not in arrays),
-        unready=None if fetches else nothing_to_run(file.name),
+        unready=None if fetches else TflabError(f"'{file.name}' {NOTHING}"),
         fixed_batch=fixed,
-        captured=(),
     )
 
 
@@ -170,28 +172,17 @@ def fetches_of(
         return tuple(train_ops), "its collection train_op"
     inputs = {n.name: [*map(node_of, n.inputs), *n.control_inputs] for n in graph_nodes}
     used = {name for names in inputs.values() for name in names}
-    sinks = [
-        node
+    savers = {node.name for node in graph_nodes if SAVERS.fullmatch(node.op)}
+    fetches = tuple(
+        f"{node.name}:0"
         for node in graph_nodes
         if node.name not in used
         and node.op not in (*BOOKS, "Const", *PLACEHOLDERS)
         and node.outputs
         and node.outputs[0].dtype not in HANDLES
-    ]
-    types = {node.name: node.op for node in graph_nodes}
-    fetches = tuple(
-        f"{node.name}:0"
-        for node in sinks
-        if not any(SAVERS.fullmatch(types.get(name, "")) for name in reach([node.name], inputs))
+        and not savers & reach([node.name], inputs)
     )
     return fetches, f"no other node uses {'it' if len(fetches) == 1 else 'them'}"
-
-
-def nothing_to_run(name: str) -> TflabError:
-    return TflabError(
-        f"'{name}' has nothing to run by default: every output is used by another node, or only "
-        "keeps, saves or restores variables. Give --fetch NAME."
-    )
 
 
 def tensor(graph: tf.Graph, name: str) -> tf.Tensor:
@@ -244,18 +235,11 @@ def given(
     """Return the user's files and shapes by tensor. Raises UsageError for one that cannot be
     fed."""
     keys = dict(signature.inputs) if signature is not None else {}
-    ops = {op.name: op.type for op in graph.get_operations()}
+    ops = {op.name for op in graph.get_operations()}
 
     def named(name: str) -> str:
-        if name in keys and name not in ops and keys[name].name:
+        if name in keys and name not in ops:
             name = keys[name].name
-        if node_of(name) not in ops:
-            holders = sorted(op for op, kind in ops.items() if kind in PLACEHOLDERS)
-            hint = did_you_mean(name, list(ops), LISTED)
-            raise UsageError(
-                f"There is no tensor '{name}' to feed; the placeholders are: "
-                f"{listed(holders) or 'none'}.{hint}"
-            )
         fed = tensor(graph, name)
         if not graph.is_feedable(fed) or fed.dtype.name in HANDLES:
             raise UsageError(f"'{name}' cannot be fed. Feed a tensor that is computed from it.")
@@ -281,19 +265,17 @@ def fed_tensors(
     of_signature = [tensor(graph, info.name) for info in inputs if info.name]
     chosen = {t.name: t for t in (*by_user, *of_signature) if graph.is_feedable(t)}
     needed = nodes_needed(graph_nodes, ends, list(chosen))
-    for one in by_user:
-        if ends and one.op.name not in needed:
-            raise UsageError(
-                f"'{label(one)}' is not needed for {listed(ends)}, so nothing can be fed to it. "
-                "Leave it out, or give another --fetch."
-            )
-    holders = [
-        graph.get_tensor_by_name(f"{node.name}:0")
-        for node in graph_nodes
-        if node.op in PLACEHOLDERS and node.name in needed
-    ]
-    fed = {t.name: t for t in (*chosen.values(), *holders) if t.op.name in needed}
-    return [t for t in fed.values() if t.dtype.name not in HANDLES], needed
+    for node in graph_nodes:
+        if node.op in PLACEHOLDERS and node.name in needed:
+            chosen.setdefault(f"{node.name}:0", graph.get_tensor_by_name(f"{node.name}:0"))
+    unused = [label(one) for one in by_user if ends and one.op.name not in needed]
+    if unused:
+        raise UsageError(
+            f"'{unused[0]}' is not needed for {listed(ends)}, so nothing can be fed to it. Leave "
+            "it out, or give another --fetch."
+        )
+    fed = [t for t in chosen.values() if t.op.name in needed and t.dtype.name not in HANDLES]
+    return fed, needed
 
 
 def load(name: str, file: str) -> np.ndarray:
@@ -341,20 +323,16 @@ def feed_shape(
 ) -> Shape:
     """Return the shape to feed: of the user's array or option, otherwise the static one, in which
     the first open dimension is the batch (None) and any other is 1; a vector if none is known."""
-    static = tensor.shape
-    dims = static.as_list() if static.rank is not None else [None]
+    dims = tensor.shape.as_list() if tensor.shape.rank is not None else [None]
     shape = tuple(array.shape) if array is not None else chosen
     if shape is None:
         return tuple(dim or (None if at == 0 else 1) for at, dim in enumerate(dims))
-    if not static.is_compatible_with(shape):
-        what = "its array has" if array is not None else "--shape gives"
-        sizes = ", ".join("any" if dim is None else str(dim) for dim in dims)
+    if not tensor.shape.is_compatible_with(shape):
         raise UsageError(
-            f"'{label(tensor)}' takes the shape [{sizes}], but {what} {list(shape)}. Give one that "
-            "fits."
+            f"'{label(tensor)}' takes the shape {tensor.shape}, which {list(shape)} does not fit."
         )
-    batched = bool(shape) and dims[:1] == [None] and (array is not None or static.rank is not None)
-    return (None, *shape[1:]) if batched else shape
+    known = array is not None or tensor.shape.rank is not None
+    return (None, *shape[1:]) if shape and known and dims[:1] == [None] else shape
 
 
 def rows_of(
@@ -363,14 +341,10 @@ def rows_of(
     """Return the number of rows: of the user's arrays, otherwise as many as fit in memory."""
     batched = [tensor for tensor in fed if shapes[tensor.name][:1] == (None,)]
     lengths = [len(arrays[tensor.name]) for tensor in batched if tensor.name in arrays]
-    if lengths:
-        if not min(lengths):
-            raise UsageError("An array that --feed names has no rows; give one that has.")
-        return min(lengths)
-    if not batched:
-        return UNBOUND
+    if lengths or not batched:
+        return min(lengths, default=UNBOUND)
     row_bytes = [
-        prod(dim or 1 for dim in shapes[t.name][1:]) * max(1, t.dtype.size or 1) for t in batched
+        prod(dim or 1 for dim in shapes[t.name]) * max(1, t.dtype.size or 1) for t in batched
     ]
     return max(LEAST_ROWS, min(MOST_ROWS, ROWS_BYTES // max(1, *row_bytes)))
 
@@ -411,66 +385,44 @@ def start_of(
     """Return how the variables that the fetches need get their initial values, and tables too."""
     variables = [node.name for node in graph_nodes if node.op in VARIABLES and node.name in needed]
     tables = graph_file.tables(file)
-    if file.meta is None:
-        tables = Start(tuple(table_initialisers(graph, graph_nodes, needed)))
-    if not variables:
-        return checked(Start(tables.targets, tables.feeds), file, graph)
+    targets, feeds, about = [*tables.targets], dict(tables.feeds), ""
     saver = file.meta.saver_def if file.meta is not None else None
-    if file.checkpoint and saver is not None and saver.restore_op_name:
-        feeds = {saver.filename_tensor_name: file.checkpoint, **tables.feeds}
-        targets = (node_of(saver.restore_op_name), *tables.targets)
+    if variables and file.checkpoint and saver is not None and saver.restore_op_name:
+        feeds[saver.filename_tensor_name] = file.checkpoint
+        targets.insert(0, node_of(saver.restore_op_name))
         about = f"Variables have the values of the checkpoint of '{file.name}'."
-        return checked(Start(targets, feeds, about), file, graph)
-    kept = tf.train.load_checkpoint(file.checkpoint) if file.checkpoint else None
-    assigned = {
-        node_of(node.inputs[0]): node.name
-        for node in reversed(graph_nodes)
-        if node.op in ASSIGNMENTS and node.name.endswith("/Assign")
-    }
-    counts = dict.fromkeys(("the checkpoint", "an initialiser", "a seed"), 0)
-    begun: list[str] = []
-    for name in variables:
-        if kept is not None and kept.has_tensor(name):
-            counts["the checkpoint"] += 1
-            begun.append(add_assignment(graph, name, kept.get_tensor(name)))
-        elif name in assigned:
-            counts["an initialiser"] += 1
-            begun.append(assigned[name])
-        else:
-            counts["a seed"] += 1
-            begun.append(add_assignment(graph, name))
-    parts = [f"{count:,} from {source}" for source, count in counts.items() if count]
-    about = f"{plural(len(variables), 'variable')} got values: {', '.join(parts)}."
-    return checked(Start((*begun, *tables.targets), tables.feeds, about), file, graph)
-
-
-def table_initialisers(
-    graph: tf.Graph, graph_nodes: Sequence[Node], needed: set[str]
-) -> Iterator[str]:
-    """Yield the nodes of a GraphDef that fill the tables which the fetches need, from what the
-    graph has itself."""
-    for node in graph_nodes:
-        if FILLS_TABLE.fullmatch(node.op) and node_of(node.inputs[0]) in needed:
-            before = nodes.needed(graph, [node.name])
-            if not {graph.get_operation_by_name(name).type for name in before} & FROM_OUTSIDE:
-                yield node.name
+    elif variables:
+        kept = tf.train.load_checkpoint(file.checkpoint) if file.checkpoint else None
+        assigned = {
+            node_of(node.inputs[0]): node.name
+            for node in reversed(graph_nodes)
+            if node.op in ASSIGNMENTS and node.name.endswith("/Assign")
+        }
+        counts = Counter[str]()
+        for name in variables:
+            if kept is not None and kept.has_tensor(name):
+                source, begun = "the checkpoint", add_assignment(graph, name, kept.get_tensor(name))
+            elif name in assigned:
+                source, begun = "an initialiser", assigned[name]
+            else:
+                source, begun = "a seed", add_assignment(graph, name)
+            counts[source] += 1
+            targets.append(begun)
+        parts = [f"{count:,} from {source}" for source, count in counts.items()]
+        about = f"{plural(len(variables), 'variable')} got values: {', '.join(parts)}."
+    return checked(Start(tuple(targets), feeds, about), file, graph)
 
 
 def checked(start: Start, file: GraphFile, graph: tf.Graph) -> Start:
     """Return the same start. Raises TflabError if the file names nodes that the graph does not
     have."""
-    ops = {op.name: op for op in graph.get_operations()}
-    wrong = [name for name in start.targets if name not in ops]
-    for name in start.feeds:
-        try:
-            fed = graph.get_tensor_by_name(name)
-        except (KeyError, ValueError):
-            fed = None
-        if fed is None or fed.dtype != tf.string or not fed.shape.is_compatible_with([]):
-            wrong.append(name)
+    ops = {op.name for op in graph.get_operations()}
+    wrong = {*start.targets, *map(node_of, start.feeds)} - ops
+    fed = [tensor(graph, name) for name in start.feeds if node_of(name) in ops]
+    wrong |= {one.op.name for one in fed if one.dtype != tf.string or one.shape.rank}
     if wrong:
         raise TflabError(
-            f"'{file.name}' says that '{wrong[0]}' restores or initialises it, but its graph has "
+            f"'{file.name}' says that '{min(wrong)}' restores or initialises it, but its graph has "
             "no such node. Save it again, or give its GraphDef."
         )
     return start
@@ -483,21 +435,14 @@ def add_assignment(graph: tf.Graph, name: str, values: np.ndarray | None = None)
     shape = tf.TensorShape(op.get_attr("shape"))
     if values is None and not shape.is_fully_defined():
         raise TflabError(f"The variable '{name}' has no values, no initialiser and no known shape.")
+    if values is None:
+        values = seeded(name, dtype, shape.as_list())
+        values = values * 0.1 if dtype.is_floating else values  # as weights are
     with graph.as_default(), tf1.name_scope(f"{SCOPE}/"):
-        held = tf.constant(values, dtype) if values is not None else small(dtype, shape)
+        held = tf.constant(values, dtype)
         if op.type == "VarHandleOp":
             return tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=held).name
         return tf.raw_ops.Assign(ref=op.outputs[0], value=held).op.name
-
-
-def small(dtype: tf.DType, shape: tf.TensorShape) -> tf.Tensor:
-    """Return values that a step makes when it runs: small normally distributed numbers, zeros and
-    ones, or empty strings."""
-    if dtype == tf.string:
-        return tf.fill(shape, "")
-    if dtype.is_floating or dtype.is_complex:
-        return tf.cast(tf.random.stateless_normal(shape, [SEED, 0], stddev=0.1), dtype)
-    return tf.cast(tf.random.stateless_uniform(shape, [SEED, 0], 0, 2, tf.int32), dtype)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -62,7 +62,6 @@ class Model:
     not_trained: str = ""  # why it has no loss or no optimiser, if that needs a reason
     unready: TflabError | None = None  # why no step of it can run, and what would help
     fixed_batch: int | None = None  # the only batch size that the graph accepts, if it has one
-    captured: tuple[int, ...] = BATCH_SIZES  # further batch sizes that are measured for TensorBoard
     # The values of the variables that generated the data: training should reach them
     answer: Mapping[str, float] = field(default_factory=dict)
 
@@ -140,7 +139,7 @@ class Program:
     places: Mapping[str, str] = field(default_factory=dict)
     # The user's line that made the model's optimiser; None if unknown
     optimizer_line: Source | None = None
-    # Keras's name for the layer of a name scope: `training/sequential_1/first_1` -> `first`
+    # Name scope -> Keras's name for its layer: `training/sequential_1/first_1`, `sequential/first`
     layers: Mapping[str, str] = field(default_factory=dict)
 
     @property

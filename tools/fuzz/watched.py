@@ -22,12 +22,14 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 tf_import.load()  # leaves out Keras, which no graph needs
 
 
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
 from tflab.cli import confined, landlock
 from tflab.errors import TflabError
 from tflab.lifecycle import frontend
 from tflab.models import graph_file, saved
 from tflab.records.options import Options, Saved
-from tflab.runtime import private, refusals, session
+from tflab.runtime import refusals, session
 from tools.fuzz.random_graphs import Maker
 
 MARK = "/watched-graph-"
@@ -46,7 +48,7 @@ def main(seed: int, first: int, last: int, folder: Path) -> None:
         path = folder / "graph.meta"
         content = meta
         if place == "main op":
-            content = private.saved_model()
+            content = SavedModel()
             content.meta_graphs.append(meta)
             path = folder / "saved_model.pb"
         path.write_bytes(content.SerializeToString())

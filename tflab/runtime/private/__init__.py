@@ -12,7 +12,6 @@ knows the names of graph dumps, `generated_code` XLA's own flags and dumps.
 
 from tflab.runtime.private.corner import CHECKED, moved
 from tflab.runtime.private.graphs import (
-    debug_info,
     derivations,
     derived_from,
     device_requests,
@@ -20,7 +19,6 @@ from tflab.runtime.private.graphs import (
     gradient_calls,
     gradients_file,
     original_op,
-    saved_model,
     set_device,
     traced_graphs,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -21,8 +21,6 @@ ADDERS: WeakKeyDictionary[Any, dict[str, Kept]] = WeakKeyDictionary()
 # graph of a function's gradient -> its node -> the forward op in the function. The original
 # op is unknown there, because it is in another graph.
 DERIVED: WeakKeyDictionary[Any, dict[str, Kept]] = WeakKeyDictionary()
-# graph -> traceback -> its frames
-STACKS: WeakKeyDictionary[Any, dict[Any, tuple[StackFrame, ...]]] = WeakKeyDictionary()
 
 
 @corner("the forward op of a gradient op", "`_original_op` in tensorflow/python/framework/ops.py")
@@ -132,26 +130,16 @@ def frame_within(op: Any, file: str) -> Frame | None:
     return next((with_code(*frame) for frame in stack(op) if frame[0] == file), None)
 
 
-def stack(op: Any) -> tuple[StackFrame, ...]:
-    """Each frame of the Python stack at the making of an op, the innermost first. An imported op
-    has none. In a loop of a program most ops have the stack of others.
+@corner("the Python lines of ops", "tensorflow/python/util/tf_stack.py")
+def stack(op: Any) -> list[StackFrame]:
+    """Return each frame of the Python stack at the making of an op, the innermost first. An
+    imported op has none.
 
     `Operation.traceback` is public, what its frames are is not
     (tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0).
     """
-    traceback = op.traceback  # TensorFlow makes another object each time
-    if not isinstance(traceback, Hashable) or op.graph is None:
-        return frames(traceback)
-    stacks = STACKS.setdefault(op.graph, {})
-    if traceback not in stacks:
-        stacks[traceback] = frames(traceback)
-    return stacks[traceback]
-
-
-@corner("the Python lines of ops", "tensorflow/python/util/tf_stack.py")
-def frames(traceback: Any) -> tuple[StackFrame, ...]:
-    listed = reversed(list(traceback or ()))
-    return tuple((frame.filename, frame.lineno, frame.name) for frame in listed)
+    listed = reversed(list(op.traceback or ()))
+    return [(frame.filename, frame.lineno, frame.name) for frame in listed]
 
 
 def with_code(file: str, line: int, function: str) -> Frame:
@@ -182,22 +170,3 @@ def traced_graphs(graph: Any) -> dict[str, Any]:
         name: None if isinstance(function, Imported) else function._cached_graph
         for name, function in graph._functions.items()
     }
-
-
-# Messages of files, whose classes are not public.
-
-
-@corner("the message of a SavedModel", "tensorflow/core/protobuf/saved_model.proto")
-def saved_model() -> Any:
-    """Return an empty SavedModel, the message in a saved_model.pb."""
-    from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
-
-    return SavedModel()
-
-
-@corner("the message of a graph's lines", "tensorflow/core/framework/graph_debug_info.proto")
-def debug_info() -> Any:
-    """Return an empty GraphDebugInfo, the lines of the nodes of a saved graph."""
-    from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
-
-    return GraphDebugInfo()

@@ -13,13 +13,13 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import thread
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from types import FrameType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -29,8 +29,9 @@ from tflab.runtime.private.corner import corner
 from tflab.runtime.private.graphs import Frame, derivations, stack, with_code
 
 LAYER, MODEL = "keras.src.layers.layer", "keras.src.models.model"
-WRAPPED = (  # module, class, method
-    ("tensorflow.python.training.optimizer", "Optimizer", "__init__"),
+# module, class, method
+OPTIMIZER = ("tensorflow.python.training.optimizer", "Optimizer", "__init__")
+OF_KERAS = (
     ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "__init__"),
     (LAYER, "Layer", "__new__"),
     (LAYER, "Layer", "__call__"),
@@ -60,35 +61,14 @@ Place = tuple[tuple[str, int, str] | None, bool, str]  # the line, whether in a 
 PLACES: WeakKeyDictionary[Any, dict[Any, Place]] = WeakKeyDictionary()  # graph -> stack -> place
 OF_LAYERS: WeakKeyDictionary[Any, dict[str, Frame]] = WeakKeyDictionary()  # graph -> node -> line
 
-# graph -> name scope -> the id of the Keras layer whose call opened it, and the names of the layers
-# around it and of itself
-SCOPES: WeakKeyDictionary[Any, dict[str, tuple[int, tuple[str, ...]]]] = WeakKeyDictionary()
+# graph -> name scope -> the names of the Keras layer whose call opened it, and of those around it
+SCOPES: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
 
 
 def layer_names(graph: Any) -> dict[str, str]:
-    """Keras's name for the layer of each name scope that a layer's call opened: `first` for
-    `training/sequential_1/first_1`, `encoder/dense` in a model within the model.
-
-    The name of the outermost model is omitted, unless two layers would then have the same name. A
-    scope has no name here if another layer has the same names around it.
-    """
-    scopes = SCOPES.get(graph, {})
-    layers: dict[str, set[int]] = {}
-    for layer, names in scopes.values():
-        for name in {"/".join(names[1:] or names), "/".join(names)}:
-            layers.setdefault(name, set()).add(layer)
-    chosen = {
-        scope: next(
-            (
-                "/".join(part)
-                for part in (names[1:], names)
-                if len(layers.get("/".join(part), ())) == 1
-            ),
-            "",
-        )
-        for scope, (_, names) in scopes.items()
-    }
-    return {scope: name for scope, name in chosen.items() if name}
+    """Keras's name for the layer of each name scope that a layer's call opened: `sequential/first`
+    for `training/sequential_1/first_1`."""
+    return SCOPES.get(graph, {})
 
 
 def constructed(thing: Any) -> Frame | None:
@@ -143,7 +123,7 @@ def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Frame | None, st
 
 
 def known_place(op: Any, is_library: Callable[[str], bool]) -> Place:
-    """The `place_of` an op. Most ops have the stack of others, in a loop of the program."""
+    """The `place_of` an op. In a loop of the program most ops have the stack of others."""
     traceback = op.traceback  # TensorFlow makes another object each time
     if not isinstance(traceback, Hashable) or op.graph is None:
         return place_of(op, is_library)
@@ -187,14 +167,16 @@ def noted(is_library: Callable[[str], bool]) -> Iterator[None]:
     """
     with ExitStack() as wrapped:
         wrapped.enter_context(derivations())
-        later: dict[str, list[Callable[[], None]]] = {}
-        for place in WRAPPED:
-            wrapping = partial(wrap, place, is_library, wrapped)
-            if place[0].startswith("keras.") and "keras" not in sys.modules:
-                later.setdefault(place[0], []).append(wrapping)
-            else:
-                wrapping()
-        wrapped.enter_context(when_imported(later))
+        wrap(OPTIMIZER, is_library, wrapped)
+
+        def wrap_keras() -> None:
+            for place in OF_KERAS:
+                wrap(place, is_library, wrapped)
+
+        if "keras" in sys.modules:
+            wrap_keras()
+        else:
+            wrapped.enter_context(when_imported("keras", wrap_keras))
         yield
 
 
@@ -221,35 +203,32 @@ def wrap(
 
 
 @contextmanager
-def when_imported(later: Mapping[str, Sequence[Callable[[], None]]]) -> Iterator[None]:
-    """While this is open, call the functions of a module as soon as it has been imported."""
+def when_imported(module: str, then: Callable[[], None]) -> Iterator[None]:
+    """While this is open, call a function as soon as a module has been imported."""
 
-    class KerasFinder(MetaPathFinder):
+    class Finder(MetaPathFinder):
         def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-            if name not in later:
+            if name != module:
                 return None
-            others = (finder for finder in sys.meta_path if finder is not self)
-            spec = next(filter(None, (other.find_spec(name, path) for other in others)), None)
+            sys.meta_path.remove(self)
+            spec = find_spec(name)
             if spec and spec.loader:
-                in_turn = partial(executed, spec.loader.exec_module, later[name])
-                spec.loader.exec_module = in_turn  # type: ignore[method-assign]
+                execute = spec.loader.exec_module
+
+                def executed(made: ModuleType) -> None:
+                    execute(made)
+                    then()
+
+                spec.loader.exec_module = executed  # type: ignore[method-assign, assignment]
             return spec
 
-    def executed(
-        execute: Callable[[ModuleType], None],
-        others: Sequence[Callable[[], None]],
-        made: ModuleType,
-    ) -> None:
-        execute(made)
-        for function in others:
-            function()
-
-    finder = KerasFinder()
+    finder = Finder()
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
 
 
 def noting(
@@ -297,11 +276,11 @@ def calling(original: Any) -> Any:
             with on_line(CONSTRUCTED.get(self)):
                 result = original(self, *args, **kwargs)
         finally:
-            names = tuple(layer.name for layer in around)
+            name = "/".join(layer.name for layer in around)
             around.pop()
         scope = opened_scope(outer, self.name, graph.get_operations()[before:])
         if within_models and scope:
-            SCOPES.setdefault(graph, {})[scope] = id(self), names
+            SCOPES.setdefault(graph, {})[scope] = name
         return result
 
     return call
