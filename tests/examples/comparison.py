@@ -128,7 +128,6 @@ COMPARISON = Comparison(
     steps=STEPS,
     configs=CONFIGS,
     findings=("One finding.", "And another."),
-    uncovered={"MaxPool": 1, "Softmax": 2},
     tables={4: (POOL_AT_4, CONV_AT_4, CONST_AT_4), 16: (CONV_AT_16,)},
     images=600,
     load=LOAD,

@@ -88,7 +88,6 @@ COMPARED = Comparison(
     steps=STEPS,
     configs=(),
     findings=("The first finding.", "The last finding."),
-    uncovered={},
     tables={4: ROWS[3:5], 16: ROWS[5:7], 64: ROWS},
     images=70_000,
 )

@@ -14,7 +14,7 @@ def placed(fetches, feeds=None, ledger=(), **more):
         if tf1.global_variables():
             session.run(tf1.global_variables_initializer())
         values = session.run(fetches, feeds, options, metadata)
-    shapes, varying = trace.output_shapes(metadata.step_stats)
+    shapes = trace.output_shapes(metadata.step_stats)
     return (
         Placement(
             program=None,
@@ -24,7 +24,6 @@ def placed(fetches, feeds=None, ledger=(), **more):
                 for node in nodes.from_graph_def(graph, {}, shapes)
             ),
             ledger=ledger,
-            varying=varying,
             partition_graphs=tuple(metadata.partition_graphs),
             **more,
         ),

@@ -118,7 +118,6 @@ COMPARISON = Comparison(
     steps={4: measured(4, 600_000), 16: measured(16, 1_600_000)},
     configs=(),
     findings=(),
-    uncovered={},
 )
 SINGLE = replace(
     COMPARISON,

@@ -96,15 +96,6 @@ def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace(usual):
     assert not traced.parsed().partition_graphs
 
 
-def test_a_large_graph_is_built_once_and_runs_the_same_nodes(program, usual, monkeypatch):
-    compiled = []
-    monkeypatch.setattr(measure, "LARGE", 0)
-    monkeypatch.setattr(session.Step, "callable", lambda *_, **options: compiled.append(options))
-    options = Options(batch_size=4)
-    untraced, traced = observed(program, options, untraced={}, traced={"traced": True})
-    assert (untraced, ran(traced), compiled) == (None, ran(usual[1]), [])
-
-
 @pytest.mark.parametrize(
     ("values", "trace", "calls"),
     [

@@ -15,7 +15,7 @@ from tflab.exporters import notebook
 from tflab.records.measured import Comparison, ConfigTimes, OpStats, Rounds
 from tflab.records.options import Options
 from tflab.records.verdicts import Diagnosis
-from tflab.runtime import costs, machine_load, measure
+from tflab.runtime import machine_load, measure
 
 notebook.show_as(Comparison, view.blocks)
 
@@ -98,7 +98,6 @@ def concluded(
         configs=raced,
         passes=prepared.passes,
         findings=findings.sentences(compared, steps, chosen.by, dataset.unit),
-        uncovered=costs.types_without_flops(prepared.first),
         interrupted=ending.interrupted or interrupts.take(),
         failure=str(ending.failure) if ending.failure else None,
         images=prepared.images,

@@ -14,7 +14,7 @@ from tflab.records.comparison import Change
 from tflab.records.measured import ChangingPass, Compared, Comparison, StepTimes
 from tflab.units import percent, plural, size, time
 from tflab.views import execution, op_table
-from tflab.views.op_table import costs, without_flops, work
+from tflab.views.op_table import costs, work
 from tflab.views.words import control_text, ratio_text
 
 BRIEF = 10  # rows of each table
@@ -56,7 +56,6 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     for batch in comparison.tables:
         yield costs(comparison, batch, top)
         yield work(comparison, batch, top)
-    yield from without_flops(comparison)
 
 
 def first(comparison: Comparison) -> Iterator[Strip]:

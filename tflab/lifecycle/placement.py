@@ -74,12 +74,11 @@ def place_once(backward: Backward, options: Options) -> Placement:
         add_hint(error, program)
         raise
     graphs = observed.metadata.partition_graphs
-    shapes, varying = trace.output_shapes(observed.metadata.step_stats)
+    shapes = trace.output_shapes(observed.metadata.step_stats)
     names = (node.name for graph in graphs for node in graph.node)
     makers = dict(functions.origins(names, backward.nodes, backward.functions))
     makers |= {node.name: node for node in backward.nodes}
-    arrived = trace.received(0, observed.metadata.step_stats)
-    sent = tuple(nodes.transfers(graphs, shapes, {one.edge: one.bytes for one in arrived}))
+    sent = tuple(nodes.transfers(graphs, shapes))
     shapes |= {transfer.recv: transfer.shape for transfer in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, makers, shapes) for graph in graphs]
     remaining = tuple(node for part in parts for node in part)
@@ -108,7 +107,6 @@ def place_once(backward: Backward, options: Options) -> Placement:
         kernels=tuple(devices.chosen_kernels(graphs, program.graph)),
         generated=generated,
         first_run=observed.first_run,
-        varying=varying,
         partition_graphs=tuple(graphs),
         not_run=() if unknown else fates.not_taken(remaining, ran, ends),
         notes=(*observed.notes, *([UNKNOWN] * unknown), *notes),

@@ -163,7 +163,6 @@ class Comparison(Shown):
     steps: Mapping[int, StepTimes]
     configs: tuple[ConfigTimes, ...]
     findings: tuple[str, ...]
-    uncovered: Mapping[str, int]  # types with unknown FLOPs -> their number of nodes
     interrupted: bool = False
     failure: str | None = None  # of a step: these are the measurements before it
     # By batch size: all columns of each row

@@ -11,7 +11,7 @@ from tflab.records.access import BranchInput, Unordered
 from tflab.records.blocks import Shown
 from tflab.records.cluster import Network
 from tflab.records.gradients import Derivative, GradientNode, GradientStop, Link
-from tflab.records.graph import Function, Node, Shape
+from tflab.records.graph import Function, Node
 from tflab.records.measured import OpStats
 from tflab.records.options import Program
 from tflab.records.placed import (
@@ -160,10 +160,6 @@ class Placement(Shown):
     assignments: tuple[Assignment, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     generated: tuple[Generated, ...] = field(default=(), metadata={"json": None})
-    # Tensors that a step made several times, with different shapes: the shape of each time
-    varying: Mapping[str, tuple[Shape, ...]] = field(
-        default_factory=dict, repr=False, metadata={"json": None}
-    )
     # GraphDefs, for TensorBoard and for FLOPs
     partition_graphs: tuple[Any, ...] = field(default=(), repr=False, metadata={"json": None})
     toggle: Toggle | None = None

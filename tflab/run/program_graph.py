@@ -327,7 +327,7 @@ def findings(
 
     if not (group.times and group.traced and group.spans):
         return []
-    shapes = trace.output_shapes(stats[0])[0] if stats else {}
+    shapes = trace.output_shapes(stats[0]) if stats else {}
     ran = [
         replace(node, outputs=(Tensor("", shapes[node.name]),)) if node.name in shapes else node
         for node in executed

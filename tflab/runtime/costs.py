@@ -1,10 +1,10 @@
 """Costs: the FLOPs and bytes of a call of each node that ran, from its definition and its shapes.
 
 The definition is that of the graph that ran: `conv1/Relu` is a `_MklNativeFusedConv2D` there, with
-the ops that were fused into it by name. Shapes are those that the trace has of every run, so the
-body of a loop or function counts with its own, each iteration by itself. Nothing is looked up in
-the registry behind `tf.compat.v1.profiler`: it knows no fused types and no loops, and counts some
-gradients of convolutions and transposed products wrong (seen in TensorFlow 2.21).
+the ops that were fused into it by name. Shapes are those of the trace; where the runs of a loop
+have different ones, nothing is counted. Nothing is looked up in the registry behind
+`tf.compat.v1.profiler`: it knows no fused types, and counts some gradients of convolutions and
+transposed products wrong (seen in TensorFlow 2.21).
 
 The formulas are those of the layers as textbooks have them: Goodfellow, Bengio and Courville,
 "Deep Learning" (MIT Press, 2016), chapter 9, for convolution and pooling; Golub and Van Loan,
@@ -15,14 +15,13 @@ dilation decide the size of the output, so no formula has to ask for them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
 import tensorflow as tf
 
-from tflab.records.graph import Node, Tensor, node_of, output_name
+from tflab.records.graph import Node, Tensor, node_of
 from tflab.records.measured import Costs
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
@@ -76,11 +75,7 @@ def flops(op: str, inputs: Shapes, outputs: Shapes, attributes: Attributes) -> i
         if dtype and dtype.is_complex:
             return COMPLEX[base] * count if base in COMPLEX else None
         return count + sum(FUSED[fused] * elements(outputs[0]) for fused in fused_ops)
-    except (
-        UnknownSizeError,
-        IndexError,
-        KeyError,
-    ):  # its definition may differ from that of its op
+    except LookupError:  # its definition may differ from that of its op
         return None
 
 
@@ -89,15 +84,11 @@ def plain_type(op: str) -> str:
     return op.removeprefix("_").removeprefix("Mkl").removeprefix("Native")
 
 
-class UnknownSizeError(Exception):
-    """A shape that a formula needs is not fully defined."""
-
-
-def sizes(shape: Shape) -> tuple[int, ...]:
-    known = tuple(size for size in shape or () if size is not None)
-    if shape is None or len(known) != len(shape):
-        raise UnknownSizeError
-    return known
+def sizes(shape: Shape) -> list[int]:
+    """Return the sizes of a shape. Raises LookupError if it is not fully defined."""
+    if shape is None or None in shape:
+        raise LookupError(shape)
+    return [size for size in shape if size is not None]
 
 
 def elements(shape: Shape) -> int:
@@ -233,19 +224,17 @@ UNSIZED = ("resource", "string", "variant")
 def tensor_bytes(tensor: Tensor) -> int | None:
     if tensor.shape is None or None in tensor.shape or tensor.dtype in UNSIZED:
         return None
-    elements = prod(size for size in tensor.shape if size is not None)
-    return elements * tf.dtypes.as_dtype(tensor.dtype).size
+    return elements(tensor.shape) * tf.dtypes.as_dtype(tensor.dtype).size
 
 
 # By the nodes that ran
 
 
 class Executed:
-    """The nodes of a placement, with their definitions and the shapes of their outputs."""
+    """The nodes of a placement, with their definitions."""
 
     def __init__(self, placed: Placement) -> None:
         self.nodes = {node.name: node for node in placed.nodes}
-        self.varying = placed.varying
         self.definitions = {
             node.name: node for graph in placed.partition_graphs for node in graph.node
         }
@@ -260,26 +249,15 @@ class Executed:
         slot = int(name.partition(":")[2] or 0)
         return maker.outputs[slot] if maker and slot < len(maker.outputs) else None
 
-    def flops(self, node: Node) -> float | None:
-        """Return the FLOPs of a call: the mean of its runs in the step, each by its own shapes."""
+    def flops(self, node: Node) -> int | None:
+        """Return the FLOPs of a call."""
         if {node.op, plain_type(node.op)} & NO_ARITHMETIC:
             return 0
-        names = [output_name(node.name, slot) for slot in range(len(node.outputs))]
-        lengths = {len(self.varying[n]) for n in (*node.inputs, *names) if n in self.varying}
-        if len(lengths) > 1 or node.name not in self.definitions:
-            return None  # its inputs changed their shapes, but not once per run
-        counts, attributes = [], self.attributes(node)
-        for number in range(max(lengths, default=1)):
-            inputs, outputs = ([self.shape(n, number) for n in ns] for ns in (node.inputs, names))
-            counts.append(flops(node.op, inputs, outputs, attributes))
-        known = [count for count in counts if count is not None]
-        if len(known) < len(counts):
+        if node.name not in self.definitions:
             return None
-        return known[0] if len(set(known)) == 1 else sum(known) / len(known)
-
-    def shape(self, name: str, number: int) -> Shape:
-        varying, tensor = self.varying.get(name), self.tensor(name)
-        return varying[number] if varying else tensor.shape if tensor else None
+        inputs = [tensor.shape if tensor else None for tensor in map(self.tensor, node.inputs)]
+        outputs = [output.shape for output in node.outputs]
+        return flops(node.op, inputs, outputs, self.attributes(node))
 
     def bytes(self, node: Node) -> int | None:
         """Return the bytes that a call reads and writes. None if a size is unknown.
@@ -341,18 +319,6 @@ def costs(placed: Placement) -> tuple[Costs, ...]:
     return tuple(
         Costs(node.name, executed.flops(node), executed.bytes(node)) for node in placed.nodes
     )
-
-
-def types_without_flops(placed: Placement) -> dict[str, int]:
-    """Return the types of executed nodes with unknown FLOPs, with their numbers of nodes, sorted by
-    name. A node of which the trace has no output did not run."""
-    types = Counter(
-        node.op
-        for node, cost in zip(placed.nodes, costs(placed), strict=True)
-        if cost.flops is None
-        and (not node.outputs or any(output.shape is not None for output in node.outputs))
-    )
-    return dict(sorted(types.items()))
 
 
 def fed_bytes(executed: Sequence[Node]) -> int:

@@ -193,24 +193,23 @@ def fitting_kernels(node: Any, device_type: str) -> tuple[Any, ...]:
     Those registered for every device (`DEFAULT`) count only if the device has none of its own.
     """
     label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
-    types = [
-        (name, types_in(node.attr[name])) for name in constrained(node.op) if name in node.attr
-    ]
-    return fitting(node.op, label, tuple(types), device_type)
+    given = ((name, tuple(value.list.type) or (value.type,)) for name, value in node.attr.items())
+    types = tuple(sorted((name, types) for name, types in given if any(types)))
+    return fitting(node.op, label, types, device_type)
 
 
 @functools.cache
 def fitting(
-    op: str, label: str, types: tuple[tuple[str, frozenset[int]], ...], device_type: str
+    op: str, label: str, types: tuple[tuple[str, tuple[int, ...]], ...], device_type: str
 ) -> tuple[Any, ...]:
-    """Those of an op whose constrained attributes are these types."""
+    """Those of an op whose attributes are these types."""
     given = dict(types)
     possible = [
         kernel
         for kernel in registered(op)
         if kernel.label == label
         and all(
-            given.get(constraint.name, frozenset()) <= set(constraint.allowed_values.list.type)
+            {*given.get(constraint.name, ())} <= {*constraint.allowed_values.list.type}
             for constraint in kernel.constraint
         )
     ]
@@ -221,17 +220,6 @@ def fitting(
 @functools.cache
 def registered(op: str) -> tuple[Any, ...]:
     return private.registered_kernels(op)
-
-
-@functools.cache
-def constrained(op: str) -> tuple[str, ...]:
-    """The attributes that a kernel of this op constrains."""
-    return tuple(dict.fromkeys(one.name for kernel in registered(op) for one in kernel.constraint))
-
-
-def types_in(attribute: Any) -> frozenset[int]:
-    """The DataTypes of an attribute that is a type or a list of types."""
-    return frozenset(attribute.list.type) or frozenset((attribute.type,))
 
 
 def types_of(node: Any) -> str:

@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, zip_longest
 from typing import Any
 
 import tensorflow as tf
@@ -55,20 +56,22 @@ def in_order(
     A function that is called but missing has no nodes. Functions may call each other in a circle.
     """
     called_by: dict[str, list[Call]] = {}
-    for name, call in calls:
+    callees: dict[str | None, list[str]] = {}
+    inside = (
+        call
+        for name in sorted(definitions)  # a graph's library has no order of its own
+        for node_def in definitions[name].node_def
+        for call in calls_of(node_def, definitions, name)
+    )
+    for name, call in chain(calls, inside):
         called_by.setdefault(name, []).append(call)
-    order = dict.fromkeys(called_by)
-    callees: dict[str, list[str]] = {}
-    for inside in sorted(definitions):  # a graph's library has no order of its own
-        for node_def in definitions[inside].node_def:
-            for name, call in calls_of(node_def, definitions, inside):
-                called_by.setdefault(name, []).append(call)
-                callees.setdefault(inside, []).append(name)
-    waiting = list(order)
+        callees.setdefault(call.function, []).append(name)
+    order: dict[str, None] = {}
+    waiting: list[str | None] = [None]
     while waiting:
-        new = [c for name in waiting for c in callees.get(name, ()) if c not in order]
-        waiting = list(dict.fromkeys(new))
-        order |= dict.fromkeys(waiting)
+        new = dict.fromkeys(callee for name in waiting for callee in callees.get(name, ()))
+        waiting = [name for name in new if name not in order]
+        order |= new
     sources: defaultdict[str | None, dict[str, Source | None]] = defaultdict(dict)
     for (where, node), source in lines.items():
         sources[where][node] = source
@@ -116,26 +119,13 @@ def function(
     lines: Mapping[str, Source | None],
 ) -> Function:
     """One FunctionDef, with lines and shapes from the graph that it was traced in, if any."""
-    makers, shapes = (
-        makers_and_shapes(definition, traced)
-        if traced
-        else (
-            {name: Node(name, "", source=source) for name, source in lines.items()},
-            declared_shapes(definition),
-        )
-    )
+    makers = {name: Node(name, "", source=source) for name, source in lines.items()}
+    shapes: dict[str, Shape] = {}
+    if traced:
+        makers, shapes = makers_and_shapes(definition, traced)
     names = TensorNames(definition, signatures)
-    traced_inputs = traced.inputs if traced else ()
-    arguments = list(definition.signature.input_arg)
-    body = [
-        argument(
-            arg,
-            traced_inputs[index] if index < len(traced_inputs) else None,
-            definition.arg_attr.get(index),
-            lines.get(arg.name),
-        )
-        for index, arg in enumerate(arguments)
-    ]
+    arguments = zip_longest(definition.signature.input_arg, traced.inputs if traced else ())
+    body = [argument(arg, tensor, lines.get(arg.name)) for arg, tensor in arguments if arg]
     for node_def in definition.node_def:
         node = nodes.from_node_def(node_def, makers, shapes, signatures)
         body.append(replace(node, inputs=tuple(map(names.name_of, node.inputs))))
@@ -145,15 +135,11 @@ def function(
     return Function(definition.signature.name, called_by, tuple(body), returns, ends)
 
 
-def argument(arg: Any, function_arg: Any, attributes: Any, source: Source | None) -> Node:
-    """An argument as a node; `function_arg` is the tensor that represented it during tracing."""
+def argument(arg: Any, tensor: Any, source: Source | None) -> Node:
+    """An argument as a node; `tensor` represented it during tracing, if this process traced it."""
     shape: Shape = None
-    if function_arg is not None:
-        shape, source = nodes.shape_of(function_arg.shape), nodes.made_by(function_arg.op)[0]
-    elif attributes is not None:
-        value = attributes.attr["_output_shapes"]
-        shapes = [*value.list.shape, *([value.shape] if value.HasField("shape") else [])]
-        shape = shape_of_proto(shapes[0]) if shapes else None
+    if tensor is not None:
+        shape, source = nodes.shape_of(tensor.shape), nodes.made_by(tensor.op)[0]
     outputs = (Tensor(nodes.dtype_name(arg.type), shape),) if arg.type else ()
     return Node(arg.name, ARGUMENT, outputs=outputs, source=source)
 
@@ -181,20 +167,6 @@ def makers_and_shapes(
     return makers, shapes
 
 
-def declared_shapes(definition: Any) -> dict[str, Shape]:
-    """Shapes that the program which saved the function stored at its nodes."""
-    return {
-        output_name(node_def.name, index): shape_of_proto(shape)
-        for node_def in definition.node_def
-        if "_output_shapes" in node_def.attr
-        for index, shape in enumerate(node_def.attr["_output_shapes"].list.shape)
-    }
-
-
-def shape_of_proto(shape: Any) -> Shape:
-    return None if shape.unknown_rank else tuple(d.size if d.size >= 0 else None for d in shape.dim)
-
-
 class TensorNames:
     """Tensors of one function by the names that they would have in a graph.
 
@@ -205,29 +177,23 @@ class TensorNames:
     def __init__(self, definition: Any, signatures: Mapping[str, Any]) -> None:
         self.by_name = {node_def.name: node_def for node_def in definition.node_def}
         self.signatures = signatures
-        self.starts: dict[str, dict[str, int]] = {}  # node -> argument -> its first output
 
     def name_of(self, tensor: str) -> str:
         node, *rest = tensor.split(":")
         if rest and node in self.by_name:
-            start = self.outputs(node).get(rest[0])
-            if start is None or not all(map(is_number, rest[1:])):
+            start = self.first_output(node, rest[0])
+            if start is None or not all(n.isdecimal() and len(n) < 10 for n in rest[1:]):
                 return tensor
             rest = [str(start + sum(map(int, rest[1:2])))]
         return node if rest in ([], ["0"]) else ":".join([node, *rest])
 
-    def outputs(self, node: str) -> dict[str, int]:
-        if node not in self.starts:
-            node_def, total = self.by_name[node], 0
-            starts = self.starts[node] = {}
-            for arg in nodes.output_args(node_def.op, self.signatures):
-                starts[arg.name] = total
-                total += nodes.count_of(arg, node_def)
-        return self.starts[node]
-
-
-def is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10
+    def first_output(self, node: str, argument: str) -> int | None:
+        node_def, total = self.by_name[node], 0
+        for arg in nodes.output_args(node_def.op, self.signatures):
+            if arg.name == argument:
+                return total
+            total += nodes.count_of(arg, node_def)
+        return None
 
 
 # Nodes that the runtime inlined. It replaces a call by the body of its function, and names each

@@ -27,7 +27,6 @@ from tflab.records.options import Options, Program, Start
 from tflab.records.timed import StepTime
 from tflab.runtime import private, processes, refusals, session
 
-LARGE = 2_000  # nodes of a graph that a session builds only once, for traced and untraced steps
 # A traced loop with 9,000 op runs makes the next step 10 ms slower, which is 6 ns for each byte of
 # the trace: the C library tidies up its memory then. Two steps later that is hardly noticed.
 TIDYING_NS = 6
@@ -130,9 +129,8 @@ class Runner:
             self.unsettled = len(recorded.serialized) * TIDYING_NS > NOTICED * timed.wall_ns
             return timed, recorded
         assert self.untraced is not None
-        if self.unsettled and turn.values:  # a step without feeds may read data of its own
-            for _ in range(SETTLING):
-                self.untraced(*turn.values)
+        for _ in range(SETTLING if self.unsettled and turn.values else 0):
+            self.untraced(*turn.values)  # a step without feeds may read data of its own
         self.unsettled = False
         epoch, start = time.time_ns(), time.perf_counter_ns()
         self.untraced(*turn.values)
@@ -186,11 +184,6 @@ def ready(job: Job, traced: bool = True, untraced: bool = True) -> Iterator[Runn
             # A compiled step returns no trace from a master that is reached over the network.
             yield Runner(*session.shared_steps(live, job.step, session.FULL_TRACE))
             return
-        if traced and untraced and builds_once(job):
-            session.begin(live, job.start)
-            plain, tracing, _ = session.shared_steps(live, job.step, session.trace_level())
-            yield Runner(plain, tracing)
-            return
         tracing = with_graphs = None
         if traced and job.options.xla:
             _, tracing, with_graphs = session.shared_steps(live, job.step, session.trace_level())
@@ -198,18 +191,6 @@ def ready(job: Job, traced: bool = True, untraced: bool = True) -> Iterator[Runn
             tracing = job.step.callable(live, trace_level=session.trace_level())
         session.begin(live, job.start)
         yield Runner(job.step.callable(live) if untraced else None, tracing, with_graphs)
-
-
-def builds_once(job: Job) -> bool:
-    """Whether traced and untraced steps share what the session builds.
-
-    Each compiled step builds its own: all graph passes and an executor, a millisecond for each
-    node. A shared step takes some microseconds longer than a compiled one, which does not matter in
-    a large graph. On several devices the runtime would number its nodes differently.
-    """
-    one_device = job.options.devices == 1 and session.trace_level() != session.FULL_TRACE
-    large = len(job.graph.get_operations()) > LARGE
-    return large and one_device and not job.options.xla
 
 
 def in_rotation(jobs: Sequence[Job], plan: Plan, seed: int = 0) -> list[list[int]]:

@@ -190,14 +190,8 @@ def dtype_name(enum: int) -> str:
 # Tensors that are sent from one device to another, in the graphs that run
 
 
-def transfers(
-    graphs: Iterable[Any], shapes: Mapping[str, Shape], received: Mapping[str, int] | None = None
-) -> Iterator[Transfer]:
-    """One Transfer for each `_Send`; the `_Recv` with the same rendezvous name is its other end.
-
-    `received` are the bytes that tasks recorded, by edge, for tensors whose size does not follow
-    from a shape: of unknown shape, or of text.
-    """
+def transfers(graphs: Iterable[Any], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:
+    """One Transfer for each `_Send`; the `_Recv` with the same rendezvous name is its other end."""
     node_defs = [node_def for graph in graphs for node_def in graph.node]
     receivers = {
         rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op in RECVS
@@ -205,20 +199,17 @@ def transfers(
     for node_def in node_defs:
         if node_def.op not in SENDS or node_def.attr["client_terminated"].b or not node_def.input:
             continue  # or a fetch from a cluster
-        dtype = dtype_name(node_def.attr["T"].type)
-        shape = shapes.get(node_def.input[0])
-        edge = text(node_def.attr["tensor_name"])
-        size = costs.tensor_bytes(Tensor(dtype, shape))
+        sent = Tensor(dtype_name(node_def.attr["T"].type), shapes.get(node_def.input[0]))
         yield Transfer(
             tensor=node_def.input[0],
             send=node_def.name,
             recv=receivers.get(rendezvous(node_def), ""),
             from_device=text(node_def.attr["send_device"]),
             to_device=text(node_def.attr["recv_device"]),
-            dtype=dtype,
-            shape=shape,
-            bytes=(received or {}).get(edge) if size is None else size,
-            edge=edge,
+            dtype=sent.dtype,
+            shape=sent.shape,
+            bytes=costs.tensor_bytes(sent),
+            edge=text(node_def.attr["tensor_name"]),
         )
 
 

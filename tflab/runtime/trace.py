@@ -16,7 +16,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tflab.errors import TflabError
 from tflab.records.cluster import Received
-from tflab.records.graph import Shape
+from tflab.records.graph import Shape, output_name
 from tflab.records.timed import Allocation, OpRun
 from tflab.runtime import private
 from tflab.units import task_of
@@ -236,26 +236,24 @@ def node_names(step_stats: Any) -> set[str]:
     return {stats.node_name for device in step_stats.dev_stats for stats in device.node_stats}
 
 
-def output_shapes(step_stats: Any) -> tuple[dict[str, Shape], dict[str, tuple[Shape, ...]]]:
+def output_shapes(step_stats: Any) -> dict[str, Shape]:
     """Return the shapes of the tensors that a step made, by tensor name (`split:1`, plain `mul`).
 
-    The second dictionary has those that the step made several times with different shapes, as in a
-    loop: the shape of each time, in the order of their starts.
+    A size that was not always the same is None, as in a loop.
     """
-    times: dict[str, list[tuple[int, Shape]]] = {}
+    shapes: dict[str, Shape] = {}
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
-            start_ns = stats.all_start_nanos or stats.all_start_micros * 1000
             for output in stats.output:
-                tensor = f"{stats.node_name}:{output.slot}" if output.slot else stats.node_name
+                tensor = output_name(stats.node_name, output.slot)
                 shape = tuple(dim.size for dim in output.tensor_description.shape.dim)
-                times.setdefault(tensor, []).append((start_ns, shape))
-    varying = {
-        tensor: tuple(shape for _, shape in sorted(made, key=lambda time: time[0]))
-        for tensor, made in times.items()
-        if len({shape for _, shape in made}) > 1
-    }
-    return {tensor: made[-1][1] for tensor, made in times.items()}, varying
+                known = shapes.setdefault(tensor, shape)
+                if known is None or len(known) != len(shape):
+                    shapes[tensor] = None
+                elif known != shape:
+                    both = zip(known, shape, strict=True)
+                    shapes[tensor] = tuple(a if a == b else None for a, b in both)
+    return shapes
 
 
 # The op runs in what TensorFlow's profiler recorded of a function

@@ -12,7 +12,7 @@ from typing import Any
 from tflab.analysis import batch_fit
 from tflab.records.blocks import Column, Table, dearest, shortened
 from tflab.records.measured import Comparison, OpStats
-from tflab.units import ROUNDS_UP, percent, plural, size, three_digits, time
+from tflab.units import ROUNDS_UP, percent, size, three_digits, time
 
 CODE = 32  # characters of a line's code for which spare columns are omitted
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
@@ -175,10 +175,3 @@ def work(comparison: Comparison, batch: int, top: int) -> Table:
         ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.self_ns),
         top,
     )
-
-
-def without_flops(comparison: Comparison) -> Iterator[str]:
-    """Yield the types of ops whose FLOPs are unknown."""
-    if comparison.uncovered:
-        types = (f"{op} ({plural(nodes, 'node')})" for op, nodes in comparison.uncovered.items())
-        yield f"FLOPs are unknown for {', '.join(types)}, so rows with these have none."
