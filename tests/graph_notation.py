@@ -6,9 +6,8 @@ Several graphs: `x; a=Neg(x) => x; b`. A name alone is a node as it was before, 
 
 What passes did: `fold: a folded f, b folded in f; prune: -k, k removed`. Before `: ` is the pass.
 `a merged b`: b has the value of a. `a fused in b`: b computes something of it. `a replaced b`: the
-pass made b to do the work of a. `a removed b (a=b a:1=b:2)`: what replaces each output. And of the
-graph: `+a` is new, `-a` is gone, `a Relu>Elu` has another op, `~a` has other inputs, `@a` is on
-another device.
+pass made b to do the work of a. And of the graph: `+a` is new, `-a` is gone, `a Relu>Elu` has
+another op, `~a` has other inputs, `@a` is on another device.
 """
 
 import re
@@ -18,7 +17,7 @@ from tflab.records.graph import Node
 from tflab.records.placed import Fate, Pass, Rewrite, Takeover
 
 NODE = re.compile(r"([^=(@\s]+)(?:=(\w+))?(?:\(([^)]*)\))?(?:@(\S+))?")
-TAKEOVER = re.compile(r"(\S+) (\w+)( in)?(?: ([^\s(]+))?(?: \((.+)\))?")
+TAKEOVER = re.compile(r"(\S+) (\w+)( in)?(?: (\S+))?")
 REWRITE = re.compile(r"(\S+) (\w+)>(\w+)")
 
 
@@ -59,18 +58,13 @@ def graphs(text: str) -> list[tuple[Node, ...]]:
 
 
 def takeover(text: str) -> Takeover:
-    name, fate, inside, into, outputs = matched(TAKEOVER, text).groups()
+    name, fate, inside, into = matched(TAKEOVER, text).groups()
     replaced = fate == "replaced"
     return Takeover(
         *(name, "removed" if replaced else fate, into),
-        outputs=tuple((own, now) for own, _, now in map(pair, parts(outputs or "", " "))),
         has_value=not inside,
         replaced=replaced,
     )
-
-
-def pair(text: str) -> tuple[str, str, str]:
-    return text.partition("=")
 
 
 def takeovers(text: str) -> tuple[Takeover, ...]:

@@ -26,8 +26,8 @@ UNSAID: dict[str, Any] = {
     "nodes": (),
     "fused_from": (),
     **dict.fromkeys(("calls", "total_ns", "self_ns", "mean_ns", "median_ns", "p95_ns"), -1),
-    **dict.fromkeys(("share", "cumulative_share", "requested_bytes", "std_ns", "step_ns"), -1),
-    **dict.fromkeys(("flops", "gflops", "step_std_ns"), None),
+    **dict.fromkeys(("share", "cumulative_share", "requested_bytes", "step_ns"), -1),
+    **dict.fromkeys(("flops", "gflops"), None),
     "peak_bytes": None,
     "step_median_ns": None,
     "image_ns": None,
@@ -60,9 +60,11 @@ def op_at_size(
     share: float,
     requested_bytes: int,
     gflops: float | None,
+    steps: int = 10,
 ) -> OpStats:
     """A row at one batch size, as a comparison has it."""
     times = {"total_ns": total_ns, "mean_ns": mean_ns, "image_ns": image_ns}
+    times["step_ns"] = total_ns / steps
     rest = {"share": share, "requested_bytes": requested_bytes, "gflops": gflops}
     return op_stats("at this size", calls=calls, **times, **rest)
 

@@ -141,19 +141,6 @@ def test_two_calls_that_add_have_no_order_that_matters():
     assert found(nodes, "c up", functions=[adding]) == ["c writes w up"]
 
 
-def test_many_variables_are_read_in_parts(monkeypatch):
-    monkeypatch.setattr(access_order, "AT_ONCE", 2)
-    nodes = "; ".join(
-        f"w{n}=VarHandleOp; r{n}=ReadVariableOp(w{n}); u{n}=Assign(w{n},r{n - n % 2})"
-        for n in range(5)
-    )
-    fetches = " ".join(f"r{n}:0 u{n}" for n in range(5))
-    assert found(nodes.replace("Assign(", "AssignVariableOp("), fetches) == [
-        "r1 reads w1 u1",
-        "r3 reads w3 u3",
-    ]
-
-
 # What always runs
 
 

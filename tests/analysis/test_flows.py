@@ -1,7 +1,5 @@
 """Flows: which run had its data from which."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -9,7 +7,6 @@ from tests.examples.runs import run, runs
 from tests.graph_notation import graph
 from tflab.analysis import critical_path
 from tflab.records.placed import Transfer
-from tflab.records.timed import OpRun
 
 SENT = Transfer("a", "a/_1", "a/_2", "/device:CPU:0", "/device:CPU:1", "float32", (4,), 16)
 SENDS = "a; a/_1=_Send(a); a/_2=_Recv"
@@ -48,6 +45,10 @@ def test_arrows_from_run_to_run(recorded, before, arrows):
     assert sorted(map(" ".join, ends)) == sorted(filter(None, arrows.split(", ")))
 
 
+def end_ns(run):
+    return run.start_ns + run.duration_ns
+
+
 def test_every_arrow_is_that_of_a_search_through_all_runs():
     numbers = np.random.default_rng(0)
     columns = [numbers.integers(0, most, 120).tolist() for most in (3, 40, 8, 3)]
@@ -60,10 +61,10 @@ def test_every_arrow_is_that_of_a_search_through_all_runs():
     for place, taker in enumerate(table):
         for name in before[taker.name]:
             ended = [
-                (critical_path.end_ns(other), at)
+                (end_ns(other), at)
                 for at, other in enumerate(table)
                 if (other.name, other.step) == (name, taker.step)
-                and critical_path.end_ns(other) <= taker.start_ns
+                and end_ns(other) <= taker.start_ns
             ]
             if ended:
                 expected.add((max(ended)[1], place))
@@ -71,27 +72,3 @@ def test_every_arrow_is_that_of_a_search_through_all_runs():
         set(zip(*map(np.ndarray.tolist, critical_path.flows(table, before)), strict=True))
         == expected
     )
-
-
-@pytest.mark.parametrize(
-    ("nodes", "recorded", "inferred"),  # (step, start, duration)
-    [
-        # From the end of the producer to the start of the first consumer
-        ("b(a/_2); c(a/_2)", "a 0; b 40 @CPU:1; c 30 @CPU:1", [(0, 5, 25)]),
-        ("b(a/_2); c(^a/_2)", "a 0; b 40 @CPU:1; c 30 @CPU:1", [(0, 5, 25)]),
-        ("b(a/_2)", "a 0; b 5", [(0, 5, 0)]),
-        # Only in steps in which the receive was not timed
-        ("b(a/_2)", "a 0; a/_2 9; b 40; a 100 #1; b 140 #1", [(1, 105, 35)]),
-        # No consumer after the producer
-        ("b(a/_2)", "a 0; b 3", []),
-        ("b(a/_2)", "a 0", []),
-        ("", "a 0", []),
-        ("b(a/_2)", "b 40", []),
-    ],
-)
-def test_the_time_of_a_transfer_is_inferred(nodes, recorded, inferred):
-    user = graph(f"{SENDS}; {nodes}")
-    what = ("a/_2", "a (inferred)", "transfers CPU:0 to CPU:1 (inferred)")
-    for size, known in ((16, 16), (None, 0)):
-        found = critical_path.inferred_transfers(runs(recorded), user, [replace(SENT, bytes=size)])
-        assert list(found) == [OpRun(step, *what, *times, known) for step, *times in inferred]

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tests.examples.runs import runs
 from tests.records_by_hand import run
 from tflab.analysis import lanes
-from tflab.records.timed import Occupancy, OpRun, StepShape, StepTime
+from tflab.records.timed import OpRun, StepTime
 
-STEP = StepTime(0, start_ns=1000, wall_ns=100)
 # Overlapping groups: of five runs, of six after a pause, and of three
 GROUPS = (
     "a 0 9; b 1 2; c 2 3; d 4 6; e 5 1; f 20 9; g 21 9; h 22 9; i 23 9; j 24 9; k 25 9; l 29 1;"
@@ -36,33 +35,6 @@ GROUPS = (
 def test_the_runs_in_each_lane(recorded, names):
     packed = ["".join(run.name for run in lane) for lane in lanes.pack(runs(recorded))]
     assert packed == names.split()
-
-
-@pytest.mark.parametrize(
-    ("recorded", "step", "most", "mean", "devices"),  # busy time and idle share
-    [
-        ("a 1010 40; b 1020 10; c 1020 50 @CPU:1", STEP, 3, 1, [(40, 0.6), (50, 0.5)]),
-        # What reaches out of its step is cut off at the edge
-        ("a 900 150; b 1080 500", STEP, 1, 0.7, [(70, 0.3)]),
-        ("s 1010 0; x 1010 10", STEP, 1, 0.1, [(10, 0.9)]),
-        ("", STEP, 0, 0, []),
-        ("a 0 0", StepTime(0, 0, 0), 1, 0, [(0, 0)]),
-    ],
-)
-def test_the_shape_of_a_step(recorded, step, most, mean, devices):
-    expected = (Occupancy(f"CPU:{at}", *occupied) for at, occupied in enumerate(devices))
-    assert lanes.step_shape(runs(recorded), step) == StepShape(most, mean, tuple(expected))
-
-
-def test_every_step_sees_its_own_runs_and_all_devices():
-    steps = (STEP, StepTime(1, start_ns=2000, wall_ns=50))
-    first, second = lanes.steps_with_shape(runs("a 1010 20; a 2010 25 @CPU:1 #1; a 0 #7"), steps)
-    assert first.shape.devices == (Occupancy("CPU:0", 20, 0.8), Occupancy("CPU:1", 0, 1))
-    assert second.shape.devices == (Occupancy("CPU:0", 0, 1), Occupancy("CPU:1", 25, 0.5))
-    assert (second.step, second.start_ns, second.wall_ns) == (1, 2000, 50)
-    empty = StepTime(0, 0, 10, StepShape(most_at_once=0, mean_at_once=0, devices=()))
-    assert lanes.steps_with_shape([], [StepTime(0, 0, 10)]) == (empty,)
-    assert lanes.steps_with_shape(runs("a 0"), []) == ()
 
 
 # Levels
@@ -128,7 +100,6 @@ def test_changes_at_one_time_make_one_point():
 # What holds for all runs
 
 RUNS = st.lists(st.builds(run, st.just("a"), st.integers(0, 60), st.integers(1, 30)))
-MOMENTS = st.lists(st.builds(run, st.just("a"), st.integers(0, 9), st.integers(0, 3)))
 
 
 def end(run: OpRun) -> int:
@@ -143,24 +114,7 @@ def test_lanes_and_levels_are_those_of_every_nanosecond(runs):
     assert sorted(run.step for lane in packed for run in lane) == list(range(len(runs)))
     assert len(packed) == max(counts)
     assert all(end(a) <= b.start_ns for lane in packed for a, b in combinations(lane, 2))
-    shape = lanes.step_shape(runs, StepTime(0, 0, 90))
-    assert shape.mean_at_once == pytest.approx(sum(counts) / 90)
     changes, now = dict(points(lanes.ops_at_once(runs))), 0
     for ns, count in enumerate(counts):
         now = changes.get(ns, now)
         assert now == count
-
-
-@given(MOMENTS)
-def test_as_many_lanes_are_needed_as_are_packed(runs):
-    shape = lanes.step_shape(runs, StepTime(0, 0, 20))
-    assert shape.most_at_once == len(lanes.pack(runs))
-
-
-@pytest.mark.tensorflow
-@pytest.mark.parametrize("model, options", [("lenet", {}), ("toy", {"devices": 2})])
-def test_the_steps_of_a_walk_have_a_shape(walked, model, options):
-    for step in walked(model, **options)["execution"].step_times:
-        assert len(step.shape.devices) == options.get("devices", 1)
-        assert all(0 < device.idle_share < 1 for device in step.shape.devices)
-        assert 0 < step.shape.mean_at_once <= step.shape.most_at_once

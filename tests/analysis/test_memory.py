@@ -115,19 +115,6 @@ def test_the_peak_of_a_group_is_that_of_its_nodes_in_their_worst_step():
 
 # What holds for all allocations
 
-EVENT = st.tuples(st.integers(-20, 20), st.integers(0, 5)).map("{0[0]:+}/{0[1]}".format)
-ANY_RUN = st.tuples(st.sampled_from("abc"), st.integers(0, 2), EVENT, EVENT)
-
-
-@settings(max_examples=50)
-@given(
-    st.lists(ANY_RUN.map(lambda parts: run("{} 0 #{} {} {}".format(*parts)))),
-    st.lists(st.sets(st.sampled_from("abcd"))),
-)
-def test_the_peak_of_a_group_is_that_of_its_runs_alone(runs, groups):
-    alone = [memory.memory(run for run in runs if run.name in names) for names in groups]
-    assert memory.peaks(runs, groups) == [found.peak_bytes for found in alone]
-
 
 @st.composite
 def freed_runs(draw):

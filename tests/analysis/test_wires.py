@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tests.examples import runs as notation
 from tflab.analysis import wires
 from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
 from tflab.records.placed import Transfer
 from tflab.records.timed import OpRun, StepTime
-from tflab.units import short_task
 
 CLIENT, A, B = (
     "/job:client/replica:0/task:0",
@@ -76,16 +73,15 @@ def test_a_clock_ahead_is_found_from_one_step():
 # One axis
 
 
-def test_runs_of_a_clock_ahead_are_moved_back_with_their_allocations():
-    own = runs("b 6060e3 20e3 @B +64/6061; a 1010e3 20e3 @A")
-    expected = runs("b 1060e3 20e3 @B +64/1061; a 1010e3 20e3 @A")
-    assert wires.aligned(own, {B: AHEAD_NS}) == expected
+def test_a_run_of_a_clock_ahead_is_moved_back_with_its_allocations():
+    (own,) = runs("b 6060e3 20e3 @B +64/6061")
+    assert [wires.shifted(own, AHEAD_NS)] == runs("b 1060e3 20e3 @B +64/1061")
 
 
 def test_what_was_received_is_a_run_named_as_the_node_that_received_it():
     for ended in ({}, wires.ends(RUNS)):  # where clocks agree, the end of its maker says nothing
-        assert wires.runs_on_wire([RECEIVED], {}, EDGES, ended) == [wire(1_032_000, 20_000)]
-    (unknown,) = wires.runs_on_wire([RECEIVED], {}, {}, {})
+        assert wires.run_on_wire(RECEIVED, {}, SENT, ended) == wire(1_032_000, 20_000)
+    unknown = wires.run_on_wire(RECEIVED, {}, None, {})
     assert (unknown.name, unknown.op) == ("edge_7_a", "RecvTensor")
 
 
@@ -93,13 +89,14 @@ def test_the_start_is_that_of_its_maker_s_end_where_clocks_differ():
     """The runtime mixes both clocks: with the sender's ahead, it leaves a microsecond."""
     mixed = replace(RECEIVED, start_ns=6_051_000, duration_ns=1_000)
     ended = wires.ends(RUNS)
-    assert wires.runs_on_wire([mixed], {B: AHEAD_NS}, EDGES, ended) == [wire(1_030_000, 22_000)]
+    assert wires.run_on_wire(mixed, {B: AHEAD_NS}, SENT, ended) == wire(1_030_000, 22_000)
 
 
 def test_the_bytes_of_the_shape_stand_for_those_that_the_runtime_rounded():
     rounded = replace(RECEIVED, bytes=104_858)
-    assert [one.bytes for one in wires.with_exact_bytes([rounded], EDGES)] == [32]
-    assert [one.bytes for one in wires.with_exact_bytes([rounded], {})] == [104_858]
+    assert wires.with_exact_bytes(rounded, SENT).bytes == 32
+    for transfer in (None, replace(SENT, bytes=None)):
+        assert wires.with_exact_bytes(rounded, transfer) is rounded
 
 
 # Sums
@@ -108,15 +105,15 @@ def test_the_bytes_of_the_shape_stand_for_those_that_the_runtime_rounded():
 def test_compute_against_communication_by_task():
     moving = [wire(1_050_000, 20_000)]  # 10 us of it while b computes
     assert wires.task_times(RUNS, moving, [RECEIVED], [STEP]) == (
-        TaskTime("task 0", 20_000, 0, 80_000, 0, 0, 32, 20_000, 10_000),
-        TaskTime("task 1", 20_000, 10_000, 70_000, 10_000, 32, 0, 20_000, 0),
+        TaskTime("task 0", 20_000, 0, 80_000, 0, 0, 32),
+        TaskTime("task 1", 20_000, 10_000, 70_000, 10_000, 32, 0),
     )
     second = runs("a 2010e3 20e3 @A #1; b 2060e3 20e3 @B #1")
     steps = [STEP, StepTime(1, 2_000_000, 100_000)]
     moving.append(wire(2_050_000, 20_000, step=1))
     assert wires.task_times([*RUNS, *second], moving, [RECEIVED] * 2, steps) == (
-        TaskTime("task 0", 40_000, 0, 160_000, 0, 0, 64, 40_000, 20_000),
-        TaskTime("task 1", 40_000, 20_000, 140_000, 20_000, 64, 0, 40_000, 0),
+        TaskTime("task 0", 40_000, 0, 160_000, 0, 0, 64),
+        TaskTime("task 1", 40_000, 20_000, 140_000, 20_000, 64, 0),
     )
 
 
@@ -133,34 +130,9 @@ def test_tensors_on_the_wire_are_rows_with_the_rate_of_the_median_call():
         for step, rate, duration in ((0, 1e6, 50), (1, 2e6, 10), (2, 3e6, 30))
     ]
     slower = replace(RECEIVED, edge="edge_8_z", bytes=7, duration_ns=40)
-    moving = wires.runs_on_wire([*calls, slower], {}, EDGES, {})
+    arrived = [*calls, slower]
+    moving = [wires.run_on_wire(one, {}, EDGES.get(wires.edge_of(one)), {}) for one in arrived]
     assert wires.tensors([*calls, slower], moving, EDGES) == (
         WireTensor("edge_8_z", "task 0", "task 1", 1, 7, 40, 1e6),
         WireTensor("a", "task 0", "task 1", 3, 32, 30, 3e6),
     )
-
-
-# Waits
-
-
-@pytest.mark.parametrize(
-    ("recorded", "moving", "alone", "awaited"),
-    [
-        # 20 ns of a alone, 30 of b, and 10 before the first
-        ("x 1010 30 @A; x 1030 40 @B", [], {A: 20, B: 30}, {A: 10}),
-        # A pause belongs to the task that ends it
-        ("x 1000 10 @A; x 1080 10 @B", [], {A: 10, B: 10}, {A: 0, B: 70}),
-        # Of a tensor on its way 1030..1060, 20 ns until it begins are nobody's, 20 after it b's
-        ("x 1000 10 @A; x 1080 10 @B", [(1_030, 30)], {A: 10, B: 10}, {A: 0, B: 20}),
-        # It does not keep a task from being alone
-        ("x 1000 50 @A", [(1_010, 20)], {A: 50}, {A: 0}),
-        # Ops of one task at once count once, and steps add up
-        ("x 1000 20 @A; x 1010 20 @A; x 5010 20 @A #1", [], {A: 50}, {A: 10}),
-    ],
-)
-def test_which_task_the_others_waited_for(recorded, moving, alone, awaited):
-    steps = [StepTime(0, 1_000, 100), StepTime(1, 5_000, 100)]
-    on_wire = [wire(*times) for times in moving]
-    times = {task.task: task for task in wires.task_times(runs(recorded), on_wire, [], steps)}
-    assert {task: times[short_task(task)].alone_ns for task in alone} == alone
-    assert {task: times[short_task(task)].awaited_ns for task in awaited} == awaited

@@ -26,7 +26,7 @@ BATCH_SIZE = 4  # 6 steps untraced, and 6 traced
         (
             planted.small_ops_in_a_loop,
             "small ops",
-            "a node runs up to 101 times a step",
+            "calls of small ops",
         ),
         (
             planted.small_ops_one_by_one,

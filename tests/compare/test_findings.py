@@ -6,7 +6,7 @@ from dataclasses import replace
 from tests.approval import approve
 from tests.records_by_hand import op_at_size
 from tflab.compare import findings
-from tflab.records.measured import Compared, Fit, OpStats, StepTimes
+from tflab.records.measured import Compared, OpStats, StepTimes
 from tflab.records.timed import Spread
 
 SIZES = (1, 16, 64)
@@ -17,10 +17,10 @@ def cell(mean: float = 100, share: float = 0.5) -> OpStats:
     return op_at_size(CALLS, round(CALLS * mean), mean, mean, share, requested_bytes=0, gflops=None)
 
 
-def row(key: str = "Conv2D", fit: Fit | None = None, **cells: OpStats) -> Compared:
+def row(key: str = "Conv2D", **cells: OpStats) -> Compared:
     """A row with a cell for each batch size: `b16=cell(...)`."""
     by_size = {int(name[1:]): value for name, value in cells.items()}
-    return Compared(key, (key,), (), by_size, fit)
+    return Compared(key, (key,), (), by_size)
 
 
 def shares(key: str, *percent: float) -> Compared:
@@ -35,11 +35,7 @@ def steps(images_per_second: float = 100, wall: float = 100, ops: float = 100) -
 
 
 def longer(rows: list[Compared], sizes=SIZES, by: str = "op") -> Iterator[str]:
-    return findings.longer(rows, {size: steps() for size in sizes}, sizes, by)
-
-
-def fixed(fit: Fit | None, **cells: OpStats) -> Iterator[str]:
-    return findings.fixed_costs([row(fit=fit, **cells or {"b1": cell(100_000)})], SIZES, "op")
+    return findings.longer(rows, sizes, by)
 
 
 # Of rounds: their logarithms have a deviation of 0.01, and so an interval of 4.604 * 0.01 /
@@ -62,8 +58,8 @@ TWICE = {
     "b16": op_at_size(40, 8_000, 200, 0, 1, 0, None),
 }
 TABLE = [
-    row("NoOp", Fit(9, 1, 0.05), b1=cell(10, share=0.1), b16=cell(10, share=0.01)),
-    row("Conv2D", Fit(0, 90, 0.1), b1=cell(90, share=0.9), b16=cell(990, share=0.99)),
+    row("NoOp", b1=cell(10, share=0.1), b16=cell(10, share=0.01)),
+    row("Conv2D", b1=cell(90, share=0.9), b16=cell(990, share=0.99)),
 ]
 MEASURED = {16: steps(100), 1: steps(100, wall=900)}
 ROW_16 = [row(b16=cell())]
@@ -86,8 +82,6 @@ SAID = {
     "a node by call": longer([row(**TWICE)], (1, 16), "node"),
     "a layer by step": longer([row("conv1", **TWICE)], (1, 16), "layer"),
     "a line by step": longer([row("conv1", **TWICE)], (1, 16), "line"),
-    "a row of mostly fixed cost": fixed(Fit(90_000, 10_000, 0.087)),
-    "a line that just fits": fixed(Fit(90_000, 10_000, 0.1)),
     "images per second from each batch size to the next": throughput(100, 600, 630),
     "a tenth more is worth a larger batch": throughput(100, 110),
     "half as many": throughput(100, 50),
@@ -115,13 +109,6 @@ UNSAID = {
     "growth at one batch size": findings.growth([row(b1=cell())], (1,)),
     "rows that are missing": longer([row("C", b1=cell(), b64=cell()), row("N", b16=cell())]),
     "calls that took no time": longer([row(b1=cell(0), b16=cell(100))], (1, 16)),
-    "a line that does not fit": fixed(Fit(90_000, 10_000, 0.101)),
-    "no line": fixed(None),
-    "half of fixed cost": fixed(Fit(500, 500, 0)),
-    "a line of nothing": fixed(Fit(0, 0, 0)),
-    "a fixed cost below 0": fixed(Fit(-10, 100, 0.1)),
-    "a line below 0": fixed(Fit(-100, 10, 0.1)),
-    "a row that did not run at the smallest batch": fixed(Fit(900, 1, 0), b16=cell()),
     "images per second of one batch size": throughput(100),
     "one batch size whose step is that of its ops": findings.sentences(ROW_16, {16: steps()}),
 }

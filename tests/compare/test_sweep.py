@@ -160,16 +160,14 @@ def test_every_field_of_the_steps_of_a_batch_size():
 
 
 def test_every_field_of_the_rows_side_by_side():
-    spread = Spread(1, 1, 1)
-    steps = {4: StepTimes(3, 12, spread, spread, 1, 1), 16: StepTimes(2, 32, spread, spread, 1, 1)}
     measured = {"requested_bytes": 64, "gflops": 1.5, "share": 0.25, "step_ns": 17}
     small = row_of("A", calls=6, total_ns=660, self_ns=600, mean_ns=110, median_ns=99, **measured)
     large = replace(small, calls=4, total_ns=1_000, self_ns=960, mean_ns=250, gflops=None)
     alone = row_of("B", calls=9, total_ns=90, self_ns=84, mean_ns=10, median_ns=8, **measured)
-    compared = sweep.side_by_side({4: (alone, small), 16: (large,)}, steps, "op")
+    compared = sweep.side_by_side({4: (alone, small), 16: (large,)})
     assert compared == (
-        Compared(key="A", ops=("A",), fused_from=("A_0",), cells={4: small, 16: large}, fit=None),
-        Compared("B", ("B",), ("B_0",), {4: alone}, None),
+        Compared(key="A", ops=("A",), fused_from=("A_0",), cells={4: small, 16: large}),
+        Compared("B", ("B",), ("B_0",), {4: alone}),
     )
     assert [list(row.cells) for row in compared] == [[4, 16], [4]]
 

@@ -29,7 +29,6 @@ CONV = Compared(
         16: cell(18, 2_880_000, 160_000, 0.25),
         64: cell(3, 1_200_000, 400_000, 0.125),
     },
-    fit=None,
 )
 POOL = Compared(
     key="MaxPool",
@@ -39,9 +38,8 @@ POOL = Compared(
         4: cell(6, 720_000, 120_000, 0.375),
         16: cell(9, 8_640_000, 960_000, 0.75),
     },
-    fit=None,
 )
-LATE = Compared("Softmax", ("Softmax",), (), {64: cell(4, 5_200_000, 1_300_000, 0.5)}, None)
+LATE = Compared("Softmax", ("Softmax",), (), {64: cell(4, 5_200_000, 1_300_000, 0.5)})
 STEPS = {
     4: step_times(
         (11, 48, 12, 6 * 2**10), (1_200, 1_100, 1_900), (1_500, 1_400, 2_000), 2_957.4, ops_us=700

@@ -54,22 +54,21 @@ BLOCKS = replace(
 # Op bars: rows of two steps
 
 
-def row(key: str, us: float, share: float, std_us: float | None = None) -> OpStats:
+def row(key: str, us: float, share: float, has_median: bool = False) -> OpStats:
     return op_stats(
         key=key,
         share=share,
         self_ns=us * 2_000,
         step_ns=us * 1_000,
-        step_std_ns=None if std_us is None else std_us * 1_000,
-        step_median_ns=None if std_us is None else us * 900,
+        step_median_ns=us * 900 if has_median else None,
     )
 
 
 LAYERS = (
-    row("(runtime)", 20, 0.02, 30),
-    row("conv1", 300, 0.30, 45),
-    row("pool1", 80, 0.08, 8),
-    row("conv2", 550, 0.55, 60),
+    row("(runtime)", 20, 0.02, True),
+    row("conv1", 300, 0.30, True),
+    row("pool1", 80, 0.08, True),
+    row("conv2", 550, 0.55, True),
     row("dense", 50, 0.05),
 )
 OPS = tuple(row(f"op{n}", n, n / 100) for n in range(1, 13))
@@ -88,7 +87,7 @@ def compared(key: str, **cells: tuple[float, float]) -> Compared:
         by_size[int(name[1:])] = op_at_size(
             calls, total, total / calls, total / images, share, 77, None
         )
-    return Compared(key, (f"Op{key}",), (), by_size, None)
+    return Compared(key, (f"Op{key}",), (), by_size)
 
 
 def measured(size: int, untraced_ns: float) -> StepTimes:

@@ -1,18 +1,16 @@
 """Four measured steps by hand."""
 
-from tests.records_by_hand import CPU_0, CPU_1, op_total
+from tests.records_by_hand import op_total
 from tflab.records.stages import Execution
 from tflab.records.timed import (
     CriticalPath,
     Holder,
     LiveBytes,
     Memory,
-    Occupancy,
     OpMemory,
     Owner,
     Race,
     Spread,
-    StepShape,
     StepTime,
 )
 from tflab.records.verdicts import Verdict
@@ -30,21 +28,13 @@ PATH = CriticalPath(
     nodes=("x", "conv1/Relu", "loss"),
     ns=1_250_000.0,
     parallelism=2.507,
-    achieved_parallelism=1.751,
     slack=(("x", 0.0), ("conv1/Relu", 0.0), ("dense/add", 142_000.0), ("loss", 0.0)),
 )
-
-
-def shape(most: int, mean: float, *idle: float) -> StepShape:
-    devices = zip((CPU_0, CPU_1), idle, strict=False)
-    return StepShape(most, mean, tuple(Occupancy(cpu, 77, share) for cpu, share in devices))
-
-
 STEP_TIMES = (
-    StepTime(0, 100, 2_900_000, shape(7, 3.33, 0.3, 0.4)),
-    StepTime(1, 200, 2_200_000, shape(1, 1.11, 0.5, 0.6)),
-    StepTime(2, 300, 2_500_000, shape(5, 2.346, 0.125, 0.875)),
-    StepTime(3, 400, 2_800_000, shape(6, 4.44, 0.7, 0.8)),
+    StepTime(0, 100, 2_900_000),
+    StepTime(1, 200, 2_200_000),
+    StepTime(2, 300, 2_500_000),
+    StepTime(3, 400, 2_800_000),
 )
 CURVE = LiveBytes(
     step=2,

@@ -11,12 +11,10 @@ from tflab.records.timed import (
     Holder,
     LiveBytes,
     Memory,
-    Occupancy,
     OpMemory,
     OpRun,
     Owner,
     Spread,
-    StepShape,
     StepTime,
 )
 
@@ -150,7 +148,6 @@ TOTALS = tuple(
     )
     for rank in range(1, 13)
 )
-SHAPE = StepShape(4, 1.75, (Occupancy(CPU_0, 900, 0.25), Occupancy(CPU_1, 800, 0.4)))
 EXECUTION = Execution(
     None,
     RAN,
@@ -171,9 +168,9 @@ EXECUTION = Execution(
         )
     ),
     step_times=(
-        StepTime(5, 50_000_000, 5_500_000, SHAPE),
-        StepTime(6, 60_000_000, 5_300_000, replace(SHAPE, most_at_once=9)),
-        StepTime(7, 70_000_000, 7_200_000, replace(SHAPE, most_at_once=8)),
+        StepTime(5, 50_000_000, 5_500_000),
+        StepTime(6, 60_000_000, 5_300_000),
+        StepTime(7, 70_000_000, 7_200_000),
     ),
     top_ops=TOTALS,
     top_types=TOTALS[:2],
@@ -188,7 +185,6 @@ EXECUTION = Execution(
         nodes=("read", "relu", "loss"),
         ns=9_600,
         parallelism=1.25,
-        achieved_parallelism=1.125,
         slack=(("read", 0), ("relu", 0), ("loss", 0), ("decay", 2_400)),
     ),
     memory=Memory(

@@ -291,11 +291,10 @@ SIX = Value(
     dtype="string",
 )
 MADE_NAN = NotFinite(
-    *("y:0", "y", "_Fused", "computed", "float32", 1, 0, 3),
+    *("y:0", "y", "_Fused", "computed", 1, 0, 3),
     source=None,
     derives=None,
-    overflow=False,
-    entered=(Entered("x", 2, 2, 0, 1, -4.0, 1e300),),
+    entered=(Entered("x", 2, 0, 1, -4.0, 1e300),),
 )
 VALUES = RecordedValues(
     group=2,

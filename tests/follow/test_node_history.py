@@ -27,7 +27,6 @@ from tflab.errors import UsageError
 from tflab.follow import node_history, view
 from tflab.records.graph import Node, Source, Tensor, makers, turned_around
 from tflab.records.measured import OpStats
-from tflab.records.node_history import Became
 from tflab.records.placed import (
     Assignment,
     CompiledKernel,
@@ -170,25 +169,12 @@ def test_a_constant_that_keeps_the_name_of_what_was_folded_does_no_work_besides_
     assert node_history.extra_work((*ledger, inside)) == {"relu": ["matmul"]}
 
 
-def test_each_output_of_a_loop_has_device_kernel_and_memory_of_what_it_became():
-    exits = Node("exit", "Exit"), Node("exit_1", "Exit")
-    fate = Fate("x", "removed", "lower", "exit", (("x", "exit"), ("x:1", "exit_1:2")))
-    assignment = Assignment("exit_1", CPU, "made there")
-    kernels = (Kernel("exit_1", "Exit", CPU, "", 1, "CPU", None),)
-    opened = replace(
-        PLACEMENT, nodes=exits, ledger=(fate,), assignments=(assignment,), kernels=kernels
-    )
-    loop = node_history.histories((FRONTEND, BACKWARD, opened))["x"]
-    assert loop.became == (
-        Became("x", "exit", None, None),
-        Became("x:1", "exit_1:2", assignment, kernels[0]),
-    )
-    lines = [view.line_text(line) for line in view.placement_lines(loop)]
-    assert lines[-2:] == [
-        "x continues in exit",
-        "x:1 continues in exit_1:2: device CPU:0, kernel of Exit",
-    ]
-    assert not any("its work" in view.line_text(line) for line in view.execution_lines(loop))
+def test_a_loop_whose_outputs_come_from_several_nodes_has_no_carrier():
+    loop = replace(HISTORIES["x"], outputs=(Tensor("float32", ()),) * 2)
+    fate, exits = Fate("x", "removed", "lower", "exit"), {"exit": Node("exit", "Exit")}
+    assert node_history.carrier_of(loop, fate, exits) is None
+    one = replace(loop, outputs=loop.outputs[:1])
+    assert node_history.carrier_of(one, fate, exits) == "exit"
 
 
 def test_the_load_stands_above_a_history_with_times():

@@ -8,7 +8,7 @@ from tests.records_by_hand import LOAD
 from tflab.follow import view
 from tflab.follow.view import NodeLink, PassLink
 from tflab.records.gradients import GradientNode
-from tflab.records.node_history import Became, Touch
+from tflab.records.node_history import Touch
 from tflab.records.placed import Fate
 
 RAN = replace(FUSED, carrier="conv")
@@ -18,7 +18,6 @@ DEAD = replace(RAN, fate=EXECUTED, not_run=True)
 FORWARD = replace(PLAIN, kind="forward")
 MANY = tuple(f"near{n}" for n in range(1, 27))  # two more than are named
 CHANGES = ("removed", "folded", "merged", "compiled", "replaced", "bypassed", "reused")
-OUTPUTS = (Became("conv", "merge", None, None), Became("conv:1", "merge_1", None, FUSED.kernel))
 UNDONE = {"carrier": None, "fate": None, "times": {}, "slack_ns": None}
 GATE = GradientNode("x", "", "dL/dy", True, True, "gate", None)
 
@@ -47,7 +46,6 @@ VARIANTS = {
         "touches": (Touch("a", 1, "added", ""), *(Touch("a", 2, w, "other") for w in CHANGES[:6]))
     },
     "a name that another node has": {"touches": (Touch("a", 2, "reused", ""),)},
-    "several outputs of a loop": {"became": OUTPUTS},
     "a loop that gained values for its gradient": {
         "gained_inputs": ("x",),
         "gained_outputs": FUSED.outputs,

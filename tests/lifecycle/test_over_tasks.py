@@ -1,8 +1,6 @@
 """Over tasks: a graph on a cluster computes the same, and every node and nanosecond is accounted
 for there as well."""
 
-import signal
-import threading
 from collections import Counter
 from dataclasses import replace
 
@@ -15,9 +13,8 @@ from tflab.analysis import timeline, wires
 from tflab.lifecycle import backward, execution, frontend, split
 from tflab.records.graph import node_of
 from tflab.records.options import Options
-from tflab.runtime import cluster, measure, session, trace
+from tflab.runtime import measure, session, trace
 from tflab.units import task_of
-from tflab.views import network
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -175,29 +172,6 @@ def test_a_clock_that_is_shifted_on_purpose_is_found_and_corrected(
     # Receives are timed in microseconds, and offsets are rounded to nanoseconds
     late = [end - run.start_ns - run.duration_ns for run, end in pairs if end is not None]
     assert max(late) <= wires.US + 2
-
-
-def test_a_task_that_pauses_makes_its_step_long_and_is_named(
-    walked_over_tasks, two_tasks, monkeypatch
-):
-    timed_step = session.timed_step
-    slow = cluster.STARTED[two_tasks[1]]
-
-    def pauses(traced, values, index):
-        if index == 2:
-            slow.send_signal(signal.SIGSTOP)
-            threading.Timer(1, slow.send_signal, [signal.SIGCONT]).start()
-        return timed_step(traced, values, index)
-
-    monkeypatch.setattr(session, "timed_step", pauses)
-    options = Options(steps=STEPS, cluster=two_tasks)
-    stage = execution.execute(walked_over_tasks("toy")["placement"], options)
-    assert max(stage.step_times, key=lambda step: step.wall_ns).step == 2
-    assert sum(owner.ns for owner in stage.time_ledger) == stage.wall_ns
-    assert all(offset.consistent for offset in stage.network.offsets)
-    said = [block for block in network.tables(stage) if isinstance(block, str)]
-    (waited,) = [sentence for sentence in said if sentence.startswith("The steps waited for")]
-    assert waited.startswith("The steps waited for task 1 most: ")
 
 
 def test_a_step_of_two_tasks_is_measured_by_the_same_engine(walked_over_tasks, two_tasks):

@@ -244,9 +244,9 @@ def said(one):
     code = one.source.code if one.source else "no line"
     line = code.rpartition("# ")[2].removeprefix("here: ").partition("(")[0]
     op = one.op.removeprefix("Stateless") + f" of {one.derives}" * bool(one.derives)
-    born = f"{one.nan} NaN, {one.infinite} Inf of {one.size}{', overflow' * one.overflow}"
+    born = f"{one.nan} NaN, {one.infinite} Inf of {one.size}"
     entered = (
-        f"{e.tensor} {e.elements}, {e.zeros}, {e.negative}, {e.max:g}"
+        f"{e.tensor} {e.size}, {e.zeros}, {e.negative}, {e.max:g}"
         for e in one.entered * (op not in INSIDE)
     )
     return "; ".join([f"{one.tensor} is {one.kind} {op} ({line}): {born}", *sorted(entered)])

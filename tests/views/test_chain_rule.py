@@ -7,7 +7,7 @@ import pytest
 
 from tests.examples.printed import approve_view
 from tests.records_by_hand import source
-from tflab.analysis.gradient_nodes import GATES, SHAPES, STARTS
+from tflab.analysis.gradient_nodes import GATES, STARTS, WHOLE
 from tflab.records.blocks import fact_table
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Node, Tensor
@@ -29,7 +29,7 @@ def described(name, formula, towards=None, complete=False, used=True, kind=None,
 LINE = source(282, "return truediv(grad)", "math_grad.py")
 GRADIENT_NODES = (
     described("start", "1", "dL/d(loss)", True, kind=STARTS),
-    described("shape", "", kind=SHAPES),
+    described("shape", "", kind=WHOLE),
     described("div", "dL/d(loss) / 4", "dL/d(mul)", True, line=LINE),
     described("Mul", "dL/d(mul) * y", "dL/d(x2)", True, used=False),
     described("Mul_1", "x * dL/d(mul)", "dL/dy"),
@@ -64,7 +64,6 @@ STAGE = Backward(
 NAMES = tuple("abcdefg")
 COST = SimpleNamespace(model=SimpleNamespace(loss=SimpleNamespace(op=SimpleNamespace(name="cost"))))
 MANY = tuple(described(f"n{n}", "a", "dL/dy") for n in range(65))
-UNKNOWN = tuple(replace(node, decided=False) for node in MANY[:2])
 
 
 def chain_of(*names):
@@ -100,7 +99,6 @@ VARIANTS = {
     },
     "the largest graph that is drawn": {"gradient_nodes": MANY[:64]},
     "a graph that is too large to draw": {"gradient_nodes": MANY},
-    "nodes that may be bookkeeping": {"gradient_nodes": (*UNKNOWN, *MANY[2:4])},
     "no gradients": {"gradient_nodes": (), "chain_rule": ()},
 }
 

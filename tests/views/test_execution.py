@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from tests.examples.printed import approve_view
-from tests.examples.step import CURVE, MEMORY, OPS, RACE, STAGE, STEP_TIMES, shape
+from tests.examples.step import CURVE, MEMORY, OPS, RACE, STAGE
 from tests.records_by_hand import LOAD, op_total
 from tflab.records.graph import Node
-from tflab.records.timed import CriticalPath, Memory, StepTime
+from tflab.records.timed import CriticalPath, Memory
 from tflab.records.verdicts import Experiment, Experiments, Untried
 from tflab.views import stages
 
@@ -33,10 +33,7 @@ VARIANTS = {
     "a failure": {"failure": "No."},
     "one step": {"steps": 1, "warmup_steps": 1},
     "a race": {"race": RACE},
-    "one op at once": {"step_times": (StepTime(0, 100, 2_900_000, shape(1, 0.456, 0.25)),)},
     "no steps": {"step_times": ()},
-    "steps without op runs": {"step_times": (replace(STEP_TIMES[0], shape=None),)},
-    "steps without devices": {"step_times": (StepTime(0, 100, 2_900_000, shape(5, 2.5)),)},
     "no critical path": {"critical_path": CriticalPath((), 0, 0)},
     "no traced steps": {"wall_ns": 0, "time_ledger": ()},
     "no curve of memory": {"memory": replace(MEMORY, curve=None)},

@@ -7,13 +7,12 @@ from types import SimpleNamespace
 from tests.examples.printed import approve_view
 from tflab.records.blocks import fact_table
 from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
-from tflab.records.timed import StepTime
 from tflab.views import network
 
 NETWORK = Network(
     tasks=(
-        TaskTime("client", 0, 100, 900, 0, 8, 131_072, 0, 150),
-        TaskTime("task 0", 500, 250, 250, 125, 131_072, 8, 250, 125),
+        TaskTime("client", 0, 100, 900, 0, 8, 131_072),
+        TaskTime("task 0", 500, 250, 250, 125, 131_072, 8),
     ),
     tensors=(
         WireTensor("x", "client", "task 0", 2, 65_536, 2_500, 1.5e9),
@@ -28,12 +27,11 @@ NETWORK = Network(
     unrecorded=0,
     left_out=("A sentence.",),
 )
-STEP_TIMES = (StepTime(0, 0, 100), StepTime(1, 500, 900), StepTime(2, 2_000, 110))
 
 
 def blocks(of, wall_ns=1_000):
     """The view of what it reads of an execution."""
-    step = SimpleNamespace(network=of, steps=2, wall_ns=wall_ns, step_times=STEP_TIMES)
+    step = SimpleNamespace(network=of, steps=2, wall_ns=wall_ns, step_times=())
     return [fact_table(network.facts(step)), *network.tables(step)]
 
 

@@ -23,9 +23,7 @@ ROW = OpStats(
     requested_bytes=3 * 2**10,
     flops=1_254_400,
     gflops=8.364,
-    std_ns=7_000,
     step_ns=451_000,
-    step_std_ns=21_000,
     step_median_ns=433_000,
     peak_bytes=5 * 2**10,
     image_ns=28_200,
@@ -46,7 +44,6 @@ SHOWN = {
     "p95": ("p95", "310 us"),
     "step": ("a step", "451 us"),
     "step median": ("median step", "433 us"),
-    "step deviation": ("± deviation", "21.0 us"),
     "image": ("an image", "28.2 us"),
     "share": ("share", "37.5 %"),
     "cumulative": ("cumulative", "87.5 %"),
@@ -67,7 +64,7 @@ def test_every_column_shows_its_own_value():
 def test_what_nobody_knows_is_left_empty():
     row = op_stats("a", self_ns=0)
     empty = {name for name, column in op_table.COLUMNS.items() if not column.cell(row)}
-    unknown = {"type", "fused from", "step deviation", "image", "peak"}
+    unknown = {"type", "fused from", "image", "peak"}
     unknown |= {"forward", "backward", "updates"}  # those without any time, too
     assert empty == unknown | {"step median", "flops", "all flops", "gflops"}
 

@@ -101,24 +101,22 @@ FIRST = NotFinite(
     node="layer/log",
     op="Log",
     kind="computed",
-    dtype="float32",
     nan=0,
     infinite=4,
     size=16,
     source=source(19, "y = tf.math.log(x)"),
     derives=None,
-    overflow=False,
-    entered=(Entered("relu:0", 4, 16, 4, 0, 0.0, 0.0),),
+    entered=(Entered("relu:0", 16, 4, 0, 0.0, 5.0),),
 )
-INFINITE = (Entered("e", 4, 4, 0, 4, -inf, -inf),)
-TWO = (Entered("a", 1, 1, 1, 0, 0.0, 0.0), Entered("b", 1, 1, 0, 0, 7.0, 7.0))
+INFINITE = (Entered("e", 4, 0, 4, -inf, -inf),)
+TWO = (Entered("a", 1, 1, 0, 0.0, 0.0), Entered("b", 1, 0, 0, 7.0, 7.0))
 ORIGINS = (  # what is different
     {},
     {"nan": 1, "infinite": 1_000, "size": 2_000, "source": None, "tensor": "split:2"},
     {"nan": 4, "infinite": 0, "entered": INFINITE},
     {"entered": TWO},
     {"source": source(7, "long " * 20), "entered": ()},
-    {"derives": "log", "overflow": True, "entered": ()},
+    {"derives": "log", "entered": ()},
     {"kind": "fed", "tensor": "x:0", "nan": 3, "infinite": 0, "source": None, "entered": ()},
     {"kind": "variable", "tensor": "w", "size": 1, "infinite": 1, "entered": ()},
     {"kind": "constant", "entered": ()},

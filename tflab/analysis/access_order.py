@@ -18,6 +18,7 @@ from tflab.records.graph import (
     Function,
     Node,
     graph_def_name,
+    in_order,
     node_of,
     nodes_needed,
     reach,
@@ -50,7 +51,6 @@ HAND_ON = ("Identity", "Enter", "Exit", "Merge", "NextIteration", "Switch")
 BRANCHES = ("If", "StatelessIf", "Case", "StatelessCase")  # their first input is the condition
 CALLS = (*BRANCHES, "While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall")
 CHANGES = ("writes", "adds")
-AT_ONCE = 512  # variables and others whose accesses are bits of one number per node
 VARYING = re.compile(rf"Placeholder|{'|'.join(VARIABLES)}|IteratorGetNext|QueueDequeue.*")
 # Ops that do no work of a step, whoever uses them
 IDLE = ("Const", "ReadVariableOp", "Identity", "Placeholder", "PlaceholderWithDefault", *SHAPES)
@@ -74,7 +74,8 @@ class Step:
         self.users: dict[str, list[tuple[Node, int]]] = {}
         for node in self.nodes:
             taken = [(node_of(t), place) for place, t in enumerate(node.inputs) if t not in fed]
-            self.before[node.name] = [*(name for name, _ in taken), *node.control_inputs]
+            waits = (*(name for name, _ in taken), *node.control_inputs)
+            self.before[node.name] = [name for name in waits if name in needed]
             for name, place in taken:
                 self.users.setdefault(name, []).append((node, place))
         loops = {node.name for node in self.nodes if node.op == "LoopCond"}
@@ -172,21 +173,18 @@ def unordered(step: Step, functions: Iterable[Function]) -> tuple[Unordered, ...
     if not pairs:
         return ()
     in_branches = step.in_branches()
-    order, loops = makers_first(step.before)
+    ends = (end.name for found in pairs.values() for pair in found for end in (pair[0], pair[2]))
+    own, earlier = paths(step.before, ends)
     rows: dict[object, Unordered] = {}
-    for start in range(0, len(pairs), AT_ONCE):
-        some = [*pairs][start : start + AT_ONCE]
-        ends = (end.name for name in some for pair in pairs[name] for end in (pair[0], pair[2]))
-        own, earlier = paths(step.before, order, loops, ends)
-        for name, (one, does, other, its) in ((n, pair) for n in some for pair in pairs[n]):
-            ordered = earlier[one.name] & own[other.name] or earlier[other.name] & own[one.name]
-            may_not_run = one.name in in_branches and (does == "reads" or other.name in in_branches)
-            key = name, one.line or one.name, does, other.line or other.name
-            if ordered or may_not_run or key in rows:
-                continue
-            reached = reach([one.name], step.after) if does in ("reads", "takes") else ()
-            into = tuple(fetch for fetch, node in step.results.items() if node in reached)
-            rows[key] = Unordered(name, access(one, does), access(other, its), into)
+    for name, (one, does, other, its) in ((n, pair) for n in pairs for pair in pairs[n]):
+        ordered = earlier[one.name] & own[other.name] or earlier[other.name] & own[one.name]
+        may_not_run = one.name in in_branches and (does == "reads" or other.name in in_branches)
+        key = name, one.line or one.name, does, other.line or other.name
+        if ordered or may_not_run or key in rows:
+            continue
+        reached = reach([one.name], step.after) if does in ("reads", "takes") else ()
+        into = tuple(fetch for fetch, node in step.results.items() if node in reached)
+        rows[key] = Unordered(name, access(one, does), access(other, its), into)
     return tuple(rows.values())
 
 
@@ -207,40 +205,21 @@ def conflicts(found: Accesses) -> Iterator[tuple[Node, str, Node, str]]:
 
 
 def paths(
-    before: Mapping[str, Sequence[str]], order: Sequence[str], loops: bool, names: Iterable[str]
+    before: Mapping[str, Sequence[str]], names: Iterable[str]
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
     """Return a bit for each of these nodes, and for each node the bits of those with a path to
     it."""
     own = {name: 1 << bit for bit, name in enumerate(dict.fromkeys(names))}
-    earlier, again = dict(own), True
-    while again:
+    order, earlier, again = list(in_order(before)), dict(own), True
+    while again:  # of a graph without loops, the second turn changes nothing
         again = False
         for name in order:
             bits = known = earlier.get(name, 0)
             for other in before[name]:
                 bits |= earlier.get(other, 0)
             if bits != known:
-                earlier[name], again = bits, loops
+                earlier[name], again = bits, True
     return own, earlier
-
-
-def makers_first(before: Mapping[str, Sequence[str]]) -> tuple[list[str], bool]:
-    """Return the nodes, each after those that it waits for, and whether there are loops, in which
-    this holds for most of them."""
-    order: dict[str, None] = {}
-    visited: set[str] = set()
-    loops = False
-    for start in before:
-        waiting = [start]
-        while waiting:
-            name = waiting[-1]
-            if name in visited or name not in before:
-                order.setdefault(waiting.pop())
-                continue
-            visited.add(name)
-            loops |= any(other in visited and other not in order for other in before[name])
-            waiting.extend(other for other in before[name] if other not in visited)
-    return [name for name in order if name in before], loops
 
 
 def of_one_branch(step: Step, functions: Iterable[Function]) -> tuple[BranchInput, ...]:

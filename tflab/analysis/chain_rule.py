@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tflab.analysis import expressions as ex
 from tflab.analysis import formulas
-from tflab.analysis.expressions import Expression
+from tflab.analysis.expressions import Expression, Name
 from tflab.analysis.gradient_graph import GradientGraph, Reader
 from tflab.records.gradients import GradientCall, Link
-from tflab.records.graph import VARIABLES, Node, node_of, with_makers
+from tflab.records.graph import VARIABLES, Node, node_of, with_dependents, with_makers
 
 LONGEST = 400  # number of names and ops in a derivative
 
@@ -47,7 +47,7 @@ def link(reader: Reader, call: GradientCall, tensor: str, gradient: str) -> Link
     if (call.forward, gradient) in reader.incoming:
         formula = reader.incoming_name(call.forward, gradient)
     else:
-        value = reader.expressions.get(gradient, reader.composer.name(gradient, gradient))
+        value = reader.expressions.get(gradient, Name(gradient, gradient))
         formula = reader.text(value, gradient)
     incoming = [t for t in call.incoming if t and not reader.points.filled(t, 0)]
     return Link(
@@ -79,26 +79,17 @@ def path(links: Sequence[Link], loss: str) -> list[Link]:
 
 
 def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
-    """Return the `StopGradient` nodes that end a gradient other than 0, although their values
-    depend on these variables through differentiable ops."""
-    passing = {gradient.forward for gradient in graph.gradients if gradient.function}
-    behind = set(variables)
-    for node in graph.nodes:  # each node comes after its inputs
-        passes = node.op == "StopGradient" or node.name in passing
-        if passes and any(node_of(tensor) in behind for tensor in node.inputs):
-            behind.add(node.name)
-    reader = graph.reader
+    """Return the `StopGradient` nodes that depend on these variables, and that end a gradient other
+    than 0."""
+    behind = with_dependents(graph.nodes, variables)
     arriving = {
         node_of(tensor)
-        for call in reader.calls
-        for tensor, gradient in reader.returned(call)
+        for call in graph.reader.calls
+        for tensor, gradient in graph.reader.returned(call)
         if not graph.points.filled(gradient, 0)
     }
-    return tuple(
-        node.name
-        for node in graph.nodes
-        if node.op == "StopGradient" and node.name in behind & arriving
-    )
+    stops = (node.name for node in graph.nodes if node.op == "StopGradient")
+    return tuple(name for name in stops if name in behind & arriving)
 
 
 def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expression]:
@@ -113,12 +104,12 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
 
     def argument(_: Node, tensor: str) -> Expression | None:
         if reader.is_read(node_of(tensor)):
-            return reader.composer.name(reader.label(tensor), tensor)
+            return Name(reader.label(tensor), tensor)
         return None
 
     by_tensor = formulas.composed(reader.composer, ordered, argument, LONGEST, reader.owners)
     return {
-        variable: graph.points.simplest(by_tensor[tensor], tensor)
+        variable: by_tensor[tensor]
         for variable, tensor in ends.items()
         if tensor in by_tensor
         and not any(node_of(name) in reader.owners for name in ex.tensors(by_tensor[tensor]))

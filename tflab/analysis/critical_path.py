@@ -13,45 +13,25 @@ path is returned only if each of its runs began after the previous one had ended
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
-from operator import itemgetter
 from statistics import median_low
 
 import numpy as np
 
 from tflab.analysis import op_runs
 from tflab.analysis.op_runs import OpRuns
-from tflab.analysis.timeline import merged, total_ns
 from tflab.analysis.tracks import ON_GPU, track_kind, work_runs
-from tflab.records.graph import Node, node_of, turned_around
+from tflab.records.graph import Node, in_order, node_of
 from tflab.records.placed import Transfer
 from tflab.records.timed import CriticalPath, OpRun
-from tflab.units import short_device
 
 BACK = ("NextIteration", "RefNextIteration")  # leads to the next iteration of a loop
 JOINS = ("Merge", "RefMerge", "Exit", "RefExit")  # runs once after one of several inputs
 OVERLAP_NS = 1_000  # traces of old versions have whole microseconds
 Parents = Mapping[str, Sequence[str]]  # node -> the nodes that it waits for
-
-
-@dataclass(frozen=True)
-class Links:
-    """The runs of a step in the order of their starts; ns. `before` are the indices of the runs
-    that each one waits for."""
-
-    names: list[str]
-    durations: list[int]
-    before: list[list[int]]
-
-    def earliest_ends(self) -> list[int]:
-        """Return when each run could end at the earliest, since the start of the step."""
-        ends: list[int] = []
-        for duration, before in zip(self.durations, self.before, strict=True):
-            ends.append(max((ends[place] for place in before), default=0) + duration)
-        return ends
 
 
 def critical_path(
@@ -68,101 +48,99 @@ def critical_path(
     their chains lack the time on the wire. So are steps in which a run began before one that it
     waits for had ended; if these are half of the steps or more, there is no chain.
     """
-    work, transfers = work_runs(runs), tuple(transfers)
+    transfers = tuple(transfers)
     parents = waits(nodes, transfers)
     kinds = {node.name: node.op for node in nodes}
-    rank = {name: place for place, name in enumerate(in_order(parents))}
-    in_step = work.of_kinds(lambda kind: kind[0] in parents).by_step()
     receives = {transfer.recv for transfer in transfers}
-    received = {
-        step: len(group.of_kinds(lambda kind: kind[0] in receives))
-        for step, group in in_step.items()
-    }
-    most = max(received.values(), default=0)
-    lengths: list[tuple[float, int]] = []  # of the chains, with their steps
-    count = 0
-    for step, group in in_step.items():
-        if received[step] < most:
-            continue
-        count += 1
-        links = linked(parents, kinds, rank, group)
-        if links:
-            lengths.append((max(links.earliest_ends()), step))
-    if 2 * len(lengths) <= count:
+    steps = work_runs(runs).of_kinds(lambda kind: kind[0] in parents).by_step().values()
+    received = [len(step.of_kinds(lambda kind: kind[0] in receives)) for step in steps]
+    most = max(received, default=0)
+    whole = [step for step, count in zip(steps, received, strict=True) if count == most]
+    chains = []
+    for step in whole:
+        step = in_order_of_starts(step, parents)
+        before = waited_for(parents, kinds, step)
+        if before is not None:
+            chains.append(longest(step, before))
+    if 2 * len(chains) <= len(whole):
         return CriticalPath((), 0, 0)
-    _, middle = sorted(lengths, key=itemgetter(0))[(len(lengths) - 1) // 2]
-    links = linked(parents, kinds, rank, in_step[middle])
-    assert links is not None
-    return path_of_step(links, achieved_parallelism(work))
+    return sorted(chains, key=lambda path: path.ns)[(len(chains) - 1) // 2]
 
 
-def path_of_step(links: Links, achieved_parallelism: float) -> CriticalPath:
-    """Return the longest chain, and the slack of each node."""
-    ends = links.earliest_ends()
+def in_order_of_starts(runs: OpRuns, parents: Parents) -> OpRuns:
+    """Return the runs of a step in the order of their starts, and of equal starts a run after those
+    that it may wait for."""
+    rank = {name: place for place, name in enumerate(parents)}
+    # Some kinds have no run here, and no rank
+    rank_of = np.array([rank.get(name, 0) for name, *_ in runs.kinds], np.int64)
+    return runs.take(np.lexsort((rank_of[runs.kind], runs.start_ns)))
+
+
+def longest(runs: OpRuns, before: Sequence[Sequence[int]]) -> CriticalPath:
+    """Return the longest chain of runs, and the slack of each node. `before` are the indices of the
+    runs that each one waits for, all of which come earlier."""
+    names = [runs.kinds[kind][0] for kind in runs.kind.tolist()]
+    durations = runs.duration_ns.tolist()
+    ends: list[int] = []  # the earliest of each run, since the start of the step
+    for duration, waits_for in zip(durations, before, strict=True):
+        ends.append(max((ends[place] for place in waits_for), default=0) + duration)
     length = max(ends)
     latest = [length] * len(ends)
     for place in range(len(ends) - 1, -1, -1):
-        start = latest[place] - links.durations[place]
-        for earlier in links.before[place]:
-            latest[earlier] = min(latest[earlier], start)
-    longest = [ends.index(length)]
-    while links.before[longest[-1]]:
-        longest.append(max(links.before[longest[-1]], key=ends.__getitem__))
-    longest.reverse()
+        for earlier in before[place]:
+            latest[earlier] = min(latest[earlier], latest[place] - durations[place])
+    path = [ends.index(length)]
+    while before[path[-1]]:
+        path.append(max(before[path[-1]], key=ends.__getitem__))
+    path.reverse()
     slack: dict[str, float] = {}
-    for name, end, last in zip(links.names, ends, latest, strict=True):
+    for name, end, last in zip(names, ends, latest, strict=True):
         slack[name] = min(last - end, slack.get(name, length))
     return CriticalPath(
-        nodes=tuple(links.names[place] for place in longest),
+        nodes=tuple(names[place] for place in path),
         ns=length,
-        parallelism=sum(links.durations) / length if length else 0,
-        achieved_parallelism=achieved_parallelism,
+        parallelism=sum(durations) / length if length else 0,
         slack=tuple(slack.items()),
-        durations_ns=tuple(links.durations[place] for place in longest),
+        durations_ns=tuple(durations[place] for place in path),
     )
 
 
-def linked(
-    parents: Parents, kinds: Mapping[str, str], rank: Mapping[str, int], runs: OpRuns
-) -> Links | None:
-    """Return the runs of a step, each with those that it waits for; None if one of them began
-    before one that it waits for had ended. `rank` orders runs that begin at the same time."""
-    # Some kinds have no run here, and no rank
-    rank_of = np.array([rank.get(name, 0) for name, *_ in runs.kinds], np.int64)
-    order = np.lexsort((rank_of[runs.kind], runs.start_ns))
-    kind_of = runs.kind[order].tolist()
-    names = [runs.kinds[kind][0] for kind in kind_of]
-    starts = runs.start_ns[order].tolist()
-    ends = (runs.start_ns + runs.duration_ns)[order].tolist()
+def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list[list[int]] | None:
+    """Return the indices of the runs that each run of a step waits for; None if one of them began
+    before one that it waits for had ended. The runs are in the order of their starts."""
+    starts = runs.start_ns.tolist()
+    ends = (runs.start_ns + runs.duration_ns).tolist()
     places: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
+    on_gpu: set[str] = set()
+    for place, kind in enumerate(runs.kind.tolist()):
+        name, _, device = runs.kinds[kind]
         places.setdefault(name, []).append(place)
+        if track_kind(device) in ON_GPU:
+            on_gpu.add(name)
     ends_of = {name: [ends[place] for place in own] for name, own in places.items()}
-    devices = {name: runs.kinds[kind_of[own[0]]][2] for name, own in places.items()}
-    on_gpu = {name for name, device in devices.items() if track_kind(device) in ON_GPU}
-    links = Links(names, runs.duration_ns[order].tolist(), [[] for _ in names])
+    before: list[list[int]] = [[] for _ in starts]
     for name, own in places.items():
         around = ran_before(name, parents, places, kinds)
         for number, place in enumerate(own):
             until = starts[place] + OVERLAP_NS
-            before = links.before[place]
             if number and name in on_gpu:  # the kernels of a node run one after the other
-                before.append(own[number - 1])
+                before[place].append(own[number - 1])
             for parent, later in around:
                 earlier = places[parent]
                 # A Switch runs once more than the loop body behind it
                 often = (len(own),) if parent in on_gpu else (len(own), len(own) + 1)
-                if kinds[name] not in JOINS and not later and len(earlier) in often:
+                free = later or kinds[name] in JOINS
+                if not free and len(earlier) in often:
                     wanted = number
                 else:
                     wanted = bisect_right(ends_of[parent], until) - 1
                 if wanted >= 0:
-                    before.append(earlier[wanted])
-                elif not later and kinds[name] not in JOINS:
+                    before[place].append(earlier[wanted])
+                elif not free:
                     return None
-            if not all(earlier < place and ends[earlier] <= until for earlier in before):
+            if not all(earlier < place and ends[earlier] <= until for earlier in before[place]):
                 return None
-    return links
+    return before
 
 
 def ran_before(
@@ -219,11 +197,7 @@ def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[s
     """
     ops = {node.name: node.op for node in nodes}
     parents = {
-        node.name: [
-            parent
-            for parent in (*map(node_of, node.inputs), *node.control_inputs)
-            if ops.get(parent, BACK[0]) not in BACK
-        ]
+        node.name: [parent for parent in node.waits_for if ops.get(parent, BACK[0]) not in BACK]
         for node in nodes
     }
     for transfer in transfers:
@@ -232,47 +206,8 @@ def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[s
     return parents
 
 
-def in_order(parents: Parents) -> dict[str, list[str]]:
-    """Return the same nodes in topological order, in time linear in the edges.
-
-    A depth-first search with an explicit stack, because a chain may be longer than Python's stack.
-    Edges that close a cycle are omitted: TensorFlow makes only those of `NextIteration`, but a
-    graph from a file may have others.
-    """
-    ordered: dict[str, list[str]] = {}
-    for root in parents:
-        stack: dict[str, Iterator[str]] = {}  # node -> its remaining parents
-        if root not in ordered:
-            stack[root] = iter(parents[root])
-        while stack:
-            name, rest = next(reversed(stack.items()))
-            unvisited = (parent for parent in rest if parent not in ordered and parent not in stack)
-            parent = next(unvisited, None)
-            if parent is not None:
-                stack[parent] = iter(parents[parent])
-                continue
-            stack.popitem()
-            ordered[name] = [parent for parent in parents[name] if parent in ordered]
-    return ordered
-
-
-def achieved_parallelism(runs: Iterable[OpRun]) -> float:
-    """Return the total time of all runs divided by the time in which at least one ran; 0 without
-    runs.
-
-    This is the mean number of ops that ran at once, gaps excluded, over all steps.
-    """
-    work = busy = 0
-    for group in op_runs.of(runs).by_step().values():
-        work += int(group.duration_ns.sum())
-        busy += total_ns(*merged(group.start_ns, group.start_ns + group.duration_ns))
-    return work / busy if busy else 0
-
-
 # Flows: which run took data from which run. In a loop a node runs many times; then it is its last
 # run that had ended.
-
-INFERRED = "(inferred)"
 
 
 def producers(
@@ -314,46 +249,3 @@ def flows(
                 arrows.append((own[last][1], place))
     made, taken = np.array(arrows, np.int64).reshape(-1, 2).T
     return made, taken
-
-
-def inferred_transfers(
-    runs: Iterable[OpRun], nodes: Sequence[Node], transfers: Iterable[Transfer]
-) -> Iterator[OpRun]:
-    """Yield a run for each `_Recv`, from the end of the producer to the start of the first
-    consumer.
-
-    The runtime times neither `_Recv` nor `_Send`. A transfer cannot have taken longer than this
-    run, but part of the run may be waiting. If a trace has the `_Recv`, as old ones do, nothing is
-    inferred.
-    """
-    of_node: dict[int, dict[str, list[OpRun]]] = {}  # of each step
-    transfers = list(transfers)
-    for run in runs if transfers else ():
-        of_node.setdefault(run.step, {}).setdefault(run.name, []).append(run)
-    consumers = turned_around(dependencies(nodes, ()))
-    for transfer in transfers:
-        takers = consumers.get(transfer.recv, ())
-        for own in of_node.values():
-            starts = sorted(run.start_ns for name in takers for run in own.get(name, ()))
-            producers = [] if transfer.recv in own else own.get(node_of(transfer.tensor), [])
-            for run in sorted(producers, key=end_ns):
-                first = bisect_left(starts, end_ns(run))
-                if first < len(starts):
-                    yield transfer_run(transfer, run, starts[first])
-
-
-def end_ns(run: OpRun) -> int:
-    return run.start_ns + run.duration_ns
-
-
-def transfer_run(transfer: Transfer, run: OpRun, until_ns: int) -> OpRun:
-    direction = f"{short_device(transfer.from_device)} to {short_device(transfer.to_device)}"
-    return OpRun(
-        step=run.step,
-        name=transfer.recv,
-        op=f"{transfer.tensor} {INFERRED}",
-        device=f"transfers {direction} {INFERRED}",
-        start_ns=end_ns(run),
-        duration_ns=until_ns - end_ns(run),
-        requested_bytes=transfer.bytes or 0,
-    )

@@ -1,24 +1,28 @@
 """Evaluation: the value of a formula, and whether the graph computes the same.
 
-A formula is compiled as it is printed, and evaluated in float64 by NumPy's rules. Only the
-functions in this file exist there, and an identifier stands for each name: `x * dL/d(mul)` becomes
-`v0 * v1`.
+A formula is evaluated in float64 by NumPy's rules. Only the functions and operators in this file
+exist in formulas.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tflab.analysis import expressions as ex
-from tflab.analysis.expressions import Expression, Name, collected, without_kept
+from tflab.analysis.expressions import Expression, Name
 
 Array = np.ndarray
 Values = Mapping[str, Array]  # tensor, without `:0` -> its value
+FAILED = (
+    *(ArithmeticError, AttributeError, LookupError, NameError, RecursionError),
+    *(TypeError, ValueError),
+)
 
 
 class UnknownError(Exception):
@@ -40,28 +44,8 @@ class Points:
     def text(self, formula: Expression, tensor: str) -> str:
         """Return the formula as it is printed, or "" if it does not give this tensor at every
         point."""
-        if isinstance(formula, Name) and formula.tensor == tensor:
-            return ""  # a name alone explains nothing
-        if not self.hold(formula, tensor):
-            return ""
-        return ex.text(self.simplest(formula, tensor))
-
-    def simplest(self, formula: Expression, tensor: str) -> Expression:
-        """Return a formula of this tensor with equal terms as one, and without `keepdims`; as it
-        was where the other would not give the tensor, or not in its shape."""
-        shorter = collected(formula)
-        if ex.text(shorter) != ex.text(formula) and self.hold(shorter, tensor):
-            formula = shorter
-        flat = without_kept(formula)
-        if ex.text(flat) == ex.text(formula):
-            return formula
-        return flat if self.hold(flat, tensor) and self.fits(flat, tensor) else formula
-
-    def fits(self, formula: Expression, tensor: str) -> bool:
-        """Return whether a formula's value has the shape of this tensor at every point."""
-        return self.everywhere(
-            lambda values: evaluated(formula, values).shape == values[tensor].shape
-        )
+        explains_nothing = isinstance(formula, Name) and formula.tensor == tensor
+        return ex.text(formula) if self.hold(formula, tensor) and not explains_nothing else ""
 
     def hold(self, formula: Expression, tensor: str) -> bool:
         """Return whether a formula gives this tensor at every point, and a finite number at one of
@@ -110,50 +94,34 @@ NOWHERE = Points((), 0)
 
 def evaluated(formula: Expression, values: Values) -> Array:
     """Return the value of a formula for these values. Raises UnknownError."""
-    names = Identifiers()
+    named: dict[str, Array] = {}  # a name that stands for two different tensors says nothing
+
+    def value_of(part: Expression) -> Any:
+        match part:
+            case Name():
+                value = named.setdefault(part.id, values[part.tensor])
+                if np.array_equal(value, values[part.tensor], equal_nan=True):
+                    return value
+            case ast.Constant():
+                return float(ex.number_of(part) or 0)
+            case ast.Tuple():
+                return ast.literal_eval(part)
+            case ast.UnaryOp(operand=operand):
+                return -value_of(operand)
+            case ast.BinOp(left=left, op=op, right=right):
+                return OPERATORS[type(op)](value_of(left), value_of(right))
+            case ast.Compare(left=left, ops=[op], comparators=[right]):  # 0 or 1, as a tensor
+                return OPERATORS[type(op)](value_of(left), value_of(right)) * 1.0
+            case ast.Call(func=ast.Name(id=function), args=args, keywords=keywords):
+                options = {str(one.arg): ast.literal_eval(one.value) for one in keywords}
+                return FUNCTIONS[function](*map(value_of, args), **options)
+        raise UnknownError(ast.dump(part))
+
     try:
-        tree = ast.Expression(names.visit(ex.without_ones(formula)))
-        code = compile(ast.fix_missing_locations(tree), "<formula>", "eval")
-        known = {}
-        for name, own in names.identifiers.items():
-            known[own], *others = (values[tensor] for tensor in names.tensors[name])
-            if not all(np.array_equal(known[own], other, equal_nan=True) for other in others):
-                raise UnknownError(f"{name} has two values")
         with np.errstate(all="ignore"):
-            return np.asarray(eval(code, {"__builtins__": {}, **FUNCTIONS}, known), np.float64)
-    except (NameError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
+            return np.asarray(value_of(formula), np.float64)
+    except FAILED as error:
         raise UnknownError(str(error)) from error
-    except (TypeError, ValueError) as error:
-        raise UnknownError(str(error)) from error
-
-
-class Identifiers(ast.NodeTransformer):
-    """Puts an identifier in the place of each name of a formula, which is changed by that. Numbers
-    become floats, and comparisons give 0 or 1, as tensors do."""
-
-    def __init__(self) -> None:
-        self.identifiers: dict[str, str] = {}
-        self.tensors: dict[str, list[str]] = {}  # name -> the tensors that have it
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if not isinstance(node, Name):
-            return node  # of a function
-        self.tensors.setdefault(node.id, []).append(node.tensor)
-        own = self.identifiers.setdefault(node.id, f"v{len(self.identifiers)}")
-        return ast.Name(own, ast.Load())
-
-    def visit_Constant(self, node: ast.Constant) -> ast.expr:
-        return ast.Constant(float(ex.number_of(node) or 0))
-
-    def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        self.generic_visit(node)
-        return ast.BinOp(node, ast.Mult(), ast.Constant(1.0))
-
-    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
-        return node  # a shape: whole numbers
-
-    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
-        return node
 
 
 def equal_within_rounding(result: Array, tensor: Array, rounding: float) -> bool:
@@ -192,10 +160,6 @@ def shape(value: Array, *axes: float) -> tuple[int, ...]:
     return tuple(dims[int(axis)] for axis in axes) if axes else dims
 
 
-def transpose(value: Array, axes: Sequence[int] | None = None) -> Array:
-    return np.transpose(value, axes)
-
-
 def reshape(value: Array, dims: Any) -> Array:
     return np.reshape(value, np.asarray(dims, np.int64).ravel())
 
@@ -217,13 +181,6 @@ def sum_to(value: Array, dims: Any) -> Array:
     return np.asarray(np.sum(value, axis=tuple(axes)).reshape(goal))
 
 
-def repeat(value: Array) -> Array:
-    """Return one number for every element."""
-    if np.size(value) != 1:
-        raise ValueError("more than one number")
-    return value
-
-
 def softmax(value: Array) -> Array:
     powers = np.exp(value - np.max(value, axis=-1, keepdims=True))
     return np.asarray(powers / np.sum(powers, axis=-1, keepdims=True))
@@ -243,11 +200,26 @@ def cross_entropy(scores: Array, labels: Array) -> Array:
     return np.asarray(np.sum(labels * (total - scores), axis=-1))
 
 
+OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f.__name__: f for f in (np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.sign)},
     **{f.__name__: f for f in (np.floor, np.ceil, np.maximum, np.minimum, np.matmul, np.where)},
-    **{f.__name__: f for f in (np.log1p, np.expm1, size, shape, transpose, reshape)},
-    **{f.__name__: f for f in (repeat, softmax, one_hot, cross_entropy)},
+    **{f.__name__: f for f in (np.log1p, np.expm1, size, shape, np.transpose, reshape)},
+    **{f.__name__: f for f in (softmax, one_hot, cross_entropy)},
     **{f.__name__: f for f in (expand_dims, sum_to)},
     "abs": np.abs,
     "sum": np.sum,

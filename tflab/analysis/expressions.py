@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from math import gcd, isfinite
-from typing import Any, NamedTuple, TypeGuard
+from typing import NamedTuple, TypeGuard
+
+import numpy as np
 
 from tflab.records.graph import Shape
 
@@ -23,7 +25,7 @@ FUNCTIONS = frozenset(
     (
         *("abs", "ceil", "cos", "cross_entropy", "exp", "expand_dims", "expm1", "floor", "log"),
         *("log1p", "matmul", "max", "maximum", "mean", "min", "minimum", "one_hot", "prod", "relu"),
-        *("repeat", "reshape", "shape", "sigmoid", "sign", "sin", "size", "softmax", "softplus"),
+        *("reshape", "shape", "sigmoid", "sign", "sin", "size", "softmax", "softplus"),
         *("sqrt", "sum", "sum_to", "tanh", "transpose", "where"),
     )
 )
@@ -32,20 +34,18 @@ NUMBER = re.compile(r"[\d.]+(e\d+)?")
 
 
 class Name(ast.Name):
-    """A value that has a name: a forward node, or a gradient such as `dL/d(mul)`. Such a name is
-    printed, but never compiled: `evaluation` puts an identifier in its place."""
+    """A value that has a name: a forward node, or a gradient such as `dL/d(mul)`."""
 
-    def __init__(self, text: str, shape: Shape = None, tensor: str = "") -> None:
+    def __init__(self, text: str, tensor: str = "") -> None:
         # A tensor called `exp` is no function, and one called `2` is no number
         own = f"{text}:0" if text in FUNCTIONS or NUMBER.fullmatch(text) else text
         super().__init__(id=own, ctx=ast.Load())
-        self.shape = shape
         self.tensor = tensor  # that has the value, without `:0`
 
 
 class Call(ast.Call):
     """A function of the arguments. `shape` is that of the tensor which `size(...)` and `shape(...)`
-    are about, or which `ones(count)` fills."""
+    are about."""
 
     def __init__(
         self,
@@ -81,8 +81,6 @@ def number(value: float) -> Expression:
         return ast.UnaryOp(ast.USub(), number(-value))
     if is_whole(value) and value < 2**53:
         return ast.Constant(int(value))
-    import numpy as np  # here, because `--help` does not need it
-
     with np.errstate(all="ignore"):
         short = float(str(np.float32(value)))
     return ast.Constant(short if abs(short - value) <= value * 1e-6 else float(value))
@@ -124,17 +122,6 @@ def subtract(left: Expression, right: Expression) -> Expression:
     if one is not None and other is not None:
         return number(one - other)
     return left if other == 0 else ast.BinOp(left, ast.Sub(), right)
-
-
-def terms(value: Expression) -> Iterator[Expression]:
-    """Yield the terms of a sum or a difference, at all depths."""
-    match value:
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            yield from (*terms(left), *terms(right))
-        case ast.BinOp(left=left, op=ast.Sub(), right=right):
-            yield from (*terms(left), *map(negative, terms(right)))
-        case _:
-            yield value
 
 
 # Products
@@ -181,7 +168,6 @@ def product(parts: Product) -> Expression:
     if is_whole(count) and is_whole(divisor):
         common = gcd(int(count), int(divisor))
         count, divisor = count / common, divisor / common
-    over = tuple(sorted(over, key=is_ones))
     if abs(count) != 1 or not over:
         over = (number(abs(count)), *over)
     first, *others = over
@@ -242,78 +228,15 @@ def substituted(rule: Expression, args: Mapping[str, Expression]) -> Expression:
     return rebuilt(rule, lambda part: substituted(part, args))
 
 
-def collected(value: Expression) -> Expression:
-    """Return the same with equal terms of a sum as one: `2 * a + b` for `a + b + a`."""
-    value = rebuilt(value, collected)
-    listed = [factors(term) for term in terms(value)]
-    counts: dict[Any, Product] = {}
-    for term in listed:
-        key = tuple(tuple(sorted(map(ast.unparse, part))) for part in (term.over, term.under))
-        same = counts.get(key, Product(0, term.over, 1, term.under))
-        count = same.number * term.divisor + term.number * same.divisor
-        counts[key] = Product(count, term.over, same.divisor * term.divisor, term.under)
-    if len(counts) == len(listed):
-        return value
-    return reduce(add, map(product, counts.values()), number(0))
-
-
-def without_kept(value: Expression) -> Expression:
-    """Return the same, but reductions do not keep the dimensions over which they go."""
-    value = rebuilt(value, without_kept)
-    if not isinstance(value, Call):
-        return value
-    options = [option for option in value.keywords if option.arg != "keepdims"]
-    return Call(value.function, *value.args, shape=value.shape, options=options)
-
-
-# One number for all elements of a tensor
-
-
-def repeated(value: Expression, count: Expression, shape: Shape) -> Expression:
-    """Return one number, repeated `count` times. The text omits the repetition, but a sum counts
-    it."""
-    return times(value, Call("ones", count, shape=shape)) if shape != () else value
-
-
-def is_ones(value: Expression) -> TypeGuard[Call]:
-    return calls(value, "ones")
-
-
-def without_ones(value: Expression) -> Expression:
-    """Return the same, but nothing says which numbers are repeated."""
-    return number(1) if is_ones(value) else rebuilt(value, without_ones)
-
-
 def total(value: Expression, shape: Shape) -> Expression:
     """Return the sum over all elements of a tensor of this shape; a mean if each of them is divided
     by their number. Dimensions that are known only at run time are assumed to be equal."""
     parts = factors(value)
-    over = tuple(factor for factor in parts.over if not is_ones(factor))
     under = tuple(f for f in parts.under if not (calls(f, "size") and f.shape == shape))
-    mean = len(under) < len(parts.under)
-    rest = product(Product(parts.number, over, parts.divisor, under))
-    if any(name.shape != () for name in spanning(rest)) or not shape:
-        return Call("mean" if mean else "sum", rest)
-    if mean or len(over) == len(parts.over):  # all elements are equal, and so is their mean
-        return rest if mean else Call("sum", value)
-    return times(next(filter(is_ones, parts.over)).args[0], rest)
-
-
-REDUCTIONS = ("sum", "mean", "max", "min", "prod")
-
-
-def spanning(value: Expression) -> Iterator[Name]:
-    """Yield the names in an expression that decide its shape: not those inside sums over all
-    elements."""
-    if isinstance(value, Name):
-        yield value
-    if isinstance(value, Call):
-        is_full_reduction = value.function in REDUCTIONS and not value.keywords
-        if is_full_reduction or value.function in ("size", "shape", "ones"):
-            return
-    for part in ast.iter_child_nodes(value):
-        if isinstance(part, ast.expr):
-            yield from spanning(part)
+    if len(under) == len(parts.under):
+        return Call("sum", value)
+    rest = product(parts._replace(under=under))
+    return Call("mean", rest) if tensors(rest) else rest
 
 
 # What is read off an expression
@@ -321,7 +244,7 @@ def spanning(value: Expression) -> Iterator[Name]:
 
 def text(value: Expression) -> str:
     """Return a formula as it is printed."""
-    return ast.unparse(without_ones(value)).replace(" ** ", "**")
+    return ast.unparse(value).replace(" ** ", "**")
 
 
 def size(value: Expression) -> int:

@@ -23,10 +23,8 @@ from functools import cache, cached_property
 
 from tflab.records.graph import (
     Node,
-    makers,
     node_of,
     nodes_needed,
-    output_name,
     reach,
     turned_around,
 )
@@ -56,13 +54,12 @@ COMMUTATIVE = (
 SHAPES = ("Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "TensorArraySizeV3")
 RANDOM = re.compile("Random|TruncatedNormal|Multinomial|Parameterized|Stateful|Stateless")
 CALLS = re.compile("(Stateless)?(If|While|Case)$|(Stateful)?PartitionedCall|__|cluster_")
-ARGUMENT = re.compile(r"Func/(.+)/input/_(\d+)")  # of a call that was expanded
-COMPOSED, COMPOSITION = "_UnaryOpsComposition", "/unary_ops_composition"  # op, end of the name
+COMPOSITION = "/unary_ops_composition"  # the end of the name of ops that became one node
 WORK = ("fused", "compiled")  # fates of a node whose work another one does
 
 # node -> the nodes that take it, and the index of that input
 Users = Mapping[str, Sequence[tuple[str, int]]]
-Removals = Mapping[str, tuple[str, Takeover]]  # node -> the pass that removed it, and how
+Removal = tuple[str, Takeover]  # the pass that removed a node, and how
 
 
 def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Takeover]]) -> tuple[Pass, ...]:
@@ -98,39 +95,28 @@ def fates(
     needed = nodes_needed(user_nodes, fetches, feeds)
 
     def fate(name: str) -> Fate:
-        if name in folded and (name in running or name in removals):
-            into, has_value = successor(name, removals, running)
-            return Fate(name, "folded", folded[name], into, has_value=has_value)
+        if name in folded and name in removals:
+            return replace(followed(name, removals, running), fate="folded", by=folded[name])
         if name in running:
+            if name in folded:
+                return Fate(name, "folded", folded[name], name)
             return Fate(name, "executed", rewritten.get(name), None)
         if name not in removals:
             return Fate(name, "removed", None, None)
-        by, taken = removals[name]
         if name not in needed:
-            return Fate(name, "unreached", by, None)
-        into, has_value = successor(name, removals, running)
-        if later := later_fate(taken, removals):
-            return Fate(name, *later, into, has_value=has_value)
-        # There is no successor if the node that took over was itself removed as not needed.
-        if into is None and taken.fate == "merged":
-            into, has_value = last_successor(name, removals), True
-        ends = ((own, holder(tensor, removals, running)) for own, tensor in taken.outputs)
-        outputs = tuple((own, tensor) for own, tensor in ends if tensor)
-        replaced = taken.replaced and into is not None
-        return Fate(name, taken.fate, by, into, outputs, has_value, replaced)
+            return Fate(name, "unreached", removals[name][0], None)
+        return followed(name, removals, running)
 
     return tuple(fate(node.name) for node in user_nodes)
 
 
-def removals_and_folds(
-    passes: Sequence[Pass],
-) -> tuple[dict[str, tuple[str, Takeover]], dict[str, str]]:
+def removals_and_folds(passes: Sequence[Pass]) -> tuple[dict[str, Removal], dict[str, str]]:
     """Return the pass that removed each node from the graph, and the pass that folded it in place.
 
     The first removal since the node last entered the graph counts. A fused node stays as an
     Identity, and the pass that removes that Identity says nothing about the node's work.
     """
-    removals: dict[str, tuple[str, Takeover]] = {}
+    removals: dict[str, Removal] = {}
     folded: dict[str, str] = {}
     for step in passes:
         for name in step.added:
@@ -143,89 +129,40 @@ def removals_and_folds(
     return removals, folded
 
 
-def chain(name: str | None, removals: Removals) -> Iterator[tuple[str, Takeover]]:
-    """Yield how a node was removed and by which pass, then the same of its replacement, and so
-    on."""
-    visited: set[str] = set()
-    while name and name in removals and name not in visited:
-        visited.add(name)
-        yield removals[name]
-        name = removals[name][1].into
-
-
-def later_fate(taken: Takeover, removals: Removals) -> tuple[str, str] | None:
-    """Return what happened later to the work of a node that another one does, and the pass that did
-    it.
+def followed(name: str, removals: Mapping[str, Removal], running: Collection[str]) -> Fate:
+    """Return the fate of a node that a pass removed, from the chain of its replacements.
 
     A kernel into which a pass had fused nodes does not run if it is then compiled. A node that
-    replaced another one may itself be compiled, fused or folded.
+    replaced another one may itself be compiled, fused or folded. The chain leads to the executed
+    node that does the work or has the value; there is none if the value is lost on the way: a node
+    that was bypassed is not the work of a node that the bypass was later fused into.
     """
-    fates = ("compiled", "fused", "folded") if taken.replaced else ("compiled",)
-    if not (taken.replaced or taken.fate == "fused"):
-        return None
-    for by, later in chain(taken.into, removals):
-        if later.fate in fates:
-            following = later_fate(later, removals) if later.fate == "fused" else None
-            return following or (later.fate, by)
-        if later.fate == "removed" and not later.replaced:  # its own work was not needed any more
-            fates = ("compiled",)
-    return None
-
-
-def successor(name: str, removals: Removals, running: set[str]) -> tuple[str | None, bool]:
-    """Return the executed node at the end of the chain of replacements, and whether it has the
-    node's value.
-
-    There is none if the value is lost on the way: a node that was bypassed is not the work of a
-    node that the bypass was later fused into.
-    """
-    current: str | None = name
-    has_value = True
-    fate = ""  # of the node; that of a replaced one is what happens to its replacement
-    for _, taken in chain(name, removals):
-        if current in running:
-            break
-        if fate in ("", "replaced"):
-            fate = "replaced" if taken.replaced else taken.fate
-        if not (taken.has_value or taken.replaced or may_follow(fate, taken.fate)):
-            return None, True
-        has_value = has_value and taken.has_value
-        current = taken.into
-    return (current, has_value) if current is None or current in running else (None, True)
-
-
-def may_follow(fate: str, later: str) -> bool:
-    """Return whether the replacement of a node still stands for it where it goes into something
-    larger."""
-    if fate == "folded":
-        return later == "folded"
-    return later in WORK and fate != "removed"
-
-
-def last_successor(name: str, removals: Removals) -> str | None:
-    """Return the last node of the chain of replacements that has the node's value."""
-    names = [name]
-    for _, taken in chain(name, removals):
-        if taken.into is None or not taken.has_value:
-            break
-        names.append(taken.into)
-    return names[-1] if 1 < len(names) == len(set(names)) else None
-
-
-def holder(tensor: str, removals: Removals, running: set[str]) -> str | None:
-    """Return the tensor of an executed node at the end of the chain of replacements. The
-    pass says which output replaces which."""
+    by, first = removals[name]
+    fate, has_value = first.fate, True
+    later: tuple[str, ...] = ("compiled",) if fate == "fused" else ()
+    later = ("compiled", "fused", "folded") if first.replaced else later
+    kind = "replaced"  # what happens to a replaced node is what happens to its replacement
+    into: str | None = name
     visited: set[str] = set()
-    while node_of(tensor) not in running:
-        if tensor in visited or node_of(tensor) not in removals:
-            return None
-        visited.add(tensor)
-        taken = removals[node_of(tensor)][1]
-        following = dict(taken.outputs).get(tensor) if taken.outputs else taken.into
-        if following is None or not (taken.outputs or taken.has_value):
-            return None
-        tensor = following
-    return tensor
+    while into is not None and into not in running:
+        if into in visited or into not in removals:
+            return Fate(name, fate, by, None)
+        visited.add(into)
+        step, taken = removals[into]
+        if taken is not first and taken.fate in later:
+            fate, by = taken.fate, step
+            later = ("compiled",) if fate == "fused" else ()
+        elif later and taken.fate == "removed" and not taken.replaced:
+            later = ("compiled",)  # its own work was not needed any more
+        if kind == "replaced" and not taken.replaced:
+            kind = taken.fate
+        goes_on = taken.fate == "folded" if kind == "folded" else taken.fate in WORK
+        if not (taken.has_value or taken.replaced or (goes_on and kind != "removed")):
+            return Fate(name, fate, by, None)
+        has_value = has_value and taken.has_value
+        into = taken.into
+    replaced = first.replaced and fate == first.fate and into is not None
+    return Fate(name, fate, by, into, has_value, replaced)
 
 
 def origins(
@@ -358,12 +295,11 @@ class Step:
         such nodes use have lost their work as well.
         """
         old, new, users = self.old, self.new, self.after.users
-        composed = self.compositions()
         known = {
             name: by
             for name in self.before.users
             if name in old and name in new and name not in users
-            if (by := self.taken_instead(name, composed))
+            if (by := self.taken_instead(name))
         }
 
         def is_idle(name: str) -> bool:
@@ -380,34 +316,29 @@ class Step:
     def takeover(
         self, name: str, by: Replacement | None, shared: Collection[str], cluster: str | None = None
     ) -> Takeover:
-        """Return what the replacement of a node suggests. `shared` are the nodes that the pass made
-        to do the work of several."""
-        outputs = self.outputs_at_users(name)
+        """Return what happened to a node, judged by its replacement and how that changed. `shared`
+        are the nodes that the pass made to do the work of several."""
         if by is None:
-            return Takeover(name, "removed", None, outputs)
-        node, now = self.old[name], self.new[by.node]
+            return Takeover(name, "removed", None)
+        node, was, now = self.old[name], self.old.get(by.node), self.new[by.node]
         does_more = by.node in shared if by.has_value else now.op != node.op
-        fate = self.fate(node, by.node, does_more) if by.node != cluster else "compiled"
-        if not by.has_value and by.node not in self.old and now.op == "Const":
-            fate = "folded"  # the constant was computed from it
+        fate = "removed"  # its users take the value from its input, or from a node like it
+        if by.node == cluster:
+            fate = "compiled"
+        elif now.op == "Const" and (
+            (was.op if was else node.op) != "Const" or (was is None and not by.has_value)
+        ):
+            fate = "folded"  # its value is in a constant that this pass made, or went into it
+        elif was is None:
+            # A feed or a part of an expanded call only passes its value on
+            if does_more and now.op != "_Arg" and not is_inside(now, node):
+                fate = "fused"
+        elif was.op != now.op:
+            fate = "fused"  # its work is in a node that was rewritten to do both
+        elif was.op == node.op and by.node not in map(node_of, node.inputs):
+            fate = "merged"  # an equal node replaces it
         replaced = fate == "removed" and (by.is_moved or self.is_made_for(by, node))
-        return Takeover(name, fate, by.node, outputs, by.has_value, replaced)
-
-    def fate(self, node: Node, into: str, does_more: bool) -> str:
-        """Return what happened to a node, judged by its replacement and how that changed.
-        `does_more`: a new replacement also does the work of other nodes."""
-        was, now = self.old.get(into), self.new[into]
-        if now.op == "Const" and (was.op if was else node.op) != "Const":
-            return "folded"  # its value is in a constant that this pass made
-        # its value is in a node that this pass made: a feed, one like it, or one that does more
-        if was is None:
-            more = does_more and now.op != "_Arg" and not is_inside(now, node)
-            return "fused" if more else "removed"
-        if was.op != now.op:
-            return "fused"  # its work is in a node that was rewritten to do both
-        if was.op == node.op and into not in map(node_of, node.inputs):
-            return "merged"  # an equal node replaces it
-        return "removed"  # its users take the value from its input
+        return Takeover(name, fate, by.node, by.has_value, replaced)
 
     def is_made_for(self, by: Replacement, node: Node) -> bool:
         """Return whether the pass made a replacement to do the work of the node. If it takes from
@@ -433,27 +364,6 @@ class Step:
         )
         return {name for name, count in counts.items() if count > 1}
 
-    def outputs_at_users(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Return, for a node with several outputs, each output with the tensor that a user takes
-        instead. A user that takes more or fewer tensors than before is no evidence."""
-        old, new = self.old, self.new
-        if len(old[name].outputs) == 1:
-            return ()
-        if name in new and new[name].op == "IdentityN":  # an output of an expanded loop
-            return tuple(
-                (output_name(name, slot), now) for slot, now in enumerate(new[name].inputs)
-            )
-        replaced: dict[str, str] = {}
-        for user, position in self.before.users.get(name, ()):
-            alike = user in new and new[user].op == old[user].op
-            if alike and len(new[user].inputs) == len(old[user].inputs):
-                before, now = old[user].inputs[position], new[user].inputs[position]
-                if now != before and node_of(now) in new:
-                    replaced.setdefault(before, now)
-            elif (tensor := old[user].inputs[position]) in self.handed_over:
-                replaced.setdefault(tensor, self.handed_over[tensor])
-        return tuple(replaced.items()) if len({*replaced, name}) > 1 else ()
-
     def absorber(self, name: str) -> str | None:
         """Return the input that now also does this node's work; the node remains and passes it on.
 
@@ -471,18 +381,12 @@ class Step:
     def removed(self) -> dict[str, Replacement]:
         """Return the replacement of each removed node that was needed.
 
-        It is found at a user of the node, or in the body of a call that was expanded and took the
-        node, or at the nearest user that was also removed.
+        It is found at a user of the node, or at the nearest user that was also removed.
         """
         gone = [name for name in self.old if name not in self.new]
         if not gone:
             return {}
-        handed = self.handed_over
-        known = {
-            node_of(tensor): Replacement(node_of(handed[tensor]), True)
-            for tensor in sorted(handed, reverse=True)
-        }
-        known |= {name: by for name in gone if (by := self.at_users(name))}
+        known = {name: by for name in gone if (by := self.at_users(name))}
         for name in self.before.users:
             is_gone = name in self.old and name not in self.new and name not in known
             if is_gone and (only := self.left_over(name, known)):
@@ -516,23 +420,6 @@ class Step:
                 return Replacement(equal, True)
         return Replacement(by.node, by.has_value and user.op in PASS_ON)
 
-    @cached_property
-    def handed_over(self) -> dict[str, str]:
-        """Each tensor that a call took which is now expanded, with the one that its body takes."""
-        old, new = self.old, self.new
-        taken: dict[str, list[tuple[int, str]]] = {}
-        for node in new.values():
-            argument = ARGUMENT.fullmatch(node.name)
-            if argument and argument[1] in old and argument[1] not in new and node.inputs:
-                taken.setdefault(argument[1], []).append((int(argument[2]), node.inputs[0]))
-        return {
-            before: now
-            for call, tensors in taken.items()
-            if len(tensors) == len(old[call].inputs)
-            for before, (_, now) in zip(old[call].inputs, sorted(tensors), strict=True)
-            if before != now and node_of(before) not in new
-        }
-
     def at_users(self, name: str) -> Replacement | None:
         """Return what a user of a removed node takes instead, or the user if it does more now."""
         old, new = self.old, self.new
@@ -551,32 +438,28 @@ class Step:
 
     def left_over(self, name: str, known: Mapping[str, Replacement]) -> str | None:
         """Return the replacement of a node at a sum or product whose inputs a pass exchanged: the
-        only one that does not replace another input, or that the node passed on, or that has its
-        type."""
+        only one that does not replace another input, or the one that the node passed on."""
         old, new = self.old, self.new
         users = (user for user, _ in self.before.users[name])
         for user in (user for user in users if user in new and new[user].op == old[user].op):
             before = [*map(node_of, old[user].inputs)]
             others = {known[one].node for one in before if one in known}
             left = {*map(node_of, new[user].inputs)} - others - {*before}
-            alike = [one for one in left if one in new and new[one].op == old[name].op]
             passed = [one for one in self.passed_on(name) if one in left][:1]
-            for choice in ([*left], passed, alike):
+            for choice in ([*left], passed):
                 if len(choice) == 1 and choice[0] in new:
                     return choice[0]
         return None
 
     def passed_on(self, name: str) -> Iterator[str]:
-        """Yield the inputs of a node, and what these pass on."""
+        """Yield what a node passes on, what that passes on, and so on."""
         visited: set[str] = set()
-        waiting = [*map(node_of, self.old[name].inputs)]
-        while waiting:
-            one = waiting.pop()
-            if one not in visited:
-                visited.add(one)
-                yield one
-                if one in self.old and self.old[one].op in PASS_ON:
-                    waiting.extend(map(node_of, self.old[one].inputs))
+        while name in self.old and self.old[name].op in PASS_ON and self.old[name].inputs:
+            name = node_of(self.old[name].inputs[0])
+            if name in visited:
+                return
+            visited.add(name)
+            yield name
 
     def moved(self, node: Node, by: Replacement) -> Replacement:
         """Return a replacement, or the node that the pass made of this one and named after it.
@@ -599,27 +482,17 @@ class Step:
             waiting.extend(map(node_of, new[name].inputs))
         return by
 
-    def compositions(self) -> dict[str, str]:
-        """Return the last op of each chain of which the arithmetic optimiser made one node, with
-        that node.
+    def taken_instead(self, name: str) -> Replacement | None:
+        """Return the node that a user takes instead of this one, and did not take before.
 
-        The node is named after it, and takes what the first op takes. The users may have changed in
-        the same pass, and then do not show what replaced the op (`UnaryOpsComposition` in
-        tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc).
+        A node that the arithmetic optimiser made of a chain of ops has the name of the last one.
+        The users may have changed in the same pass, and then do not show what replaced the op
+        (`UnaryOpsComposition` in tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc).
         """
-        made = (n for name, n in self.new.items() if name not in self.old and n.op == COMPOSED)
-        last = {node.name.removesuffix(COMPOSITION): node for node in made if node.inputs}
-        return {
-            name: node.name
-            for name, node in last.items()
-            if is_chain(name, node_of(node.inputs[0]), self.old)
-        }
-
-    def taken_instead(self, name: str, composed: Mapping[str, str]) -> Replacement | None:
-        """Return the node that a user takes instead of this one, and did not take before."""
         old, new = self.old, self.new
-        if name in composed:
-            return Replacement(composed[name], True)
+        composed = f"{name}{COMPOSITION}"
+        if composed in new and composed not in old:
+            return Replacement(composed, True)
         for user, position in self.before.users[name]:
             if user in new and len(new[user].inputs) == len(old[user].inputs):
                 into = node_of(new[user].inputs[position])
@@ -679,17 +552,6 @@ def is_inside(node: Node, call: Node) -> bool:
     return inside and not node.op.startswith("_")
 
 
-def is_chain(last: str, start: str, graph: Mapping[str, Node]) -> bool:
-    """Return whether ops of one input each lead from the output of a node to another node."""
-    visited: set[str] = set()
-    while last in graph and last not in visited and len(graph[last].inputs) == 1:
-        visited.add(last)
-        last = node_of(graph[last].inputs[0])
-        if last == start:
-            return True
-    return False
-
-
 def input_instead(position: int, before: Node, now: Node) -> str:
     """Return the node that a user takes from instead of one of its inputs; "" if that is unclear. A
     pass may have exchanged the inputs of a sum or product; then it is the one that is new."""
@@ -736,19 +598,11 @@ def not_taken(
         if node.name not in ran
         and any(node_of(name) in switches and name not in passed_on for name in node.inputs)
     )
-    edges = edges_of(nodes)
+    edges = {node.name: node.waits_for for node in nodes}
     for send, receive in transfers:
         edges.setdefault(receive, []).append(send)
     dead = reach(first, turned_around(edges), stop=ran)
     return tuple(node.name for node in nodes if node.name in dead and node.op not in TRANSFERS)
-
-
-def edges_of(nodes: Sequence[Node]) -> dict[str, list[str]]:
-    """Return, for each node, the nodes that it waits for."""
-    edges = makers(nodes)
-    for node in nodes:
-        edges[node.name] += node.control_inputs
-    return edges
 
 
 def depending(nodes: Sequence[Node]) -> set[str]:
@@ -756,7 +610,7 @@ def depending(nodes: Sequence[Node]) -> set[str]:
     `Switch`."""
     switches = {node.name for node in nodes if node.op in SWITCHES}
     first = (node.name for node in nodes if any(node_of(name) in switches for name in node.inputs))
-    return reach(first, turned_around(edges_of(nodes)))
+    return reach(first, turned_around({node.name: node.waits_for for node in nodes}))
 
 
 def fates_in_step(ledger: Iterable[Fate], not_run: Collection[str]) -> dict[str, str]:

@@ -53,8 +53,9 @@ def maps(
     layers = {
         node.name: array
         for node in reached
-        if node.outputs and rank(node) in (4, None)
-        if (array := value_of(node.name)) is not None and is_map(array.shape, batch)
+        if node.outputs and (node.outputs[0].shape is None or len(node.outputs[0].shape) == 4)
+        if (array := value_of(node.name)) is not None
+        if array.ndim == 4 and len(array) == batch and array.size
     }
     shown = {name: array for name, array in layers.items() if max(array.shape[1:3]) <= SIDE}
     if len(shown) > LAYERS:
@@ -110,15 +111,6 @@ def reader_of_gradients(
     return gradient_of
 
 
-def rank(node: Node) -> int | None:
-    shape = node.outputs[0].shape
-    return None if shape is None else len(shape)
-
-
-def is_map(shape: Sequence[int], batch: int) -> bool:
-    return len(shape) == 4 and shape[0] == batch and all(shape)
-
-
 def kernels_of(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> Iterator[str]:
     """Yield the variables that convolutions take as their second input."""
     for node in nodes:
@@ -152,7 +144,8 @@ def probabilities(
     gradient_of: Callable[[str, Sequence[int]], np.ndarray | None],
 ) -> Probabilities | None:
     """Return the probabilities that the step computed, or otherwise the softmax of its scores."""
-    labels = [array for array in map(np.asarray, fed.values()) if is_label(array)]
+    arrays = map(np.asarray, fed.values())
+    labels = [one for one in arrays if one.ndim == 1 and one.dtype.kind in "iu" and one.size]
     computed = [(node.name, True) for node in reached if node.op == "Softmax"]
     scores = [(node.inputs[0], False) for node in reached if node.op in ENTROPIES]
     for name, is_computed in (*computed, *scores):
@@ -165,11 +158,6 @@ def probabilities(
         gradient = row(gradient_of(name, array.shape))
         return Probabilities(name, is_computed, shares, gradient, known)
     return None
-
-
-def is_label(array: np.ndarray) -> bool:
-    """Return True if a fed array has one class for each row."""
-    return array.ndim == 1 and array.dtype.kind in "iu" and array.size > 0
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
-from itertools import cycle, dropwhile
-from math import isfinite, prod
+from itertools import dropwhile
+from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from tflab.analysis import expressions as ex
 from tflab.analysis import op_rules
@@ -25,6 +27,12 @@ Parts = Sequence[Expression]
 # Prefixes of types that hold fewer numbers than float32
 ROUNDED = ("int", "uint", "bool", "float16", "half", "bfloat16", "float8")
 MOST = 40  # names and ops of a formula; a larger one is replaced by its node's name
+# Ops on whole numbers, as gradients of reductions have them
+WHOLE: dict[str, Callable[..., np.ndarray]] = {
+    "AddV2": np.add,
+    "FloorMod": np.mod,
+    "Range": np.arange,
+}
 TERMS = 100  # of a sum that has a formula: a longer one is not read, and nests too deeply
 
 
@@ -44,21 +52,16 @@ class Composer:
         outputs = self.nodes[name].outputs if name in self.nodes else ()
         return outputs[int(number or 0)].shape if int(number or 0) < len(outputs) else None
 
-    def name(self, text: str, tensor: str) -> Name:
-        return Name(text, self.shape(tensor), tensor)
-
     def formula(self, node: Node, args: Parts) -> Expression:
         """Return the formula of a node from the formulas of its inputs; its name if there is no
         rule."""
-        own = self.constant(node) or self.name(node.name, node.name)
+        own = self.constant(node) or Name(node.name, node.name)
         if not args:
             return own
         if self.rounds(node):
             return own
         if node.op in op_rules.SEEN_THROUGH or (node.op in op_rules.RESHAPES and self.alike(node)):
             return args[0]
-        if node.op in op_rules.REPEATS:
-            return self.repeated(node, args) or own
         if node.op in op_rules.RULES:
             return op_rules.applied(op_rules.RULES[node.op], args) or own
         special = SPECIAL.get(node.op)
@@ -85,17 +88,14 @@ class Composer:
             value = self.attributes.get(node.name, {}).get("value")
             values: list[Any] = value if isinstance(value, list) else [value]
             return tuple(values) if all(isinstance(item, int) for item in values) else None
-        known = [self.whole.get(node_of(tensor)) for tensor in node.inputs]
-        if node.op == "Range" and len(known) == 3 and all(known):
-            start, stop, step = (values[0] for values in known if values)
-            return tuple(range(start, stop, step or 1)) if abs(stop - start) < MOST else None
-        if node.op in ("AddV2", "FloorMod") and len(known) == 2 and known[0] and known[1]:
-            longest = max(map(len, (known[0], known[1])))
-            pairs = zip(cycle(known[0]), cycle(known[1]), range(longest), strict=False)
-            if node.op == "AddV2":
-                return tuple(a + b for a, b, _ in pairs)
-            return tuple(a % b if b else 0 for a, b, _ in pairs)
-        return None
+        known = [self.whole.get(node_of(tensor)) or () for tensor in node.inputs]
+        if node.op not in WHOLE or not all(known):
+            return None
+        if node.op == "Range" and abs(known[1][0] - known[0][0]) >= MOST:
+            return None
+        arrays = (np.array(values if len(values) > 1 else values[0]) for values in known)
+        with np.errstate(divide="ignore"):
+            return tuple(WHOLE[node.op](*arrays).ravel().tolist())
 
     def alike(self, node: Node) -> bool:
         """Return whether a reshaped tensor still broadcasts with the same others: it gained or lost
@@ -107,29 +107,6 @@ class Composer:
             before is not None and after is not None and without_ones(before) == without_ones(after)
         )
 
-    def repeats_one(self, node: Node) -> bool:
-        """Return whether the node repeats a single number."""
-        if node.op == "OnesLike":
-            return True
-        shape = self.shape(node.inputs[1 if node.op == "Fill" else 0])
-        return shape is not None and all(dim == 1 for dim in shape)
-
-    def repeated(self, node: Node, args: Parts) -> Expression | None:
-        """Return the numbers of a tensor, repeated in a larger one. Formulas omit repetition, but a
-        sum over a single repeated number needs its count."""
-        value, goal = args[0], args[-1]
-        if node.op == "Fill":
-            goal, value = args
-        elif node.op == "OnesLike":
-            value, goal = ex.number(1), Call("shape", args[0])
-        if not self.repeats_one(node):
-            return value
-        shape = self.shape(node.name)
-        if shape is not None and None not in shape:
-            return ex.repeated(value, ex.number(prod(dim or 0 for dim in shape)), shape)
-        sized = goal.args if ex.calls(goal, "shape") else [self.name(node.name, node.name)]
-        return ex.repeated(value, Call("size", *sized, shape=shape), shape)
-
     def axes(self, node: Node) -> tuple[int, ...] | None:
         """Return the axes of a sum or mean, as non-negative numbers; None if the graph does not
         say."""
@@ -138,10 +115,6 @@ class Composer:
         if axes is None:
             return None
         return axes if shape is None else tuple(axis % max(1, len(shape)) for axis in axes)
-
-    def all_axes(self, node: Node) -> bool:
-        shape, axes = self.shape(node.inputs[0]), self.axes(node)
-        return shape is not None and axes is not None and set(axes) == set(range(len(shape)))
 
     def sized(self, tensor: str, formula: Expression) -> tuple[Expression, Shape] | None:
         """Return a tensor that describes a shape, as formulas write it, (2, 1) or the shape of
@@ -166,13 +139,11 @@ def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
     """Return a sum, a mean, a maximum, ... over some axes or all."""
     if undoes_broadcasting(composer.nodes, node):
         return sum_to(composer, node, args)
-    axes = composer.axes(node)
+    axes, shape = composer.axes(node), composer.shape(node.inputs[0])
     if axes == ():
         return args[0]
-    if composer.all_axes(node):
-        if node.op == "Sum":
-            return ex.total(args[0], composer.shape(node.inputs[0]))
-        return Call(node.op.lower(), args[0])
+    if axes is not None and shape is not None and set(axes) == set(range(len(shape))):
+        return ex.total(args[0], shape) if node.op == "Sum" else Call(node.op.lower(), args[0])
     if axes is None:
         return None
     kept = composer.attributes.get(node.name, {}).get("keep_dims")
@@ -321,14 +292,14 @@ def composed(
         if ex.size(formula) <= most:
             short[tensor] = formula
         else:
-            short[tensor] = composer.name(tensor, tensor)
+            short[tensor] = Name(tensor, tensor)
             lost.update(name for name in [node_of(tensor)] if name in whole)
 
     for node in nodes:
         if any(node_of(tensor) in lost for tensor in node.inputs):
             lost.add(node.name)
             continue
-        args = [argument(node, t) or short.get(t) or composer.name(t, t) for t in node.inputs]
+        args = [argument(node, t) or short.get(t) or Name(t, t) for t in node.inputs]
         add(node.name, composer.formula(node, args))
         if node.op in op_rules.DERIVATIVES:
             add(f"{node.name}:1", op_rules.applied(op_rules.DERIVATIVES[node.op], args))

@@ -87,11 +87,6 @@ class Reader:
         return {tensor for _, tensor in self.incoming if not self.owners.get(node_of(tensor))}
 
     @cached_property
-    def gradients(self) -> set[str | None]:
-        """The tensors that gradient functions received or returned."""
-        return {tensor for call in self.calls for tensor in (*call.incoming, *call.returned)}
-
-    @cached_property
     def expressions(self) -> dict[str, Expression]:
         """The formulas of the gradient nodes, by tensor; none without values to check them."""
         if not self.points.values:
@@ -190,10 +185,10 @@ class Reader:
         if node_of(tensor) not in self.owners:
             return self.forward_name(tensor)
         if (owner, tensor) in self.incoming:
-            return self.composer.name(self.incoming_name(owner, tensor), tensor)
+            return Name(self.incoming_name(owner, tensor), tensor)
         if self.owners[node_of(tensor)] != owner or not owner:
             name = self.names.get(tensor)
-            return self.composer.name(name, tensor) if name else None
+            return Name(name, tensor) if name else None
         return None
 
     def forward_name(self, tensor: str) -> Expression:
@@ -201,12 +196,12 @@ class Reader:
         formula."""
         node = self.nodes.get(node_of(tensor))
         if node is None:
-            return self.composer.name(tensor, tensor)
+            return Name(tensor, tensor)
         if node.op in op_rules.DERIVATIVES and tensor.endswith(":1"):
-            args = [self.composer.name(self.label(t), t) for t in node.inputs]
+            args = [Name(self.label(t), t) for t in node.inputs]
             if derivative := op_rules.applied(op_rules.DERIVATIVES[node.op], args):
                 return derivative
-        return self.composer.constant(node) or self.composer.name(self.label(tensor), tensor)
+        return self.composer.constant(node) or Name(self.label(tensor), tensor)
 
     def incoming_name(self, forward: str, tensor: str) -> str:
         """Return the name of the gradient with respect to an op's output, as its gradient function

@@ -7,44 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
-from tflab.analysis import formulas, op_rules
-from tflab.analysis.expressions import Call
-from tflab.analysis.gradient_graph import (
-    GradientGraph,
-    Reader,
-    gradient_name,
-)
+from tflab.analysis import op_rules
+from tflab.analysis.gradient_graph import GradientGraph, Reader, gradient_name
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Node, Source, node_of, with_makers
 
 STARTS = "start"
-SHAPES = "shape"
 WHOLE = "whole numbers"
-BROADCASTING = "broadcasting"
-COUNTS = "count"
 GATES = "gate"
 SAME = "same numbers"
 ZEROS = "zeros"
-FILLS = "filling"
 FETCH = "fetch"
 MOVES = (*op_rules.SEEN_THROUGH, *op_rules.RESHAPES, "Sum")  # may hand on the same numbers
 WHY = {
     STARTS: "The chain starts with the gradient of the loss with respect to itself, which is 1.",
-    SHAPES: "Shapes and axes are tensors too, because the batch size is known only when the graph "
-    "runs.",
-    WHOLE: (
-        "These nodes are integers, such as indices. They have no gradient, but gradients need them."
-    ),
-    BROADCASTING: "If an op broadcast an input, the gradient of that input is a sum over the "
-    "repeated axes. These nodes find the axes and restore the shape.",
-    COUNTS: "A mean divides by the number of elements. These nodes count them when the graph runs.",
+    WHOLE: "Shapes, axes, counts and indices are tensors too, because some are known only when the "
+    "graph runs. They have no gradient, but gradients need them.",
     GATES: "These nodes wait until all gradients of an op are ready, and pass them on unchanged.",
     SAME: "These nodes pass on the same numbers in the shape or type that the next op needs.",
-    ZEROS: "Every element is 0: no gradient arrives here.",
-    FILLS: "Every element is 0: the gradient function takes them where its op passes no gradient "
-    "on.",
+    ZEROS: "Every element is 0: no gradient arrives here, or the op passes none on.",
     FETCH: "A program that fetches this node computes all gradients at once, without an update.",
 }
 
@@ -71,7 +52,6 @@ def described(
                     used=node.name in needed,
                     bookkeeping=kinds.get(node.name),
                     line=lines.get(node.name),
-                    decided=node.name in kinds or not only_values_tell(reader, node),
                 )
             )
     return tuple(rows)
@@ -84,69 +64,38 @@ def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
     formula = reader.expressions.get(node.name)
     if formula is None or reader.composer.whole[node.name] is not None:
         return ""
-    if node.op in ("Tile", "BroadcastTo") and reader.composer.repeats_one(node):
-        formula = Call("repeat", formula)
     return reader.text(formula, node.name)
 
 
 def bookkeeping(reader: Reader) -> dict[str, str]:
     """Return the gradient nodes that add nothing to the formula, and their kinds. The search goes
-    backwards: a node that only serves bookkeeping of one kind has that kind."""
-    users: dict[str, list[tuple[Node, int]]] = {}
+    backwards: a node that only serves bookkeeping of one kind may have that kind."""
+    users: dict[str, set[str]] = {}
     for name in reader.owners:
-        for place, tensor in enumerate(reader.nodes[name].inputs):
-            users.setdefault(node_of(tensor), []).append((reader.nodes[name], place))
+        for tensor in reader.nodes[name].inputs:
+            users.setdefault(node_of(tensor), set()).add(name)
     kinds: dict[str, str] = {}
     for node in reversed(reader.graph.nodes):
         if node.name in reader.owners:
-            used = users.get(node.name, ())
-            served = {kind_served(kinds.get(user.name), user, place) for user, place in used}
+            served = {kinds.get(user) for user in users.get(node.name, ())}
             if kind := kind_of(reader, node, served):
                 kinds[node.name] = kind
     return kinds
 
 
-def kind_served(kind: str | None, user: Node, place: int) -> str | None:
-    """Return the kind of bookkeeping that an input serves. Some ops of another kind take a shape or
-    axes at this input."""
-    says_shape = place == op_rules.SHAPE_PLACES.get(user.op)
-    return SHAPES if says_shape and kind not in (STARTS, COUNTS, BROADCASTING) else kind
-
-
 def kind_of(reader: Reader, node: Node, served: set[str | None]) -> str | None:
+    """Return the kind of bookkeeping of a node; `served` are those of the nodes that take it."""
     if not node.outputs:
         return GATES if "/tuple/" in node.name else FETCH
-    if node.op == "BroadcastGradientArgs":
-        return BROADCASTING
     if node.op == "Fill" and node.name in reader.starts:
         return STARTS if reader.points.filled(node.name, 1) else None
-    if served in ({STARTS}, {COUNTS}):
-        return served.pop()
+    if served == {STARTS}:
+        return STARTS
     if all(output.dtype.startswith("int") for output in node.outputs):
-        if served in ({SHAPES}, {BROADCASTING}):
-            return served.pop()
-        return SHAPES if node.op in op_rules.SHAPES else WHOLE
-    if counts(reader, node):
-        return COUNTS
+        return WHOLE
     if node.op in ("ZerosLike", "Fill") and reader.points.filled(node.name, 0):
-        return kind_of_zeros(reader, node)
+        return ZEROS
     return handed_on(reader, node)
-
-
-def kind_of_zeros(reader: Reader, node: Node) -> str | None:
-    """Return whether zeros are a gradient, or fill a part of one, which no gradient function
-    received or returned; None if the calls of these functions are not known."""
-    if not reader.calls:
-        return None
-    return ZEROS if node.name in reader.gradients else FILLS
-
-
-def only_values_tell(reader: Reader, node: Node) -> bool:
-    """Return whether a node may be bookkeeping, and the values that would show it are unknown."""
-    if node.op not in (*MOVES, "Fill", "ZerosLike"):
-        return False
-    needed = {node.name, *node.inputs[:1]} if node.op in MOVES else {node.name}
-    return not reader.points.values or not all(needed <= at.keys() for at in reader.points.values)
 
 
 def handed_on(reader: Reader, node: Node) -> str | None:
@@ -156,26 +105,11 @@ def handed_on(reader: Reader, node: Node) -> str | None:
     keeps = node.op in op_rules.UNCHANGING
     if not keeps and not reader.points.same(node.name, node.inputs[0]):
         return None
-    source = reader.nodes[node_of(node.inputs[0])]
-    if any(formulas.undoes_broadcasting(reader.nodes, one) for one in (node, source)):
-        return BROADCASTING
     if "/tuple/" in node.name:
         return GATES
     owner = reader.nodes.get(reader.owners[node.name])
     reshapes = owner is not None and owner.op in op_rules.RESHAPES
     return None if reshapes and node.op in op_rules.RESHAPES else SAME
-
-
-def counts(reader: Reader, node: Node) -> bool:
-    """Return whether a node has the number by which a mean divides: the number of its elements."""
-    owner = reader.nodes.get(reader.owners[node.name])
-    if owner is None or owner.op != "Mean" or node.op != "Cast":
-        return False
-    return reader.points.everywhere(
-        lambda values: bool(
-            np.all(values[node.name] * values[owner.name].size == values[owner.inputs[0]].size)
-        )
-    )
 
 
 def destinations(
@@ -215,7 +149,7 @@ def follow(
             continue
         if (owner, tensor) in reader.incoming:
             continue
-        if node in kinds and kinds[node] not in (SAME, GATES, BROADCASTING):
+        if node in kinds and kinds[node] not in (SAME, GATES):
             continue
         destination_of[node] = (name, complete)
         passes = complete and node in kinds

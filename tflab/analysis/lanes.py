@@ -1,4 +1,4 @@
-"""Lanes: how many ops ran at once, and which device was idle.
+"""Lanes: rows of op runs that do not overlap, and curves of ops at once and of their bytes.
 
 On a CPU the runtime does not say which thread ran an op (every `thread_id` is 0). Only the overlaps
 of runs are known; lanes are the rows that a picture of them needs.
@@ -7,7 +7,6 @@ of runs are known; lanes are the rows that a picture of them needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from heapq import heappop, heappush
 
 import numpy as np
@@ -15,57 +14,8 @@ import numpy as np
 from tflab.analysis import op_runs
 from tflab.analysis.memory import US
 from tflab.analysis.op_runs import OpRuns
-from tflab.analysis.timeline import Span, busy_ns, clipped, total_ns
-from tflab.records.timed import Occupancy, OpRun, StepShape, StepTime
-
-
-def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
-    """Return the steps, each with its shape. A device that ran an op in any step is listed in all
-    steps."""
-    in_step = op_runs.of(runs).by_step()
-    shapes = [(step, step_shape(in_step.get(step.step, ()), step)) for step in steps]
-    devices = sorted({device.device for _, shape in shapes for device in shape.devices})
-    return tuple(replace(step, shape=with_devices(shape, step, devices)) for step, shape in shapes)
-
-
-def with_devices(shape: StepShape, step: StepTime, devices: Iterable[str]) -> StepShape:
-    """Return the shape with all these devices; those that ran nothing were idle."""
-    by_name = {device.device: device for device in shape.devices}
-    idle = 1.0 if step.wall_ns else 0
-    return replace(
-        shape, devices=tuple(by_name.get(name) or Occupancy(name, 0, idle) for name in devices)
-    )
-
-
-def step_shape(runs: Sequence[OpRun], step: StepTime) -> StepShape:
-    """Return how many runs of a step there were at once, and how long each device was busy.
-
-    The mean is the total time of all runs divided by the wall time of the step. A device is busy
-    during the union of its runs, so overlapping runs count once. A run that exceeds the step is cut
-    off at the edge of the step, as in the time ledger.
-    """
-    runs = op_runs.of(runs)
-    work = total_ns(*clipped(runs, step))
-    busy = {device: busy_ns(device_runs, step) for device, device_runs in runs.by_device().items()}
-    return StepShape(
-        most_at_once=most_at_once(runs.start_ns, runs.duration_ns),
-        mean_at_once=work / step.wall_ns if step.wall_ns else 0,
-        devices=tuple(
-            Occupancy(name, ns, (step.wall_ns - ns) / step.wall_ns if step.wall_ns else 0)
-            for name, ns in busy.items()
-        ),
-    )
-
-
-def most_at_once(starts: np.ndarray, durations: np.ndarray) -> int:
-    """Return how many lanes runs need. A run of 0 ns is over when another one starts."""
-    lasting = durations > 0
-    begun = np.sort(starts[lasting], kind="stable")
-    ended = np.sort((starts + durations)[lasting], kind="stable")
-    moments = starts[~lasting]
-    during = np.arange(len(begun)) - ended.searchsorted(begun, "right")
-    at_moments = begun.searchsorted(moments) - ended.searchsorted(moments, "right")
-    return 1 + max(int(during.max(initial=-1)), int(at_moments.max(initial=-1)))
+from tflab.analysis.timeline import Span
+from tflab.records.timed import OpRun, StepTime
 
 
 def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,25 +12,6 @@ from tflab.records.graph import Node, node_of
 from tflab.records.values import Entered
 
 CONSTANT = "Const"
-# Element-wise: an element of the output depends only on the elements at its position
-ELEMENTWISE = frozenset(
-    (
-        *("Acos", "Acosh", "Add", "AddN", "AddV2", "Asin", "Atan2", "Atanh", "Cast", "Cosh"),
-        *("Digamma", "Div", "Erfinv", "Exp", "Expm1", "Inv", "InvGrad", "Lgamma", "Log", "Log1p"),
-        *("Mul", "Ndtri", "Neg", "Pow", "RealDiv", "Reciprocal", "ReciprocalGrad", "Rsqrt"),
-        *("RsqrtGrad", "SelectV2", "Sinh", "Softplus", "Sqrt", "SqrtGrad", "Square"),
-        *("SquaredDifference", "Sub", "Tan", "TanhGrad", "Xdivy", "Xlog1py", "Xlogy"),
-    )
-)
-# Finite by definition if all inputs are; an infinite result is too large for its type
-DEFINED_EVERYWHERE = frozenset(
-    (
-        *("Add", "AddN", "AddV2", "BatchMatMulV2", "BiasAdd", "BiasAddGrad", "Cast", "Conv2D"),
-        *("Conv2DBackpropFilter", "Conv2DBackpropInput", "Cosh", "Cumsum", "Einsum", "Exp"),
-        *("Expm1", "L2Loss", "MatMul", "Mean", "Mul", "Prod", "ResourceApplyGradientDescent"),
-        *("ApplyGradientDescent", "Sinh", "Softplus", "Square", "SquaredDifference", "Sub", "Sum"),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -112,43 +92,17 @@ def consumed(node: Node, by_name: Mapping[str, Node], known: Collection[str]) ->
     return taken
 
 
-def inputs_at_fault(
-    op: str, out: np.ndarray, inputs: Iterable[tuple[str, np.ndarray | None]]
-) -> Iterator[Entered]:
-    """Yield the inputs of a node where its output is not finite: for an element-wise op the
-    elements at those positions, otherwise all."""
-    mask = ~np.isfinite(computable(out))
+def entered(inputs: Iterable[tuple[str, np.ndarray | None]]) -> Iterator[Entered]:
+    """Yield what a node took: the statistics of each input that has numbers."""
     for tensor, array in inputs:
         if array is None or (values := computable(array)).dtype.kind not in "fiu":
             continue
-        chosen = elements_at(values, mask) if op in ELEMENTWISE else values.ravel()
-        if not chosen.size:
-            continue
-        yield Entered(
-            tensor=tensor,
-            elements=chosen.size,
-            size=values.size,
-            zeros=int((chosen == 0).sum()),
-            negative=int((chosen < 0).sum()),
-            min=float(chosen.min()),
-            max=float(chosen.max()),
-        )
-
-
-def elements_at(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return the elements at the positions of a mask; all elements if the shapes do not fit."""
-    try:
-        places = np.broadcast_to(np.arange(values.size).reshape(values.shape), mask.shape)
-    except ValueError:
-        return values.ravel()
-    return np.asarray(values.ravel()[np.unique(places[mask])])
-
-
-def overflowed(op: str, inputs: Sequence[Entered]) -> bool:
-    """Return whether an output is too large for its type: all inputs are finite, and the op has a
-    finite result for every such input, or divides by something other than 0."""
-    if not all(math.isfinite(one.min) and math.isfinite(one.max) for one in inputs):
-        return False
-    if op in ("Div", "RealDiv"):
-        return len(inputs) == 2 and not inputs[1].zeros
-    return op in DEFINED_EVERYWHERE
+        if values.size:
+            yield Entered(
+                tensor=tensor,
+                size=values.size,
+                zeros=int((values == 0).sum()),
+                negative=int((values < 0).sum()),
+                min=float(values.min()),
+                max=float(values.max()),
+            )

@@ -22,13 +22,7 @@ SEEN_THROUGH = (
 RESHAPES = ("Reshape", "ExpandDims", "Squeeze")
 # have the numbers of their first input, in the same order, whatever these are
 UNCHANGING = ("Identity", "Snapshot", "EnsureShape", "DeepCopy", *RESHAPES)
-# repeat the numbers of one tensor in a larger one
-REPEATS = ("Tile", "BroadcastTo", "Fill", "OnesLike")
-SHAPES = ("Shape", "ShapeN", "Rank", "Size", "BroadcastGradientArgs")
 REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
-# Ops with an input that only gives a shape or axes, and the index of that input
-SHAPE_PLACES = dict.fromkeys((*RESHAPES, *REDUCTIONS, "Tile", "BroadcastTo", "Transpose"), 1)
-SHAPE_PLACES["Fill"] = 0
 
 # Ops of one argument that formulas write as functions
 UNARY = (
@@ -65,6 +59,11 @@ RULES = {
     "Rsqrt": "a: 1 / sqrt(a)",
     "L2Loss": "a: sum(a**2) / 2",
     "ZerosLike": "a: 0",
+    # Formulas omit that a number is repeated in a larger tensor
+    "OnesLike": "a: 1",
+    "Fill": "dims, a: a",
+    "Tile": "a, by: a",
+    "BroadcastTo": "a, dims: a",
     "TanhGrad": "y, dy: dy * (1 - y**2)",
     "SigmoidGrad": "y, dy: dy * y * (1 - y)",
     "SqrtGrad": "y, dy: dy / (2 * y)",

@@ -17,15 +17,14 @@ its total time. Ops run in parallel, so all rows together may exceed the step.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from math import sqrt
 from typing import Any
 
 from tflab.analysis import memory
 from tflab.analysis.row_labels import (
     NO_LINE,
-    Sources,
+    Graph,
     code_of_lines,
     fused_into,
     labels_of,
@@ -34,18 +33,7 @@ from tflab.analysis.row_labels import (
 from tflab.analysis.statistics import Accumulator
 from tflab.records.graph import BACKWARD, FORWARD, PHASES, UPDATE
 from tflab.records.measured import Costs, NodeStats, OpStats
-from tflab.records.placed import Fate
 from tflab.records.timed import OpRun
-
-
-@dataclass(frozen=True)
-class Graph:
-    """What is known of the graph that ran."""
-
-    ledger: Sequence[Fate] = ()
-    sources: Sources = field(default_factory=dict)  # the lines of nodes
-    phases: Mapping[str, str] = field(default_factory=dict)  # of nodes; the default is forward
-    layers: Mapping[str, str] = field(default_factory=dict)  # names of layers by their name scopes
 
 
 @dataclass(frozen=True)
@@ -88,7 +76,7 @@ def rows(
     Raises UsageError for an unknown `by`.
     """
     graph = graph or Graph()
-    labels = labels_of(nodes, by, graph.sources, graph.ledger, graph.phases, graph.layers)
+    labels = labels_of(nodes, by, graph)
     groups: dict[tuple[str, str], list[NodeStats]] = {}
     for label, node in zip(labels, nodes, strict=True):
         groups.setdefault((label, node.op if by == "node" else ""), []).append(node)
@@ -96,7 +84,8 @@ def rows(
     code = code_of_lines(graph.sources) if by == "line" else {}
     made = []
     for (label, _), members in groups.items():
-        row = measured(label, tuple(sorted(members, key=by_start)), steps, images)
+        in_order = sorted(members, key=lambda node: (node.start_ns, node.name))
+        row = measured(label, tuple(in_order), steps, images)
         fused = dict.fromkeys(part for name in row.stats.nodes for part in parts.get(name, ()))
         made.append(
             row.plus(
@@ -121,10 +110,8 @@ def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | N
     """Return a row with the measurements of its nodes.
 
     Its median and p95 are the means of those of its nodes, weighted by calls; this is not a
-    quantile, but lies between them. There are two deviations. `std_ns` is that of the calls, exact;
-    calls of different nodes differ, so in a row of several nodes it says little about their
-    steadiness. `step_std_ns` is that of the time that a step spends in the row, and belongs to its
-    mean `step_ns`; only a row of one node that runs once in every step has one here.
+    quantile, but lies between them. Only a row of one node that runs once in every step has a
+    median time per step.
     """
     calls = sum(node.calls for node in nodes)
     total_ns = sum(node.total_ns for node in nodes)
@@ -146,9 +133,7 @@ def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | N
         requested_bytes=round(requested / steps),
         flops=None,
         gflops=None,
-        std_ns=std_ns(nodes, total_ns / calls),
         step_ns=total_ns / steps,
-        step_std_ns=float(once.std_ns) if once else None,
         step_median_ns=float(once.median_ns) if once else None,
         peak_bytes=None,
         image_ns=None if images is None else total_ns / images,
@@ -167,13 +152,6 @@ def mean_of_calls(values: Sequence[float], nodes: Sequence[NodeStats]) -> float:
     return weighted / sum(node.calls for node in nodes)
 
 
-def std_ns(nodes: Sequence[NodeStats], mean_ns: float) -> float:
-    """Return the deviation of all calls of some nodes around their common mean: within nodes and
-    between them."""
-    squares = [node.std_ns**2 + (node.mean_ns - mean_ns) ** 2 for node in nodes]
-    return sqrt(mean_of_calls(squares, nodes))
-
-
 def time_of_phases(nodes: Iterable[NodeStats], phases: Mapping[str, str]) -> dict[str, int]:
     spent = dict.fromkeys(PHASES, 0)
     for node in nodes:
@@ -183,10 +161,6 @@ def time_of_phases(nodes: Iterable[NodeStats], phases: Mapping[str, str]) -> dic
         "backward_ns": spent[BACKWARD],
         "update_ns": spent[UPDATE],
     }
-
-
-def by_start(node: NodeStats) -> tuple[float, str]:
-    return (node.start_ns, node.name)
 
 
 def last_start(row: Row) -> tuple[float, str]:
@@ -199,22 +173,12 @@ def largest(row: Row) -> tuple[int, str]:
 
 
 def with_quantiles(rows: Rows, runs: Accumulator) -> Rows:
-    """Add exact quantiles of all runs of a row."""
+    """Add exact quantiles of all runs of a row, and the median time that a step spends in it. Nodes
+    of a step are slow together, so these do not follow from the statistics of nodes."""
     return [
         row.plus(
             median_ns=runs.quantile(row.stats.nodes, 0.5),
             p95_ns=runs.quantile(row.stats.nodes, 0.95),
-        )
-        for row in rows
-    ]
-
-
-def with_step_times(rows: Rows, runs: Accumulator) -> Rows:
-    """Add deviation and median of the time that a step spends in a row. Nodes of a step are slow
-    together, so these do not follow from the statistics of nodes."""
-    return [
-        row.plus(
-            step_std_ns=runs.step_std_ns(row.stats.nodes),
             step_median_ns=runs.step_median_ns(row.stats.nodes),
         )
         for row in rows

@@ -72,7 +72,7 @@ class GraphState:
 
     name: str
     iteration: int | None
-    nodes: tuple[Node, ...]
+    graph: Indexed
     clusters: Mapping[str, str]
     sent: tuple[Node, ...] = ()  # the nodes that are on other tasks by now
 
@@ -102,20 +102,17 @@ def compare(
     """
     passes = []
     relieved = []  # the nodes that each pass left without work
-    before = GraphState("", None, user_nodes, {})
-    old = indexed(user_nodes)
+    before = GraphState("", None, indexed(user_nodes), {})
     graph_states = [*states(snapshots)]
-    last = "tasks" if graph_states and graph_states[-1].sent else "graph_optimizer"
-    for after in (
-        *graph_states,
-        GraphState(last, None, executed, {}, graph_states[-1].sent if graph_states else ()),
-    ):
-        new = old if after.nodes is before.nodes else indexed(after.nodes)
-        step = difference(before, after, old, new)
+    sent = graph_states[-1].sent if graph_states else ()
+    last = GraphState("tasks" if sent else "graph_optimizer", None, indexed(executed), {}, sent)
+    for after in (*graph_states, last):
+        step = difference(before, after)
         if before.name or step.added or step.removed or step.rewritten:
             passes.append(step)  # otherwise the first dump, which is the user's graph
-            relieved.append([*fates.Step(old, new).relieved()] if step.rewired else [])
-        before, old = after, new
+            idle = fates.Step(before.graph, after.graph).relieved() if step.rewired else ()
+            relieved.append([*idle])
+        before = after
     return fates.confirmed(passes, relieved)
 
 
@@ -124,22 +121,23 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
     passes."""
     parts: dict[str | None, tuple[Node, ...]] = {}
     last: tuple[Node, ...] = ()
+    graph = indexed(last)
     sent: tuple[Node, ...] = ()
-    for name, members in rounds(snapshots):
+    for members in rounds(snapshots):
         first = members[0]
         if first.group == "post_partitioning" and first.moment == "before" and not sent:
             sent = on_other_tasks(last, [node for member in members for node in member.nodes])
         parts = {} if first.partition is None else {p: n for p, n in parts.items() if p}
         parts |= {snapshot.partition: snapshot.nodes for snapshot in members}
-        nodes = next(iter(parts.values()))
-        if len(parts) > 1:
-            nodes = tuple(node for part in parts.values() for node in part)
-        nodes = (*nodes, *sent) if sent else nodes
+        nodes = tuple(node for part in (*parts.values(), sent) for node in part)
         step = STEPS.get(first.group) if first.moment == "before" else None
-        if name or step or nodes != last:
+        changed = nodes != last
+        if changed:
+            last, graph = nodes, indexed(nodes)
+        if first.name or step or changed:
             clusters = {k: v for snapshot in members for k, v in snapshot.clusters.items()}
-            yield GraphState(name or step or first.group, first.iteration, nodes, clusters, sent)
-        last = nodes
+            name = first.name or step or first.group
+            yield GraphState(name, first.iteration, graph, clusters, sent)
 
 
 def on_other_tasks(nodes: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
@@ -148,31 +146,29 @@ def on_other_tasks(nodes: Iterable[Node], part: Iterable[Node]) -> tuple[Node, .
     return tuple(node for node in nodes if node.device and task_of(node.device) not in tasks)
 
 
-def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Snapshot]]]:
-    """Return each pass with its snapshots: one while the graph is whole, then one for each
+def rounds(snapshots: Sequence[Snapshot]) -> Iterable[list[Snapshot]]:
+    """Return the snapshots of each pass: one while the graph is whole, then one for each
     partition."""
     groups: dict[tuple[object, ...], list[Snapshot]] = {}
     for index, snapshot in enumerate(snapshots):
         is_unpartitioned = snapshot.partition is None
         key = (index,) if is_unpartitioned else (snapshot.moment, snapshot.group, snapshot.name)
         groups.setdefault(key, []).append(snapshot)
-    return [(members[0].name, members) for members in groups.values()]
+    return groups.values()
 
 
-def difference(
-    before: GraphState, after: GraphState, before_by_name: Indexed, after_by_name: Indexed
-) -> Pass:
+def difference(before: GraphState, after: GraphState) -> Pass:
     """Return what one pass added, removed, rewrote, rewired and moved, and which nodes replace the
-    removed ones. Both graphs are also given by name: the same object if the pass changed
-    nothing."""
-    old, new = before_by_name.nodes, after_by_name.nodes
+    removed ones. The graphs are the same object if the pass changed nothing."""
+    old, new = before.graph.nodes, after.graph.nodes
     same = new is old
     common = () if same else ((node, new[name]) for name, node in old.items() if name in new)
-    changed = [(a, b) for a, b in common if a is not b and altered(a, b)]
+    changed = [(a, b) for a, b in common if a is not b and definition(a) != definition(b)]
     added = () if same else tuple(name for name in new if name not in old)
     sent_to: dict[str, list[str]] = {}
     for node in after.sent if not before.sent else ():
         sent_to.setdefault(task_of(node.device), []).append(node.name)
+    step = fates.Step(before.graph, after.graph, before.clusters)
     return Pass(
         name=after.name,
         iteration=after.iteration,
@@ -181,28 +177,17 @@ def difference(
         added=added,
         removed=() if same else tuple(name for name in old if name not in new),
         rewritten=tuple(Rewrite(a.name, a.op, b.op) for a, b in changed if a.op != b.op),
-        rewired=tuple(
-            a.name
-            for a, b in changed
-            if (a.inputs, a.control_inputs) != (b.inputs, b.control_inputs)
-        ),
+        rewired=tuple(a.name for a, b in changed if definition(a)[:2] != definition(b)[:2]),
         moved=tuple(a.name for a, b in changed if a.device != b.device),
         definitions=(*(b for _, b in changed), *(new[name] for name in added)),
-        taken=()
-        if same
-        else tuple(fates.Step(before_by_name, after_by_name, before.clusters).taken()),
+        taken=() if same else tuple(step.taken()),
         sent=tuple((task, tuple(names)) for task, names in sent_to.items()),
     )
 
 
-def altered(before: Node, after: Node) -> bool:
-    """Return whether a node has another op, other inputs or another device than before."""
-    return (before.op, before.inputs, before.control_inputs, before.device) != (
-        after.op,
-        after.inputs,
-        after.control_inputs,
-        after.device,
-    )
+def definition(node: Node) -> tuple[object, ...]:
+    """Return what a pass may change of a node."""
+    return node.inputs, node.control_inputs, node.op, node.device
 
 
 def replay(changes: Iterable[Change]) -> Versions:

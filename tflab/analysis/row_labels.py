@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import dropwhile
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from types import MappingProxyType
 from tflab.analysis.fates import ROLES
 from tflab.errors import UsageError
 from tflab.records.graph import UPDATE, Source
-from tflab.records.measured import NodeStats
+from tflab.records.measured import NodeStats, OpStats
 from tflab.records.placed import Fate
 
 KEYS = ("op", "node", "layer", "line")
@@ -31,36 +32,49 @@ NAMES: Mapping[str, str] = MappingProxyType({})
 Sources = Mapping[str, Source | None]
 
 
-def labels_of(
-    nodes: Sequence[NodeStats],
-    by: str,
-    sources: Sources,
-    ledger: Sequence[Fate],
-    phases: Mapping[str, str],
-    layers: Mapping[str, str],
-) -> list[str]:
-    """Return the key of each node's row. `layers` maps name scopes to names of layers."""
+@dataclass(frozen=True)
+class Graph:
+    """What is known of the graph that ran."""
+
+    ledger: Sequence[Fate] = ()
+    sources: Sources = field(default_factory=dict)  # the lines of nodes
+    phases: Mapping[str, str] = field(default_factory=dict)  # of nodes; the default is forward
+    layers: Mapping[str, str] = field(default_factory=dict)  # names of layers by their name scopes
+
+
+def labels_of(nodes: Sequence[NodeStats], by: str, graph: Graph) -> list[str]:
+    """Return the key of each node's row."""
     if by == "op":
         return [node.op for node in nodes]
     if by == "node":
         return [node.name for node in nodes]
     if by == "layer":
-        names = (*sources, *(node.name for node in nodes))
+        names = (*graph.sources, *(node.name for node in nodes))
         homes = {without_calls(name).rpartition("/")[0] for name in names}
-        label = partial(layer, homes=homes, layers=layers)
+        label = partial(layer, homes=homes, layers=graph.layers)
         labels = [RUNTIME if is_runtime(node) else label(node.name) for node in nodes]
-        joined = joined_layers(ledger, label)
+        joined = joined_layers(graph.ledger, label)
         return [joined.get(own, own) for own in labels]
     if by == "line":
-        lines = line_labels(sources)
-        return [lines.get(node.name) or without_line(node, phases.get(node.name)) for node in nodes]
+        lines = line_labels(graph.sources)
+        updates = {name for name, phase in graph.phases.items() if phase == UPDATE}
+        others = (
+            RUNTIME if is_runtime(node) else STEP if node.name in updates else NO_LINE
+            for node in nodes
+        )
+        return [lines.get(node.name) or other for node, other in zip(nodes, others, strict=True)]
     raise UsageError(f"There are no rows by '{by}'; choose from {', '.join(KEYS)}.")
 
 
-def without_line(node: NodeStats, phase: str | None) -> str:
-    if is_runtime(node):
-        return RUNTIME
-    return STEP if phase == UPDATE else NO_LINE
+def unit(by: str) -> str:
+    """Return what the time of a row refers to: a call, or a step if the row has ops of many
+    kinds."""
+    return "step" if by in STEPWISE else "call"
+
+
+def unit_ns(row: OpStats, by: str) -> float:
+    """Return the mean time of a `unit`."""
+    return row.step_ns if by in STEPWISE else row.mean_ns
 
 
 def is_runtime(node: NodeStats) -> bool:

@@ -222,15 +222,13 @@ def counted(nodes: Sequence[Work]) -> str:
 
 
 def a_call(nodes: Sequence[Work]) -> str:
-    """Return `12.0 us a call for 4.00 KB read and written, 0.34 GB/s`; with bytes only if all are
-    known."""
+    """Return `12.0 us a call for 4.00 KB read and written`; with bytes only if all are known."""
     calls = sum(node.calls for node in nodes)
     ns = sum(node.ns for node in nodes)
     sizes = [node.calls * node.bytes for node in nodes if node.bytes is not None]
     text = f"{time(ns / calls)} a call"
-    if len(sizes) == len(nodes) and ns:
-        moved = sum(sizes)
-        text += f" for {units.size(moved / calls)} read and written, {moved / ns:.2f} GB/s"
+    if len(sizes) == len(nodes):
+        text += f" for {units.size(sum(sizes) / calls)} read and written"
     return text
 
 
@@ -241,12 +239,11 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
     calls = sum(node.calls for node in nodes)
     if calls < MANY or batch.cost_ns(nodes) <= SMALL * batch.step_ns:
         return
-    line, turns = main_line(nodes), max(round(node.calls) for node in nodes)
-    often = f"; a node runs up to {turns:,} times a step" if turns > 1 else ""
+    line = main_line(nodes)
     about = (
         f"{calls:,.0f} calls of small ops{f', mostly {line}' if line else ''}: "
         f"{time(sum(node.ns for node in nodes) / calls)} a call, while an op that only passes a "
-        f"value on takes {time(least)}{often}"
+        f"value on takes {time(least)}"
     )
     yield reason(batch, "small ops", about, nodes)
 
@@ -267,10 +264,7 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
     if node is None or batch.cost_ns([node]) <= ONE * batch.step_ns:
         return
     line = f" at {node.line}" if node.line else ""
-    calls = "" if round(node.calls) == 1 else f" in {node.calls:,.0f} calls"
-    about = (
-        f"one op, {node.name} ({node.op}){line}{calls}: it takes longer than all other ops together"
-    )
+    about = f"one op, {node.name} ({node.op}){line}: it takes longer than all other ops together"
     yield reason(batch, "one op", about, [node], node.name)
 
 

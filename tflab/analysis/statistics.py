@@ -1,9 +1,9 @@
-"""Statistics: the number, sum, quantiles and deviations of the runs of nodes, all exact.
+"""Statistics: the number, sum and quantiles of the runs of nodes, all exact.
 
 All quantiles are nearest-rank: the q-quantile of n runs is the run of rank ceil(q * n), the
 shortest that at least a share q of all runs does not exceed (definition 1 of Hyndman and Fan,
 "Sample quantiles in statistical packages", 1996). So the p95 of fewer than 20 runs is the longest
-run. Deviations are those of the values themselves (divided by n, not by n - 1), 0 for a single one.
+run.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ def node_stats(runs: OpRuns, since_ns: np.ndarray) -> NodeStats:
         p95_ns=quantile(durations, 0.95),
         start_ns=int(since_ns.sum()) / calls,
         requested_bytes=round(int(runs.requested_bytes.sum()) / calls),
-        std_ns=float(durations.std()),
     )
 
 
@@ -146,11 +145,6 @@ class Accumulator:
         places = self._of(names)
         _, step, _, duration_ns = self._columns()
         return sums(step[places], duration_ns[places], self.steps)
-
-    def step_std_ns(self, names: Iterable[str]) -> float | None:
-        """Return the standard deviation of the time that a step spends in these nodes together; ns.
-        None without steps."""
-        return float(self._step_times(names).std()) if self.steps else None
 
     def step_median_ns(self, names: Iterable[str]) -> float | None:
         """Return the median time that a step spends in these nodes together, by nearest rank; ns.

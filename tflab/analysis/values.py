@@ -103,8 +103,7 @@ def depths(graph: Iterable[Node]) -> dict[str, int]:
     inside: dict[str, int] = {}
     ops = {node.name: node.op.removeprefix("Ref") for node in graph}
     for node in graph:
-        before = [*map(node_of, node.inputs), *node.control_inputs]
-        depth = max((inside.get(name, 0) for name in before), default=0)
+        depth = max((inside.get(name, 0) for name in node.waits_for), default=0)
         op = ops[node.name]
         if op in ("Enter", "Switch"):
             depth += 1

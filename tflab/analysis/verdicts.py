@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import comb, exp, inf, log, sqrt
-from statistics import fmean, stdev, variance
+from statistics import fmean, variance
+from typing import NamedTuple
 
 from scipy.special import stdtr, stdtrit
 
@@ -33,20 +34,57 @@ DRIFT = 1.05  # two processes of the same step differ by so much, also on a quie
 
 Ratios = Sequence[float]  # one of each observation, above 0
 Pair = tuple[Sequence[float], Sequence[float]]  # times of the first thing, and of the other
+Interval = tuple[float, float]  # of a ratio; from 0 to infinity for fewer than LEAST observations
+
+
+class Estimate(NamedTuple):
+    """The mean of the logarithms of ratios."""
+
+    mean: float
+    error: float  # its standard error
+    observations: int
+
+    def interval(self, confidence: float = 1 - ERROR) -> Interval:
+        """Return the interval of the true ratio, by Student's distribution."""
+        if self.observations < LEAST:
+            return 0.0, inf
+        reach = stdtrit(self.observations - 1, (1 + confidence) / 2) * self.error
+        return exp(self.mean - reach), exp(self.mean + reach)
+
+    def p_value(self) -> float:
+        """Return the probability of a mean so far from 1 if there is no difference."""
+        if self.observations < LEAST:
+            return 1.0
+        if self.error == 0:
+            return 0.0 if self.mean else 1.0
+        return float(2 * stdtr(self.observations - 1, -abs(self.mean) / self.error))
+
+
+def of_ratios(ratios: Ratios) -> Estimate:
+    return Estimate(*log_mean(ratios), len(ratios))
+
+
+def log_mean(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean of the logarithms of values, and its standard error."""
+    logarithms = [log(value) for value in values]
+    if len(values) < 2:
+        return sum(logarithms), inf
+    return fmean(logarithms), sqrt(variance(logarithms) / len(values))
+
+
+def of_pair(pair: Pair) -> Estimate:
+    """Return the estimate of the ratio of the two means. It counts as many observations as the
+    shorter one has, which never makes its interval too narrow."""
+    (usual, usual_error), (other, other_error) = map(log_mean, pair)
+    error = sqrt(usual_error**2 + other_error**2)
+    return Estimate(other - usual, error, min(map(len, pair)))
 
 
 def of_race(groups: Sequence[tuple[Ratios, Ratios]]) -> tuple[Verdict, ...]:
     """Return a verdict for each group: the observed ratios, and those of its control."""
-    allowed = holm([p_value(ratios) for ratios, _ in groups], ERROR)
-    return tuple(
-        Verdict(
-            exp(fmean(map(log, ratios))),
-            *interval(ratios),
-            *interval(control, OF_CONTROL),
-            len(ratios),
-            word(interval(ratios), interval(control, OF_CONTROL), different),
-        )
-        for (ratios, control), different in zip(groups, allowed, strict=True)
+    return decided(
+        [of_ratios(ratios) for ratios, _ in groups],
+        [interval(control, OF_CONTROL) for _, control in groups],
     )
 
 
@@ -56,24 +94,22 @@ def of_files(pairs: Sequence[Pair]) -> tuple[Verdict, ...]:
     Rounds of different processes share no disturbance, so they form no pairs. The control is the
     largest ratio of two rounds of one process, or DRIFT if that is larger.
     """
-    allowed = holm([p_value_of_pair(pair) for pair in pairs], ERROR)
+    drifts = (max(DRIFT, *(max(times) / min(times) for times in pair)) for pair in pairs)
+    return decided([of_pair(pair) for pair in pairs], [(1 / drift, drift) for drift in drifts])
+
+
+def decided(estimates: Sequence[Estimate], controls: Sequence[Interval]) -> tuple[Verdict, ...]:
+    """Return a verdict for each estimate and the interval of its control."""
+    allowed = holm([estimate.p_value() for estimate in estimates], ERROR)
     made = []
-    for pair, different in zip(pairs, allowed, strict=True):
-        ends, drift = (
-            interval_of_pair(pair),
-            max(DRIFT, *(max(times) / min(times) for times in pair)),
-        )
-        control = (1 / drift, drift)
-        observations = min(map(len, pair))
-        made.append(
-            Verdict(
-                exp(difference(pair)), *ends, *control, observations, word(ends, control, different)
-            )
-        )
+    for estimate, control, different in zip(estimates, controls, allowed, strict=True):
+        ends = estimate.interval()
+        said = word(ends, control, different)
+        made.append(Verdict(exp(estimate.mean), *ends, *control, estimate.observations, said))
     return tuple(made)
 
 
-def word(ends: tuple[float, float], control: tuple[float, float], different: bool) -> str:
+def word(ends: Interval, control: Interval, different: bool) -> str:
     """Return what the interval and the control's allow to say, if a test finds a difference."""
     low, high = ends
     if different and low > max(1, control[1]):
@@ -83,55 +119,17 @@ def word(ends: tuple[float, float], control: tuple[float, float], different: boo
     return "alike" if low >= 1 - ALIKE and high <= 1 + ALIKE else "cannot tell"
 
 
-def interval(ratios: Ratios, confidence: float = 1 - ERROR) -> tuple[float, float]:
-    """Return the interval of the true ratio, from the interval of the logarithms' mean."""
-    low, high = mean_interval(list(map(log, ratios)), confidence)
-    return exp(low), exp(high)
+def interval(ratios: Ratios, confidence: float = 1 - ERROR) -> Interval:
+    """Return the interval of the true ratio."""
+    return of_ratios(ratios).interval(confidence)
 
 
 def least_slower(ratios: Ratios, control: Ratios, tests: int) -> float:
     """Return from which mean ratio on observations that vary like these show a slow-down, whatever
     the other verdicts of so many are."""
-    centre = exp(fmean(map(log, ratios)))
-    alone, beside = (interval(ratios, 1 - error)[1] / centre for error in (ERROR / tests, ERROR))
+    centred = of_ratios(ratios)._replace(mean=0)
+    alone, beside = (centred.interval(1 - error)[1] for error in (ERROR / tests, ERROR))
     return max(alone, beside * max(1, interval(control, OF_CONTROL)[1]))
-
-
-def difference(pair: Pair) -> float:
-    usual, other = (fmean(map(log, times)) for times in pair)
-    return other - usual
-
-
-def error_of_pair(pair: Pair) -> float:
-    """Return the standard error of the difference of the two means of logarithms."""
-    return sqrt(sum(variance(list(map(log, times))) / len(times) for times in pair))
-
-
-def interval_of_pair(pair: Pair) -> tuple[float, float]:
-    """Return the interval of the ratio of the two means. Its quantile is that of the smaller
-    number of times, which never makes it too narrow."""
-    count = min(map(len, pair))
-    if count < LEAST:
-        return 0.0, inf
-    reach = stdtrit(count - 1, 1 - ERROR / 2) * error_of_pair(pair)
-    return exp(difference(pair) - reach), exp(difference(pair) + reach)
-
-
-def p_value_of_pair(pair: Pair) -> float:
-    count = min(map(len, pair))
-    if count < LEAST:
-        return 1.0
-    return two_sided(difference(pair), error_of_pair(pair), count - 1)
-
-
-def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
-    """Return the interval of the true mean, by Student's distribution.
-
-    It is infinite for fewer than LEAST values."""
-    if len(values) < LEAST:
-        return -inf, inf
-    reach = stdtrit(len(values) - 1, (1 + confidence) / 2) * standard_error(values)
-    return fmean(values) - reach, fmean(values) + reach
 
 
 def median_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
@@ -149,25 +147,6 @@ def median_interval(values: Sequence[float], confidence: float) -> tuple[float, 
             break
         k += 1
     return (ordered[k - 1], ordered[count - k]) if k else (-inf, inf)
-
-
-def p_value(ratios: Ratios) -> float:
-    """Return the probability of a mean so far from 1 if there is no difference."""
-    if len(ratios) < LEAST:
-        return 1.0
-    logarithms = list(map(log, ratios))
-    return two_sided(fmean(logarithms), standard_error(logarithms), len(ratios) - 1)
-
-
-def two_sided(mean: float, error: float, freedom: int) -> float:
-    """Return the p-value of a two-sided t test."""
-    if error == 0:
-        return 0.0 if mean else 1.0
-    return float(2 * stdtr(freedom, -abs(mean) / error))
-
-
-def standard_error(values: Sequence[float]) -> float:
-    return stdev(values) / sqrt(len(values))
 
 
 def holm(p_values: Sequence[float], error: float) -> list[bool]:

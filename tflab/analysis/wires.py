@@ -15,7 +15,7 @@ from math import inf
 from statistics import mean
 
 from tflab.analysis import op_runs
-from tflab.analysis.timeline import busy_spans
+from tflab.analysis.timeline import busy_ns
 from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
 from tflab.records.graph import node_of
 from tflab.records.placed import Transfer
@@ -26,13 +26,6 @@ CLIENT = "/job:client/replica:0/task:0"  # this process, whose clock is the refe
 OP = "RecvTensor"  # the type of a run that is a tensor on the wire
 ON_WIRE = "wire from "  # prefix of the device of such a run
 US = 1000  # ns: the runtime times received tensors in microseconds
-# What a task does, by whether it computes and whether a tensor is on its way to it
-OWNERS = {
-    (True, False): "computing",
-    (True, True): "both",
-    (False, True): "waiting",
-    (False, False): "neither",
-}
 
 Edge = tuple[str, str, str]  # its name, the sending device and the receiving one
 Ends = Mapping[tuple[int, str], int]  # (step, node) -> its end, by its own clock
@@ -56,13 +49,13 @@ def one_axis(
 ) -> OneAxis:
     """Return runs that the tasks timed by their own clocks, on one axis."""
     sent = edges(transfers)
-    arrived = with_exact_bytes(received, sent)
+    arrived = [with_exact_bytes(one, sent.get(edge_of(one))) for one in received]
     clock_offsets = offsets(messages(runs, arrived, steps, sent), CLIENT)
     ahead = {offset.clock: offset.applied_ns for offset in clock_offsets}
-    moved_runs = aligned(runs, ahead)
-    return OneAxis(
-        moved_runs, runs_on_wire(arrived, ahead, sent, ends(moved_runs)), arrived, clock_offsets
-    )
+    moved_runs = [shifted(run, ahead.get(task_of(run.device), 0)) for run in runs]
+    ended = ends(moved_runs)
+    wires = [run_on_wire(one, ahead, sent.get(edge_of(one)), ended) for one in arrived]
+    return OneAxis(moved_runs, wires, arrived, clock_offsets)
 
 
 def edges(transfers: Iterable[Transfer]) -> dict[Edge, Transfer]:
@@ -85,13 +78,11 @@ def ends(runs: Iterable[OpRun]) -> Ends:
     }
 
 
-def with_exact_bytes(arrived: Iterable[Received], sent: Mapping[Edge, Transfer]) -> list[Received]:
-    """Return the received tensors, with exact bytes if the shape is known, because the runtime
-    rounds them."""
-    exact_bytes = {
-        edge: transfer.bytes for edge, transfer in sent.items() if transfer.bytes is not None
-    }
-    return [replace(one, bytes=exact_bytes.get(edge_of(one), one.bytes)) for one in arrived]
+def with_exact_bytes(received: Received, transfer: Transfer | None) -> Received:
+    """Return a received tensor with exact bytes if the shape is known, because the runtime rounds
+    them."""
+    exact = transfer.bytes if transfer else None
+    return received if exact is None else replace(received, bytes=exact)
 
 
 def messages(
@@ -119,11 +110,6 @@ def messages(
             yield Message(*tasks, made_ns, received.start_ns + received.duration_ns + US)
 
 
-def aligned(runs: Iterable[OpRun], ahead: Mapping[str, int]) -> list[OpRun]:
-    """Return the runs, by the clock of this process."""
-    return [shifted(run, ahead.get(task_of(run.device), 0)) for run in runs]
-
-
 def shifted(run: OpRun, ahead_ns: int) -> OpRun:
     if not ahead_ns:
         return run
@@ -133,26 +119,15 @@ def shifted(run: OpRun, ahead_ns: int) -> OpRun:
     return run._replace(start_ns=run.start_ns - ahead_ns, allocations=records)
 
 
-def runs_on_wire(
-    arrived: Iterable[Received],
-    ahead: Mapping[str, int],
-    sent: Mapping[Edge, Transfer],
-    ended: Ends,
-) -> list[OpRun]:
-    """Return a run for each received tensor by the clock of this process, named after its `_Recv`.
+def run_on_wire(
+    received: Received, ahead: Mapping[str, int], transfer: Transfer | None, ended: Ends
+) -> OpRun:
+    """Return a received tensor as a run by the clock of this process, named after its `_Recv`.
 
     The runtime's own start is the later of two times, and one of them is the sender's. If the two
     clocks certainly differ, it is replaced by the end of the op that made the tensor, which is on
     the common axis (like `ended`) and may include waiting.
     """
-    return [
-        run_on_wire(received, ahead, sent.get(edge_of(received)), ended) for received in arrived
-    ]
-
-
-def run_on_wire(
-    received: Received, ahead: Mapping[str, int], transfer: Transfer | None, ended: Ends
-) -> OpRun:
     sender, receiver = task_of(received.from_device), task_of(received.to_device)
     shift = ahead.get(receiver, 0)
     start = received.start_ns - shift
@@ -170,10 +145,9 @@ def run_on_wire(
     )
 
 
-def ends_of(wire: OpRun) -> tuple[str, str]:
-    """Return the sending and the receiving task of a run on the wire, as they are displayed."""
-    sender, _, receiver = wire.device.removeprefix(ON_WIRE).partition(" to ")
-    return sender, receiver
+def receiver(wire: OpRun) -> str:
+    """Return the receiving task of a run on the wire, as it is displayed."""
+    return wire.device.rpartition(" to ")[2]
 
 
 def order(task: str) -> tuple[bool, int, str]:
@@ -212,60 +186,32 @@ def task_times(
     steps: Sequence[StepTime],
 ) -> tuple[TaskTime, ...]:
     """Return computation and communication of each task: the wall time of all steps. The client,
-    this process, comes first.
-
-    A step is slow where nothing else runs: a task that computes for long computes alone at the end,
-    and one that stalls ends a pause in which no op ran anywhere.
-    """
+    this process, comes first."""
     names = {task_of(run.device) for run in runs}
     names |= {task_of(device) for one in arrived for device in (one.from_device, one.to_device)}
-    spent = {task: Counter[str]() for task in sorted(names, key=order)}
-    ops, moving = op_runs.of(runs).by_step(), op_runs.of(wires).by_step()
-    for step in steps:
-        computing: set[str] = set()  # the tasks that compute now
-        receiving: set[str] = set()  # those to which a tensor is on its way
-        last = step.start_ns
-        for at, is_op, task in sorted(changes(ops, moving, step)):
-            for name, own in spent.items():
-                owner = OWNERS[name in computing, short_task(name) in receiving]
-                own[owner] += at - last
-            if len(computing) == 1:
-                spent[next(iter(computing))]["alone"] += at - last
-            elif is_op and not computing and not receiving:
-                spent[task]["awaited"] += at - last
-            changed = computing if is_op else receiving
-            changed ^= {task}
-            last = at
     wall_ns = sum(step.wall_ns for step in steps)
-    return tuple(
-        TaskTime(
-            task=short_task(task),
-            computing_ns=own["computing"] + own["both"],
-            waiting_ns=own["waiting"],
-            neither_ns=wall_ns - own["computing"] - own["both"] - own["waiting"],
-            overlapped_ns=own["both"],
-            received_bytes=sum(one.bytes for one in arrived if task_of(one.to_device) == task),
-            sent_bytes=sum(one.bytes for one in arrived if task_of(one.from_device) == task),
-            alone_ns=own["alone"],
-            awaited_ns=own["awaited"],
+    in_step, moving = op_runs.of(runs).by_step(), op_runs.of(wires).by_step()
+    rows = []
+    for task in sorted(names, key=order):
+        computing = receiving = either = 0
+        for step in steps:
+            own = [run for run in in_step.get(step.step, ()) if task_of(run.device) == task]
+            to = [run for run in moving.get(step.step, ()) if receiver(run) == short_task(task)]
+            computing += busy_ns(own, step)
+            receiving += busy_ns(to, step)
+            either += busy_ns([*own, *to], step)
+        rows.append(
+            TaskTime(
+                task=short_task(task),
+                computing_ns=computing,
+                waiting_ns=either - computing,
+                neither_ns=wall_ns - either,
+                overlapped_ns=computing + receiving - either,
+                received_bytes=sum(one.bytes for one in arrived if task_of(one.to_device) == task),
+                sent_bytes=sum(one.bytes for one in arrived if task_of(one.from_device) == task),
+            )
         )
-        for task, own in spent.items()
-    )
-
-
-def changes(
-    ops: Mapping[int, Sequence[OpRun]], moving: Mapping[int, Sequence[OpRun]], step: StepTime
-) -> Iterator[tuple[int, bool, str]]:
-    """Yield when each task starts or stops to compute (True) or to receive tensors (False)."""
-    rows: dict[tuple[bool, str], list[OpRun]] = defaultdict(list)
-    for run in ops.get(step.step, ()):
-        rows[True, task_of(run.device)].append(run)
-    for wire in moving.get(step.step, ()):
-        rows[False, ends_of(wire)[1]].append(wire)
-    for (is_op, task), own in rows.items():
-        for start, end in busy_spans(own, step):
-            yield start, is_op, task
-            yield end, is_op, task
+    return tuple(rows)
 
 
 # Clocks

@@ -82,7 +82,7 @@ def concluded(
     during = machine_load.since(prepared.beginning)
     if options.cluster:
         during = replace(during, during=None)
-    compared = sweep.side_by_side(tables, steps, chosen.by)
+    compared = sweep.side_by_side(tables)
     dataset = prepared.program.dataset(prepared.split)
     return Comparison(
         model=prepared.model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from tflab.analysis import batch_fit, slow_steps, verdicts
+from tflab.analysis import row_labels, slow_steps, verdicts
 from tflab.analysis.slow_steps import Evidence, Reason
 from tflab.compare import setting_of
 from tflab.records.measured import Compared, ConfigTimes, StepTimes
@@ -15,10 +15,6 @@ from tflab.views.words import ends_text
 
 TOP = 3  # rows that have sentences of their own
 GREW = 0.05  # a smaller change of a share has no sentence
-FIXED = 0.5  # a larger share of fixed cost has a sentence
-# A line that misses a measured time by more than a tenth does not describe these times, and its
-# value at batch 0, which was not measured, means nothing.
-FITS = 0.1
 HELPS = 1.1  # the least factor by which a configuration has to help
 
 
@@ -30,8 +26,7 @@ def sentences(
     rows = sorted(rows, key=lambda row: -sum(cell.total_ns for cell in row.cells.values()))
     return (
         *growth(rows, sizes),
-        *longer(rows, steps, sizes, by),
-        *fixed_costs(rows, sizes, by, unit),
+        *longer(rows, sizes, by),
         *throughput(steps, sizes, unit),
     )
 
@@ -54,36 +49,17 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
             yield f"{row.key}: {shares} of the time of all ops at batch {at}."
 
 
-def longer(
-    rows: Sequence[Compared], steps: Mapping[int, StepTimes], sizes: Sequence[int], by: str
-) -> Iterator[str]:
+def longer(rows: Sequence[Compared], sizes: Sequence[int], by: str) -> Iterator[str]:
     """Yield `X: a call takes 2.30 x as long at batch 16 as at 1, ...` for the largest rows."""
     for row in rows[:TOP]:
-        times = {size: batch_fit.unit_ns(cell, steps[size], by) for size, cell in row.cells.items()}
+        times = {size: row_labels.unit_ns(cell, by) for size, cell in row.cells.items()}
         parts = [
             f"{three_digits(times[large] / times[small])} x as long at batch {large} as at {small}"
             for small, large in pairwise(sizes)
             if large in times and times.get(small)
         ]
         if parts:
-            yield f"{row.key}: a {batch_fit.unit(by)} takes {', '.join(parts)}."
-
-
-def fixed_costs(
-    rows: Sequence[Compared], sizes: Sequence[int], by: str, unit: str = "image"
-) -> Iterator[str]:
-    """Yield the rows whose time at the smallest batch is mostly fixed cost, by their fit."""
-    size = sizes[0]
-    for row in rows[:TOP]:
-        if row.fit and row.fit.error <= FITS and size in row.cells:
-            at_size = row.fit.fixed_ns + row.fit.per_image_ns * size
-            share = row.fit.fixed_ns / at_size if at_size > 0 else 0
-            if share > FIXED and row.fit.per_image_ns > 0:
-                yield (
-                    f"{row.key}: a {batch_fit.unit(by)} takes {time(row.fit.fixed_ns)} + "
-                    f"{time(row.fit.per_image_ns)} per {unit}, within {percent(row.fit.error)}, "
-                    f"so about {100 * min(share, 1):.0f} % of it is fixed cost at batch {size}."
-                )
+            yield f"{row.key}: a {row_labels.unit(by)} takes {', '.join(parts)}."
 
 
 def throughput(

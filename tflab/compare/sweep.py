@@ -13,7 +13,6 @@ from typing import Any
 
 from tflab import datasets
 from tflab.analysis import (
-    batch_fit,
     memory,
     op_table,
     row_labels,
@@ -174,7 +173,7 @@ def table(
     requested = {node.name: node.requested_bytes for node in statistics.fold(batch.runs)}
     stats = accumulator.stats(types_of(placed), devices, requested)
     nodes = (*placed.user_nodes, *placed.nodes)
-    graph = op_table.Graph(
+    graph = row_labels.Graph(
         ledger=placed.ledger,
         sources={node.name: node.line for node in nodes},
         phases={node.name: node.phase for node in nodes},
@@ -182,7 +181,6 @@ def table(
     )
     rows = op_table.rows(stats, by, accumulator.steps, batch.rows, graph)
     rows = op_table.with_quantiles(rows, accumulator)
-    rows = op_table.with_step_times(rows, accumulator)
     rows = op_table.with_costs(rows, mean_costs(batch, placed, last))
     return op_table.with_shares(op_table.with_peaks(rows, batch.runs))
 
@@ -190,7 +188,7 @@ def table(
 def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
     """Return the rows of a walk's own steps by node, with their costs, as far as known."""
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
-    graph = op_table.Graph(placed.ledger)
+    graph = row_labels.Graph(placed.ledger)
     images = ran.steps * ran.batch_size
     rows = op_table.rows(statistics.fold(runs), "node", ran.steps, images, graph)
     rows = op_table.with_costs(rows, costs_of(placed).values())
@@ -244,7 +242,7 @@ def round_rates(batch: MeasuredBatch) -> Iterator[float]:
             yield 1e9 * (end - steps.start * batch.batch_size) / sum(times)
 
 
-def side_by_side(tables: Tables, steps: Mapping[int, StepTimes], by: str) -> tuple[Compared, ...]:
+def side_by_side(tables: Tables) -> tuple[Compared, ...]:
     """Return one row for each key, in the order of the largest batch, then of the others."""
     by_key: dict[str, dict[int, OpStats]] = {}
     for size in sorted(tables, reverse=True):
@@ -254,8 +252,7 @@ def side_by_side(tables: Tables, steps: Mapping[int, StepTimes], by: str) -> tup
     for key, by_size in by_key.items():
         cells = {size: by_size[size] for size in sorted(by_size)}
         of_largest = next(iter(by_size.values()))
-        fit = batch_fit.fit(cells, steps, by)
-        compared.append(Compared(key, of_largest.ops, of_largest.fused_from, cells, fit))
+        compared.append(Compared(key, of_largest.ops, of_largest.fused_from, cells))
     return tuple(compared)
 
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tflab.analysis import batch_fit
+from tflab.analysis import row_labels
 from tflab.compare import WITHOUT
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, dearest, shortened
 from tflab.records.comparison import Change
 from tflab.records.measured import ChangingPass, Compared, Comparison, StepTimes
-from tflab.units import percent, plural, size, time
+from tflab.units import plural, size, time
 from tflab.views import execution, op_table
 from tflab.views.op_table import costs, work
 from tflab.views.words import control_text, ratio_text
@@ -20,7 +20,7 @@ from tflab.views.words import control_text, ratio_text
 BRIEF = 10  # rows of each table
 CONCLUSIONS = 4  # sentences on one screen
 MORE = "More: --full, --by node, layer or line, docs/reference.md."
-SIZES_ABREAST = 3  # that fit next to a name and a fit
+SIZES_ABREAST = 3  # that fit next to a name
 # The columns of one batch size beside others, and how spare they are
 ABREAST = {"calls": 0, "total": 0, "mean": 9, "share": 8}
 
@@ -158,7 +158,7 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Tabl
     before = dict(pairwise(reversed(comparison.batch_sizes)))
 
     def unit_ns(row: Compared, batch: int) -> float:
-        return batch_fit.unit_ns(row.cells[batch], comparison.steps[batch], comparison.by)
+        return row_labels.unit_ns(row.cells[batch], comparison.by)
 
     def column(batch: int) -> Column:
         def cell(row: Compared) -> str:
@@ -170,24 +170,11 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Tabl
 
         return Column(f"batch {batch}", cell, right=True)
 
-    def fit(row: Compared) -> str:
-        return f"{time(row.fit.fixed_ns)} + {time(row.fit.per_image_ns)}" if row.fit else ""
-
-    def error(row: Compared) -> str:
-        return percent(row.fit.error) if row.fit else ""
-
     title = (
-        f"Mean time of a {batch_fit.unit(comparison.by)} at each batch size (and its ratio to the "
+        f"Mean time of a {row_labels.unit(comparison.by)} at each batch size (and its ratio to the "
         "size before)"
     )
-    fitted: tuple[Column, ...] = ()
-    if any(row.fit for row in comparison.rows[:top]):
-        title += f"; fit: fixed cost + cost per {comparison.unit}"
-        fitted = (
-            Column("fit", fit, right=True, spare=2),
-            Column("error", error, right=True, spare=1),
-        )
-    return of_rows(title, (*map(column, sizes), *fitted), comparison, top)
+    return of_rows(title, tuple(map(column, sizes)), comparison, top)
 
 
 def in_order(comparison: Comparison, top: int) -> Sequence[Compared]:

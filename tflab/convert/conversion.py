@@ -10,7 +10,7 @@ from functools import partial
 from typing import TextIO
 
 from tflab.analysis import critical_path as paths
-from tflab.analysis import lanes, memory, op_runs, op_table, statistics, timeline
+from tflab.analysis import memory, op_runs, op_table, statistics, timeline
 from tflab.analysis.op_runs import Kind
 from tflab.convert.read import Recording
 from tflab.exporters.csv import cell
@@ -52,7 +52,7 @@ def convert(recorded: Recording) -> Conversion:
         path = paths.critical_path(recorded.nodes, runs, recorded.transfers)
     return Conversion(
         recorded=recorded,
-        step_times=lanes.steps_with_shape(runs, recorded.steps),
+        step_times=tuple(recorded.steps),
         wall_ns=sum(step.wall_ns for step in recorded.steps),
         time_ledger=timeline.time_ledger(runs, recorded.steps),
         top_ops={

@@ -35,11 +35,11 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
 
 
 def facts(conversion: Conversion) -> Iterator[Fact]:
-    """Yield the owners of the time, how many ops ran at once, and the memory."""
+    """Yield the owners of the time, the critical path, and the memory."""
     owners = [owner for owner in conversion.time_ledger if owner.ns]
     yield from execution.owners(owners, conversion.wall_ns, len(conversion.recorded.steps))
     if conversion.critical_path:
-        yield from execution.parallel(conversion.critical_path, conversion.step_times)
+        yield from execution.parallel(conversion.critical_path)
     yield from execution.memory_facts(conversion.memory)
 
 
@@ -83,9 +83,6 @@ def steps(conversion: Conversion) -> Table:
                 spare=1,
             ),
             Column("op runs", lambda step: f"{len(runs[step.step]):,}", right=True, spare=2),
-            Column(
-                "at most at once", lambda step: str(step.shape.most_at_once), right=True, spare=3
-            ),
         ),
         conversion.step_times,
         LONGEST,

@@ -23,8 +23,6 @@ from itertools import count
 from operator import itemgetter
 from typing import TextIO
 
-import numpy as np
-
 from tflab.analysis import critical_path, lanes, op_runs
 from tflab.analysis.lanes import Level
 from tflab.analysis.op_runs import OpRuns
@@ -51,8 +49,8 @@ def write(
 ) -> None:
     """Write all captures as one JSON object, with its events in order of time.
 
-    `nodes` is the graph that ran. With it there are arrows from producers to consumers and, for
-    the `transfers` between its devices, bars and arrows that are marked as inferred.
+    `nodes` is the graph that ran. With it there are arrows from producers to consumers, also
+    through the `transfers` between its devices.
     """
     captures = list(captures)
     numbers, ids = count(1), count()
@@ -62,7 +60,7 @@ def write(
     for capture in captures:
         prefix = f"{capture.name}: " if len(captures) > 1 else ""
         linked: list[tuple[OpRuns, str]] = []
-        for name, runs, levels, is_linked in processes(capture, nodes, transfers):
+        for name, runs, levels, is_linked in processes(capture):
             pid = next(numbers)
             names += name_events("process", prefix + name, pid, pid)
             for number, lane in enumerate(lanes.pack(runs), 1):
@@ -101,10 +99,8 @@ def name_events(what: str, name: str, pid: int, tid: int) -> Iterator[str]:
     yield f'{head}_sort_index","args":{{"sort_index":{tid}}}}}'
 
 
-def processes(
-    capture: Capture, nodes: Sequence[Node], transfers: Sequence[Transfer]
-) -> Iterator[Process]:
-    """Yield the steps, each device with its runs and counters, and each direction of transfers."""
+def processes(capture: Capture) -> Iterator[Process]:
+    """Yield the steps, and each device with its runs and counters."""
     steps = [
         OpRun(step.step, STEPS, f"step {step.step}", STEPS, step.start_ns, step.wall_ns)
         for step in capture.steps
@@ -115,9 +111,6 @@ def processes(
         for allocator, alive in lanes.bytes_alive(runs, capture.steps).items():
             levels[f"memory of {allocator}", "bytes"] = alive
         yield device, runs, levels, True
-    moved = op_runs.of(critical_path.inferred_transfers(capture.runs, nodes, transfers))
-    for device, runs in moved.by_device().items():
-        yield device, runs, {}, True
 
 
 def slices(lane: OpRuns, thread: str) -> Iterator[Event]:
@@ -150,17 +143,13 @@ def arrows_between(
     threads = [thread for lane, thread in linked for _ in range(len(lane))]
     ran = {runs.kinds[kind][0] for kind in runs.kinds_in_order()}
     before = critical_path.producers(nodes, transfers, ran)
-    of_kind = [op.endswith(critical_path.INFERRED) for _, op, _ in runs.kinds]
-    inferred = np.array(of_kind, bool)[runs.kind]
     producers, consumers = critical_path.flows(runs, before)
     lasting = (runs.duration_ns[producers] > 0) & (runs.duration_ns[consumers] > 0)
     producers, consumers = producers[lasting], consumers[lasting]
     ends = runs.start_ns[producers] + runs.duration_ns[producers] - 1
     columns = (producers, ends, consumers, runs.start_ns[consumers])
-    guessed = (inferred[producers] | inferred[consumers]).tolist()
-    pairs = zip(*(column.tolist() for column in columns), guessed, strict=True)
-    for maker, end, taker, start, is_inferred in pairs:
-        kind = f"data {critical_path.INFERRED}" if is_inferred else "data"
-        tail = f'5,"id":{next(ids)},"name":"{kind}","cat":"data"}}'
+    pairs = zip(*(column.tolist() for column in columns), strict=True)
+    for maker, end, taker, start in pairs:
+        tail = f'5,"id":{next(ids)},"name":"data","cat":"data"}}'
         yield end, f'{{"ph":"s",{threads[maker]}"ts":', tail
         yield start, f'{{"ph":"f","bp":"e",{threads[taker]}"ts":', tail

@@ -20,7 +20,7 @@ from tflab.follow import view
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Node, graph_def_name, makers, node_of, turned_around
 from tflab.records.measured import OpStats
-from tflab.records.node_history import Became, NodeHistory, Touch
+from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.placed import CompiledKernel, Fate, Origin, Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.records.values import FED, Value
@@ -132,7 +132,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
     }
     placed = {}
     for name, history in (by_name | added).items():
-        carrier = carrier_of(name, fates.get(name), executed)
+        carrier = carrier_of(history, fates.get(name), executed)
         at = carrier or ""
         placed[name] = replace(
             history,
@@ -146,10 +146,6 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
             ran_outputs=executed[at].outputs if carrier else (),
             assignment=assignments.get(at),
             kernel=kernels.get(at),
-            became=tuple(
-                Became(tensor, into, assignments.get(node_of(into)), kernels.get(node_of(into)))
-                for tensor, into in (fates[name].outputs if name in fates else ())
-            ),
             code=tuple(
                 dict.fromkeys(kernel for owner in (name, at) for kernel in code.get(owner, ()))
             ),
@@ -193,11 +189,13 @@ def blank(node: Node, kind: str) -> NodeHistory:
     )
 
 
-def carrier_of(name: str, fate: Fate | None, executed: Mapping[str, Node]) -> str | None:
-    """The executed node that does a node's work: itself, or the one that replaced it."""
-    if name in executed:
-        return name
-    return fate.into if fate and fate.into in executed else None
+def carrier_of(history: NodeHistory, fate: Fate | None, executed: Mapping[str, Node]) -> str | None:
+    """The executed node that does a node's work: itself, or the one that replaced it. Of a node
+    with several outputs that was removed, each output may have another one."""
+    if history.name in executed:
+        return history.name
+    several = len(history.outputs) > 1 and fate is not None and fate.fate == "removed"
+    return fate.into if fate and fate.into in executed and not several else None
 
 
 def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:

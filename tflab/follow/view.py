@@ -15,7 +15,7 @@ from tflab.analysis.gradient_nodes import WHY
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import graph_def_name, node_of
-from tflab.records.node_history import Became, NodeHistory, Touch
+from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.options import STAGES
 from tflab.records.placed import Fate
 from tflab.records.values import FED, VARIABLE, Value
@@ -212,10 +212,6 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"comes from: {history.origin.origin}",)
     if history.carries:
         yield ("also does the work of ", *links(history.carries))
-    for output in history.became:
-        yield from became_lines(output)
-    if history.became:
-        return
     if history.carrier and history.carrier != history.name:
         yield (
             "continues in ",
@@ -243,16 +239,6 @@ def code_lines(history: NodeHistory) -> Iterator[Line]:
             yield (Code(line),)
 
 
-def became_lines(output: Became) -> Iterator[Line]:
-    """`while:1 continues in while/exit_1: device CPU:0, kernel of Exit`."""
-    about = [f"device {short_device(output.assignment.device)}"] if output.assignment else []
-    about += [f"kernel of {output.kernel.op}"] if output.kernel else []
-    behind = f": {', '.join(about)}" if about else ""
-    yield tuple(
-        part for part in (f"{output.tensor} continues in ", *links([output.into]), behind) if part
-    )
-
-
 def parts_of_touch(touch: Touch) -> Iterator[Part]:
     """`remapper (pass 22): fused into conv1/Relu`."""
     yield PassLink(touch.place, touch.by)
@@ -267,7 +253,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         yield from did_not_run(history)
         yield from value_lines(history)
         return
-    if history.carrier != history.name and not history.became:
+    if history.carrier != history.name:
         yield (
             done_by(history),
             *links([history.carrier]),

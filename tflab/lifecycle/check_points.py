@@ -21,7 +21,7 @@ from tflab.analysis.gradient_graph import GradientGraph
 from tflab.datasets import Whole
 from tflab.errors import RefusedError
 from tflab.lifecycle.graph_copies import Copy, Values
-from tflab.records.graph import Node, node_of, output_name, with_makers
+from tflab.records.graph import Node, output_name, with_makers
 from tflab.records.options import Options, Program
 from tflab.runtime import session
 
@@ -132,7 +132,7 @@ def within_frames(nodes: Iterable[Node]) -> set[str]:
     framed: set[str] = set()
     dead: set[str] = set()
     for node in nodes:
-        before = {*map(node_of, node.inputs), *node.control_inputs}
+        before = {*node.waits_for}
         if node.op.endswith("Enter") or (before & framed and not node.op.endswith("Exit")):
             framed.add(node.name)
         if node.op.endswith("Switch") or (before & dead and not node.op.endswith("Merge")):

@@ -14,7 +14,6 @@ from typing import Any
 
 from tflab.analysis import (
     critical_path,
-    lanes,
     memory,
     op_runs,
     op_table,
@@ -102,7 +101,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         untraced_step_ns=step_times.spread(measured.untraced_ns),
         traced_step_ns=step_times.spread([step.wall_ns for step in measured.steps]),
         runs=op_runs.of(measured.runs),
-        step_times=lanes.steps_with_shape(of_nodes, measured.steps),
+        step_times=tuple(measured.steps),
         top_ops=op_table.table(stats, "node", steps, images),
         top_types=op_table.table(stats, "op", steps, images),
         time_ledger=timeline.time_ledger(of_nodes, measured.steps, on_wire),

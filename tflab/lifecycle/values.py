@@ -263,19 +263,18 @@ def origin(
     fed = {graph_def_name(name): np.asarray(array) for name, array in values.fed.items()}
     known = {**values.computed, **fed, **values.before}
     if tensor in values.after and node.name != tensor:
-        kind, out = UPDATE, values.after[tensor]
+        kind = UPDATE
     elif tensor in fed:
-        kind, out = FED, fed[tensor]
+        kind = FED
     elif tensor in values.before:
-        kind, out = VARIABLE, values.before[tensor]
+        kind = VARIABLE
     else:
         kind = CONSTANT if node.op == not_finite.CONSTANT else COMPUTED
-        out = values.computed[tensor]
     entered: tuple[Entered, ...] = ()
     if kind in (COMPUTED, UPDATE):
         taken = not_finite.consumed(node, by_name, known.keys())
         arrays = ((name, known[name]) for name in known if name in taken)
-        entered = tuple(not_finite.inputs_at_fault(node.op, out, arrays))
+        entered = tuple(not_finite.entered(arrays))
     line = node.line or (by_name[tensor].line if tensor in by_name else None)
     bad = bads[tensor]
     return NotFinite(
@@ -283,12 +282,10 @@ def origin(
         node=node.name,
         op=node.op,
         kind=kind,
-        dtype=tf.dtypes.as_dtype(out.dtype).name,
         nan=bad.nan,
         infinite=bad.infinite,
         size=bad.size,
         source=line,
         derives=nodes.forward_of(live, node.name),
-        overflow=bool(entered) and not_finite.overflowed(node.op, entered),
         entered=entered,
     )

@@ -170,7 +170,7 @@ def fetches_of(
         return known, f"the {'output' if len(known) == 1 else 'outputs'} of its signature"
     if train_ops := [name for name in graph_file.collected(file, "train_op") if name in ops]:
         return tuple(train_ops), "its collection train_op"
-    inputs = {n.name: [*map(node_of, n.inputs), *n.control_inputs] for n in graph_nodes}
+    inputs = {n.name: n.waits_for for n in graph_nodes}
     used = {name for names in inputs.values() for name in names}
     savers = {node.name for node in graph_nodes if SAVERS.fullmatch(node.op)}
     fetches = tuple(

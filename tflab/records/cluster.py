@@ -67,8 +67,6 @@ class TaskTime:
     overlapped_ns: int  # of the computing time: with a tensor on its way to it
     received_bytes: int
     sent_bytes: int
-    alone_ns: int  # of the computing time: no op of another task running
-    awaited_ns: int  # no op running anywhere and no tensor on its way, until its next op began
 
 
 @dataclass(frozen=True)

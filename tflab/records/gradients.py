@@ -33,8 +33,6 @@ class GradientNode:
     used: bool  # whether the gradient of a variable needs it
     bookkeeping: str | None  # the kind of bookkeeping, if it adds nothing to the formula
     line: Source | None  # the line of the framework that made it
-    # False if only values would tell whether it is bookkeeping, and these are unknown
-    decided: bool = True
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 Shape = tuple[int | None, ...] | None  # None: not even the rank is known
@@ -48,6 +48,11 @@ class Node:
     phase: str = FORWARD  # one of PHASES
     # The line of the forward op, if the program itself made a node that differentiates one
     forward_source: Source | None = None
+
+    @property
+    def waits_for(self) -> list[str]:
+        """Return the nodes that have to run before it."""
+        return [*map(node_of, self.inputs), *self.control_inputs]
 
     @property
     def line(self) -> Source | None:
@@ -126,6 +131,30 @@ def reach(
                 reached.add(name)
                 waiting.append(name)
     return reached
+
+
+def in_order(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Return the same nodes in topological order, in time linear in the edges.
+
+    A depth-first search with an explicit stack, because a chain may be longer than Python's stack.
+    Edges that close a cycle are omitted: TensorFlow makes only those of `NextIteration`, but a
+    graph from a file may have others.
+    """
+    ordered: dict[str, list[str]] = {}
+    for root in parents:
+        stack: dict[str, Iterator[str]] = {}  # node -> its remaining parents
+        if root not in ordered:
+            stack[root] = iter(parents[root])
+        while stack:
+            name, rest = next(reversed(stack.items()))
+            unvisited = (parent for parent in rest if parent not in ordered and parent not in stack)
+            parent = next(unvisited, None)
+            if parent is not None:
+                stack[parent] = iter(parents[parent])
+                continue
+            stack.popitem()
+            ordered[name] = [parent for parent in parents[name] if parent in ordered]
+    return ordered
 
 
 def with_dependents(nodes: Iterable[Node], starts: Iterable[str]) -> set[str]:

@@ -28,7 +28,6 @@ class NodeStats:
     p95_ns: float
     start_ns: float  # mean time from the start of the step: the order of execution
     requested_bytes: int  # that a call requested from its allocators, mean over the steps
-    std_ns: float  # standard deviation of the calls
 
 
 @dataclass(frozen=True)
@@ -61,9 +60,7 @@ class OpStats:
     requested_bytes: int  # per step
     flops: int | None  # per step; None if those of any of its nodes are unknown
     gflops: float | None  # 10^9 FLOPs per second of self time
-    std_ns: float  # of all calls around their mean; large if the nodes differ
     step_ns: float  # mean time per step
-    step_std_ns: float | None  # deviation of that time over the steps
     step_median_ns: float | None  # median of that time; of very many steps, of a sample
     peak_bytes: int | None  # the most that its nodes had alive at once in a step
     image_ns: float | None  # self time per image
@@ -80,16 +77,6 @@ class OpStats:
 
 
 @dataclass(frozen=True)
-class Fit:
-    """The time of a call as fixed cost + cost per image, by least squares; for a row with ops of
-    many kinds (a layer, a line), the time per step."""
-
-    fixed_ns: float
-    per_image_ns: float
-    error: float  # the largest relative error of a point
-
-
-@dataclass(frozen=True)
 class Compared:
     """One row of a comparison: a type, node, layer or line at each batch size."""
 
@@ -97,7 +84,6 @@ class Compared:
     ops: tuple[str, ...]
     fused_from: tuple[str, ...]
     cells: Mapping[int, OpStats]  # by batch size, if it ran
-    fit: Fit | None  # None for fewer than three batch sizes, and if time does not grow
 
 
 @dataclass(frozen=True)

@@ -27,16 +27,6 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class Became:
-    """The tensor that replaced an output of a node with several outputs, such as a loop."""
-
-    tensor: str
-    into: str  # the tensor that ran
-    assignment: Assignment | None
-    kernel: Kernel | None
-
-
-@dataclass(frozen=True)
 class NodeHistory(Shown):
     """A node, from the line that made it to the time that it took.
 
@@ -72,7 +62,6 @@ class NodeHistory(Shown):
     ran_outputs: tuple[Tensor, ...] = ()  # of the carrier, with the batch in their shapes
     assignment: Assignment | None = None
     kernel: Kernel | None = None
-    became: tuple[Became, ...] = ()  # its outputs, if it is gone and had several
     # Of a call, a branch or a loop: the nodes of the graph that runs that were inlined from it
     inlined: tuple[str, ...] = field(default=(), metadata={"json": None})
     code: tuple[CompiledKernel, ...] = ()

@@ -24,8 +24,6 @@ class Takeover:
     name: str
     fate: str  # folded, merged, fused, compiled or removed
     into: str | None  # the node that replaces it after that pass
-    # For a node with several outputs: its tensor, and the one that its users take instead
-    outputs: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
     # Whether `into` has its value; otherwise the value went into what `into` computes
     has_value: bool = field(default=True, metadata={"json": None})
     # Whether the pass made `into` to do the work of this node and of no other
@@ -77,10 +75,7 @@ class Fate:
     name: str
     fate: str
     by: str | None  # the pass responsible
-    # The executed node that replaced it; for a merged node whose equal is gone, the last one
-    into: str | None
-    # For a node with several outputs that is gone: its tensor, and the one with the same value now
-    outputs: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
+    into: str | None  # the executed node that replaced it
     # Whether `into` has its value; otherwise the value went into what `into` computes
     has_value: bool = field(default=True, metadata={"json": None})
     # Whether a pass made `into` to do the work of this node and of no other

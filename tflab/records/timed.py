@@ -26,31 +26,12 @@ class OpRun(NamedTuple):  # a row of `analysis.op_runs`
 
 
 @dataclass(frozen=True)
-class Occupancy:
-    """How much of a step a device was busy."""
-
-    device: str
-    busy_ns: int  # at least one of its ops running
-    idle_share: float  # of the step's wall time, none of its ops running
-
-
-@dataclass(frozen=True)
-class StepShape:
-    """How many ops of a step ran at once."""
-
-    most_at_once: int
-    mean_at_once: float  # over the step's wall time; idle time counts as 0
-    devices: tuple[Occupancy, ...]
-
-
-@dataclass(frozen=True)
 class StepTime:
     """One traced step, as seen from the caller."""
 
     step: int
     start_ns: int
     wall_ns: int
-    shape: StepShape | None = None  # set when its op runs have been analysed
 
 
 @dataclass(frozen=True)
@@ -95,7 +76,6 @@ class CriticalPath:
     nodes: tuple[str, ...]
     ns: float
     parallelism: float  # possible parallelism: total work divided by the length of the path
-    achieved_parallelism: float = 0  # total work divided by the time with at least one op running
     slack: tuple[tuple[str, float], ...] = ()  # (node, ns), in the order of their first runs
     durations_ns: tuple[int, ...] = ()  # of `nodes`
 

@@ -47,12 +47,11 @@ class Value(Statistics):
 
 @dataclass(frozen=True)
 class Entered:
-    """Finite elements that a node took where its output is not finite."""
+    """What a node took whose output is not finite."""
 
     tensor: str
-    elements: int  # of these
-    size: int  # of the whole tensor
-    zeros: int  # of these
+    size: int  # elements
+    zeros: int
     negative: int
     min: float
     max: float
@@ -66,13 +65,11 @@ class NotFinite:
     node: str
     op: str
     kind: str  # fed, variable, constant, computed or update
-    dtype: str
     nan: int  # elements
     infinite: int
     size: int
     source: Source | None  # the user's line
     derives: str | None  # for a gradient node, the forward node
-    overflow: bool  # whether the true result is finite but too large for its type
     entered: tuple[Entered, ...]
 
 

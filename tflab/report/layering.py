@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from tflab.analysis import critical_path
+from tflab.records.graph import in_order
 from tflab.report.contents import OUTSIDE, Box, Lane, nodes_of
 
 OUTSIDE_BELOW = "/below"  # no name of a node begins with a slash
@@ -43,7 +43,7 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     points upwards.
     """
     by_name = {box.name: box for box in boxes}
-    ordered = critical_path.in_order(between(boxes, waits))
+    ordered = in_order(between(boxes, waits))
     level = {name: 1 + row for name, row in levels(ordered).items()}
     last = 1 + max(level.values(), default=0)
     level |= {OUTSIDE: 0, OUTSIDE_BELOW: last}

@@ -130,7 +130,7 @@ def times(walked: Walked) -> Iterator[Part]:
     title = plots.timeline.headline(runs, middle, {*step.critical_path.nodes})
     slices = plots.timeline.slices(runs, middle, step.critical_path)
     yield replace(drawn, title=title, slices=slices)
-    yield fact_table(execution.parallel(step.critical_path, step.step_times))
+    yield fact_table(execution.parallel(step.critical_path))
     yield Method(contents.warm(step), contents.walking(walked))
 
 

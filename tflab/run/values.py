@@ -207,7 +207,7 @@ class Ops:
             bad = not_finite.record_of(array)
             if bad is None:
                 continue
-            origin = self.origin(op, inputs, array, bad, line, frame)
+            origin = self.origin(op, inputs, bad, line, frame)
             if bad.nan:  # where it is made of Inf, that is the origin
                 self.origins = [*known[:1]] or [origin]
                 return
@@ -221,7 +221,6 @@ class Ops:
         self,
         op: str,
         inputs: Sequence[Any],
-        array: np.ndarray,
         bad: not_finite.Bad,
         line: Line | None,
         frame: Any,
@@ -235,19 +234,17 @@ class Ops:
         forward = private.locals_of(private.DIFFERENTIATES, frame)
         made = [self.lines.get(id(output)) for output in forward.get("outputs") or ()]
         line = next(filter(None, made), line)
-        entered = () if given else tuple(not_finite.inputs_at_fault(op, array, arrays))
+        entered = () if given else tuple(not_finite.entered(arrays))
         return NotFinite(
             tensor=str(read.name).partition(":")[0] if read is not None else op,
             node=op,
             op=op,
             kind=VARIABLE if read is not None else FED if fed else COMPUTED,
-            dtype=array.dtype.name,
             nan=bad.nan,
             infinite=bad.infinite,
             size=bad.size,
             source=Source(*line, linecache.getline(*line[:2]).strip()) if line else None,
             derives=forward.get("op_name"),
-            overflow=bool(entered) and not_finite.overflowed(op, entered),
             entered=entered,
         )
 

@@ -60,8 +60,6 @@ def facts(stage: Backward) -> Iterator[Fact]:
     if helpers := sum(bool(node.bookkeeping) for node in stage.gradient_nodes):
         of = f"{helpers:,} of {plural(len(stage.gradient_nodes), 'gradient node')}"
         yield Fact("bookkeeping", of, "only handle shapes, counts and order", detail=True)
-    if undecided := sum(not node.decided for node in stage.gradient_nodes):
-        yield Fact("perhaps bookkeeping", plural(undecided, "node"), "values unknown", detail=True)
 
 
 def tables(stage: Backward) -> Iterator[Block]:

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tflab.analysis.step_times import median_step
 from tflab.records.blocks import Block, Column, Fact, Table, dearest, shortened
 from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
-from tflab.records.timed import CriticalPath, Memory, Owner, Race, StepTime
+from tflab.records.timed import CriticalPath, Memory, Owner, Race
 from tflab.records.verdicts import Load
-from tflab.units import percent, plural, short_device, size, time
+from tflab.units import percent, plural, size, time
 from tflab.views import network, op_table, values
 from tflab.views.words import control_text, ends_text
 
 TITLE = "Execution: ops run in the order of their dependencies"
 TOP = 10
 HOLDERS = 5  # largest holders of memory at the peak that have a row
-MEDIAN = "in the step of median length"
 NO_CHAIN = "in this trace an op began before an op that it depends on had ended"
 
 
@@ -36,7 +34,7 @@ def facts(stage: Execution) -> list[Fact]:
         *raced(stage.race),
         *owners(stage.time_ledger, stage.wall_ns, stage.steps),
         *owners_in_short(stage.time_ledger, stage.wall_ns),
-        *parallel(stage.critical_path, stage.step_times),
+        *parallel(stage.critical_path),
         *memory_facts(stage.memory, stage.nodes),
         *values.facts(stage),
         *network.facts(stage),
@@ -95,23 +93,15 @@ def owners_in_short(ledger: Sequence[Owner], wall_ns: int) -> Iterator[Fact]:
         yield Fact("its time", ", ".join(shares), brief=True)
 
 
-def parallel(path: CriticalPath, step_times: Sequence[StepTime]) -> Iterator[Fact]:
-    """Yield the critical path, how many ops ran at once, and how long no op of a device ran."""
+def parallel(path: CriticalPath) -> Iterator[Fact]:
+    """Yield the critical path, and how much longer the ops took together."""
     if path.nodes:
         runs = plural(len(path.nodes), "op run")
         yield Fact("critical path", f"{time(path.ns)} in a traced step, {runs}")
         longer = f"{path.parallelism:.2f} x as long as the critical path"
         yield Fact("all ops together", longer, detail=True)
-        mean = f"{path.achieved_parallelism:.2f} on average while any ran"
-        yield Fact("ops at once", mean, detail=True)
     else:
         yield Fact("critical path", "not shown", NO_CHAIN)
-    shape = median_step(step_times).shape if step_times else None
-    if shape and shape.devices:
-        yield Fact("most ops at once", f"{shape.most_at_once}", MEDIAN, detail=True)
-    for device in shape.devices if shape and len(shape.devices) > 1 else ():
-        name = f"no op on {short_device(device.device)}"
-        yield Fact(name, percent(device.idle_share), MEDIAN, detail=True)
 
 
 def compiled(nodes: Iterable[Node]) -> bool:

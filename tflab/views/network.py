@@ -48,17 +48,11 @@ def tasks(stage: Execution, network: Network) -> Table:
             share("of it receiving", lambda row: row.overlapped_ns),
             share("only receiving", lambda row: row.waiting_ns),
             share("neither", lambda row: row.neither_ns),
-            share("others waited", waited),
             amount("received a step", lambda row: row.received_bytes),
             amount("sent a step", lambda row: row.sent_bytes),
         ),
         network.tasks,
     )
-
-
-def waited(row: TaskTime) -> int:
-    """Return how long only ops of this task ran, or nothing until its next one began."""
-    return row.alone_ns + row.awaited_ns
 
 
 def tensors(stage: Execution, network: Network) -> Table:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tflab.analysis import batch_fit
+from tflab.analysis import row_labels
 from tflab.records.blocks import Column, Table, dearest, shortened
 from tflab.records.measured import Comparison, OpStats
 from tflab.units import ROUNDS_UP, percent, size, three_digits, time
@@ -53,9 +53,6 @@ COLUMNS = {
     "p95": number("p95", lambda row: time(row.p95_ns), spare=2),
     "step": number("a step", lambda row: time(row.step_ns)),
     "step median": number("median step", lambda row: text_or_blank(row.step_median_ns, time)),
-    "step deviation": number(
-        "± deviation", lambda row: text_or_blank(row.step_std_ns, time), spare=1
-    ),
     "image": number("an image", lambda row: text_or_blank(row.image_ns, time)),
     "share": number("share", lambda row: percent(row.share)),
     "cumulative": number("cumulative", lambda row: percent(row.cumulative_share), spare=3),
@@ -72,7 +69,7 @@ MOST_EXPENSIVE = ("type", "calls", "self", "mean", "share")
 NODES_MOST_EXPENSIVE = ("type", "calls", "self", "mean", "median", "share")
 TIME_OF_CALLS = ("calls", "total", "self", "mean", "median", "p95", "share", "cumulative")
 TIME_OF_STEPS = (
-    *("calls", "total", "self", "step", "step median", "step deviation"),
+    *("calls", "total", "self", "step", "step median"),
     *("share", "cumulative"),
 )
 TIME_OF_LINES = (
@@ -134,7 +131,7 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
     """Return the times of the rows: per call, or per step for rows with ops of many kinds."""
     by, rows = comparison.by, comparison.tables.get(batch, ())
     order = "the most expensive first"
-    names: Sequence[str] = TIME_OF_STEPS if batch_fit.unit(by) == "step" else TIME_OF_CALLS
+    names: Sequence[str] = TIME_OF_STEPS if row_labels.unit(by) == "step" else TIME_OF_CALLS
     if by == "layer":
         most = f"the {top} most expensive, " if len(rows) > top else ""
         order = f"{most}in the order of execution"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import Node
 
 
 def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
@@ -71,7 +71,7 @@ def drawn_parents(nodes: Sequence[Node]) -> dict[str, list[str]]:
 
 def parents(node: Node) -> list[str]:
     """The nodes that it takes inputs from, each once."""
-    return list(dict.fromkeys([*map(node_of, node.inputs), *node.control_inputs]))
+    return list(dict.fromkeys(node.waits_for))
 
 
 def row(rails: Sequence[str | None], own: int, taken: Sequence[int], ending: Sequence[int]) -> str:

@@ -56,21 +56,20 @@ def origin(record: NotFinite) -> str:
         code = record.source.code
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
     name = record.node if record.kind in (CONSTANT, UPDATE) else graph_def_name(record.tensor)
-    large = f", too large for {record.dtype}" if record.overflow else ""
     about_inputs = f" Its inputs: {'; '.join(map(input_text, record.entered))}."
     return (
         f"{what} began in {name} ({', '.join(about)}): of {plural(record.size, 'element')} "
-        f"{record.nan:,} NaN and {record.infinite:,} infinite{large}."
+        f"{record.nan:,} NaN and {record.infinite:,} infinite."
         f"{about_inputs if record.entered else ''}"
     )
 
 
 def input_text(record: Entered) -> str:
-    """Return `x: 2 of 64 elements (1 zero, 1 negative), from -3 to 0`."""
+    """Return `x: 64 elements (1 zero, 1 negative), from -3 to 5`."""
     name = graph_def_name(record.tensor)
     signs = f"{record.zeros:,} zero, {record.negative:,} negative"
     ends = f"from {number(record.min)} to {number(record.max)}"
-    return f"{name}: {record.elements:,} of {plural(record.size, 'element')} ({signs}), {ends}"
+    return f"{name}: {plural(record.size, 'element')} ({signs}), {ends}"
 
 
 def consequence(results: Sequence[str]) -> str:

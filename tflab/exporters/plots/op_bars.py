@@ -31,20 +31,15 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
         names.append(f"all others ({others:,})")
         rest_ns = total_ns - sum(ns for ns, *_ in drawn)
         drawn.append((rest_ns, 1 - sum(share for _, share, _ in drawn), False))
-    deviations = [row.step_std_ns for row in bars] + [None] * bool(others)
-    about = caption(by, any(ns is not None for ns in deviations))
     title = headline([row for row in bars if row.share > THRESHOLD], len(rows), by)
-    figure, (axes,) = style.canvas(title, about, PITCH * len(names) + 0.8)
-    for place, ((ns, share, marked), deviation) in enumerate(zip(drawn, deviations, strict=True)):
+    figure, (axes,) = style.canvas(title, caption(by), PITCH * len(names) + 0.8)
+    for place, (ns, share, marked) in enumerate(drawn):
         color, hatch = (style.RED, "////") if marked else (style.PALE, None)
         look: dict[str, Any] = {"color": color, "hatch": hatch, "edgecolor": "white", "zorder": 2}
-        spread = None if deviation is None else [[min(deviation, ns)], [deviation]]
-        line = {"ecolor": style.INK, "elinewidth": 1, "capsize": 2.5}
-        bar = axes.barh(place, ns, 0.7, xerr=spread, error_kw=line, linewidth=0, **look)
+        bar = axes.barh(place, ns, 0.7, linewidth=0, **look)
         axes.bar_label(bar, [f"{time(ns)}, {percent(share)}"], padding=4, size=style.SMALL)
     axes.axvline(THRESHOLD * total_ns, color=style.INK, linewidth=1, linestyle="--", zorder=1)
-    ends = (bar[0] + (deviation or 0) for bar, deviation in zip(drawn, deviations, strict=True))
-    limit = 1.3 * (max(ends) or 1)
+    limit = 1.3 * (max(ns for ns, *_ in drawn) or 1)
     axes.set_xlim(0, limit)
     axes.set_ylim(len(names) - 0.4, -0.7)
     axes.set_yticks(range(len(names)), names)
@@ -63,11 +58,10 @@ def headline(above: Sequence[OpStats], count: int, by: str) -> str:
     return f"{len(above):,} of {plural(count, by)} {verb} {share} of the time of all ops"
 
 
-def caption(by: str, deviates: bool) -> str:
+def caption(by: str) -> str:
     """Return what a bar shows."""
     order = "Layers in the order of execution" if by == "layer" else f"The most expensive {by}s"
-    line = " Thin line: the standard deviation over the steps." if deviates else ""
     return (
         f"{order}: mean time in a step, and share of the time of all ops. Red and hatched: more "
-        f"than {percent(THRESHOLD)} (broken line).{line}"
+        f"than {percent(THRESHOLD)} (broken line)."
     )
