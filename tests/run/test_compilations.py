@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.examples.watched import WATCHED
 from tflab.records.watched import Compiled
 from tflab.run import compilations, summary, view
 
@@ -52,19 +51,31 @@ def test_a_compilation_has_its_shapes_its_line_and_the_time_from_its_first_file_
     found = compilations.Compilations(str(folder))
     assert flags == {"XLA_FLAGS": f'--xla_dump_to="{folder}/xla"'}
     found.look(None)  # nothing was compiled
-    assert (found.made, len(flags)) == ([], 1)
+    assert (found.made, len(flags)) == ({}, 1)
     write(folder, 0, KERNEL, "f32[8,4]{1,0}, /*index=1*/s32[]", 1_000, 1_700, 1_500)
     write(folder, 1, CLUSTER, "f32[3]{0}", 2_000, 2_040)
     found.look(LINE)
-    assert sorted(found.made) == [
-        ("cluster_0", LINE, "f32[3]", 40_000_000),
-        ("step", LINE, "f32[8,4], s32[]", 700_000_000),
-    ]
     assert flags == {}  # read by now, and not for child processes
-    write(folder, 10, KERAS, "f32[7,4]{1,0}, s32[]", 5_000, 5_100)
+    write(folder, 10, KERNEL, "f32[7,4]{1,0}, s32[]", 5_000, 5_100)
+    write(folder, 11, KERNEL, "f32[8,4]{1,0}, s32[]", 6_000, 6_100)
     found.look(LINE)
-    assert found.made[2:] == [("one_step_on_data", LINE, "f32[7,4], s32[]", 100_000_000)]
+    write(folder, 12, KERAS, "f32[7,4]{1,0}, s32[]", 7_000, 7_001)
+    found.look(None)
     assert list((folder / "xla").iterdir()) == []
+    rows = summary.watched((), {"compiled": [*found.made.values()]}, 1, 0).compiled
+    place, shapes = "train.py:17 in main", ("f32[8,4], s32[]", "f32[7,4], s32[]")
+    assert rows == (
+        Compiled("step", place, 3, shapes, 900_000_000),
+        Compiled("cluster_0", place, 1, ("f32[3]",), 40_000_000),
+        Compiled("one_step_on_data", "", 1, shapes[1:], 1_000_000),
+    )
+    assert list(view.compiled(rows))[::2] == [
+        "XLA compiled step 3 times, for 2 combinations of shapes (f32[8,4], s32[]; f32[7,4], s32[]"
+        "), in 900 ms, at train.py:17 in main.",
+        "XLA compiled one_step_on_data 1 time, for 1 combination of shapes (f32[7,4], s32[]), in "
+        "1.00 ms.",
+    ]
+    assert len([*view.compiled(rows * 2)]) == view.COMPILED
 
 
 def test_nothing_is_dumped_without_overhead_and_dumps_that_the_user_wants_are_left_alone(dumps):
@@ -77,24 +88,6 @@ def test_nothing_is_dumped_without_overhead_and_dumps_that_the_user_wants_are_le
     environ["XLA_FLAGS"] = "--xla_cpu_enable_fast_math"
     compilations.Compilations(str(folder))
     assert flags["XLA_FLAGS"].startswith("--xla_cpu_enable_fast_math --xla_dump_to=")
-
-
-def test_compilations_of_one_function_at_one_line_are_added_up_and_told_by_their_time():
-    made = [("step", LINE, f"f32[{rows},4]", rows * 10**6) for rows in (1, 2, 2, 3, 4)]
-    made.append(("cluster_0", None, "f32[3]", 90 * 10**6))
-    rows = summary.compiled(made)
-    shapes = tuple(f"f32[{rows},4]" for rows in (1, 2, 3, 4))
-    assert rows == (
-        Compiled("cluster_0", "", 1, ("f32[3]",), 90_000_000),
-        Compiled("step", "train.py:17 in main", 5, shapes, 12_000_000),
-    )
-    assert list(view.compiled(rows)) == [
-        "XLA compiled cluster_0 1 time, for 1 combination of shapes (f32[3]), in 90.0 ms.",
-        "XLA compiled step 5 times, for 4 combinations of shapes (f32[1,4]; f32[2,4]; f32[3,4]; "
-        "...), in 12.0 ms, at train.py:17 in main.",
-    ]
-    assert len([*view.compiled(rows[:1] * 5)]) == view.COMPILED
-    assert not WATCHED.compiled
 
 
 PROGRAM = """import tensorflow as tf

@@ -10,12 +10,13 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from tflab.run.sampler import Line
+from tflab.run.sampler import Line, place
 
 FLAGS = "XLA_FLAGS"  # read by XLA when it first compiles
 LEAST_NS = 10_000_000  # a call that took less compiled nothing
-MOST = 1_000  # compilations that are kept
+MOST = 1_000  # combinations of shapes that are kept
 # The files and the head of a module; xla/service/dump.cc, TensorFlow 2.21.0
 MODULE = re.compile(r"(module_\d+\.)(.+?)(?:__.*)?\.\d+\.before_optimizations\.txt")
 INPUTS = re.compile(r"entry_computation_layout=\{\((.*?)\)->")
@@ -24,11 +25,12 @@ HEAD = 100_000  # bytes of a module that name its inputs
 
 
 class Compilations:
-    """The compilations so far, each with the line of the call in which it happened."""
+    """The compilations so far, by the line of the call in which they happened."""
 
     def __init__(self, folder: str, wanted: bool = True) -> None:
         self.folder = Path(folder, "xla")
-        self.made: list[tuple[str, Line | None, str, int]] = []  # function, line, shapes, ns
+        # By function and line, the fields of `Compiled`
+        self.made: dict[tuple[str, Line | None], dict[str, Any]] = {}
         self.given = os.environ.get(FLAGS)
         # Dumps that the user of the program requested are left alone.
         self.wanted = wanted and "xla_dump_to" not in (self.given or "")
@@ -39,8 +41,12 @@ class Compilations:
     def look(self, line: Line | None) -> None:
         """Take in what was compiled since the last look, in a call of this line."""
         if self.wanted and (files := {path.name: path for path in self.folder.iterdir()}):
-            self.made += ((name, line, shapes, ns) for name, shapes, ns in modules(files))
-            del self.made[MOST:]
+            for name, shapes, ns in modules(files):
+                new = {"name": name, "place": place(*line) if line else "", "shapes": ()}
+                made = self.made.setdefault((name, line), {**new, "compilations": 0, "ns": 0})
+                made["compilations"] += 1
+                made["ns"] += ns
+                made["shapes"] = (*dict.fromkeys((*made["shapes"], shapes)),)[:MOST]
             for path in files.values():
                 path.unlink(missing_ok=True)
             # XLA has read the flags: no process that the program starts shall write dumps

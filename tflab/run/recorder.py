@@ -483,7 +483,7 @@ class Recorder:
             "graphs": self.graphs.segment(groups, final),
             "grown": self.graphs.grown_segment(),
             "fates": self.write_largest(groups) if final and groups else {},
-            "compiled": self.compilations.made,
+            "compiled": [*self.compilations.made.values()],
             "functions": self.functions.segment(),
         }
 

@@ -108,7 +108,9 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
         grown_memory=GrownMemory(**segment["memory"]) if segment["memory"] else None,
         notes=tuple(notes_of(segment, wall_ns)),
         functions=tuple(TracedFunction(**function) for function in segment["functions"]),
-        compiled=compiled(segment["compiled"]),
+        compiled=tuple(
+            sorted((Compiled(**made) for made in segment["compiled"]), key=lambda row: -row.ns)
+        ),
         values=None,
         graph=None,
     )
@@ -309,17 +311,6 @@ def costliest_stage(groups: Sequence[Mapping[str, Any]]) -> str:
     most = max(own, key=own.__getitem__, default="")
     profiled_ns = sum(group["traced_ns"] for group in groups if group["stages"])
     return most.rpartition("::")[2] if 2 * own[most] > profiled_ns else ""
-
-
-def compiled(made: Iterable[tuple[str, sampler.Line | None, str, int]]) -> tuple[Compiled, ...]:
-    groups: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    for name, line, shapes, ns in made:
-        groups.setdefault((name, place(*line) if line else ""), []).append((shapes, ns))
-    rows = []
-    for (name, at), of_group in groups.items():
-        every, times = zip(*of_group, strict=True)
-        rows.append(Compiled(name, at, len(times), tuple(dict.fromkeys(every)), sum(times)))
-    return tuple(sorted(rows, key=lambda row: -row.ns))
 
 
 # Groups, and all of the time

@@ -34,7 +34,6 @@ from tflab.run.sampler import Line
 from tflab.runtime import private
 
 MOST_GROUPS = 8  # groups with recorded values
-EARLY = "the group ended before that run"
 
 
 class Plan(NamedTuple):
@@ -53,7 +52,7 @@ class Values:
         self, run: int, note: program_graph.Note, line_of: Callable[[Any], Line | None]
     ) -> None:
         self.run, self.note = run, note
-        self.reasons: dict[int, str] = {}  # number of a group -> why it has no values
+        self.begun: set[int] = set()  # numbers of groups
         self.seen: dict[int, RecordedValues] = {}
         self.before: dict[int, RecordedValues] = {}  # the run before, if that made NaN or Inf
         self.ops = Ops(line_of)
@@ -64,7 +63,7 @@ class Values:
     ) -> None:
         """Extend the fetches of a run if it is the one whose values are wanted."""
         group = run.group
-        full = len(self.reasons) >= MOST_GROUPS and group.number not in self.reasons
+        full = len(self.begun) >= MOST_GROUPS and group.number not in self.begun
         if session.sess_str or full or group.calls + 1 not in (self.run - 1, self.run):
             return
         from tflab.analysis import values as analysis
@@ -78,9 +77,9 @@ class Values:
         try:
             names = values.selected(graph, names, rows)
         except TflabError as error:
-            self.reasons[group.number] = str(error)
+            self.note(str(error))
             return
-        self.reasons[group.number] = "that run failed"
+        self.begun.add(group.number)
         before = variables(session, graph)
         run.values = Plan(names, len(fetches), fed, before)
         run.fetches = [*fetches, *private.tensor_outputs(graph, names)]
@@ -151,8 +150,8 @@ class Values:
         if seen := self.seen.get(group.number):
             write(seen, folder)
         else:
-            reason = self.reasons.get(group.number, EARLY)
-            self.note(f"No values of run {self.run:,} of group {group.number}: {reason}.")
+            run = f"run {self.run:,} of group {group.number}"
+            self.note(f"There are no values of {run}: it did not happen, or failed.")
 
 
 def write(seen: RecordedValues, folder: str) -> None:
