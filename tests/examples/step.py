@@ -9,11 +9,9 @@ from tflab.records.timed import (
     Memory,
     OpMemory,
     Owner,
-    Race,
     Spread,
     StepTime,
 )
-from tflab.records.verdicts import Verdict
 
 TYPES = (
     op_total("Conv2D", "_FusedConv2D", 8, 6_400_000, 5_600_000, 800_000.0, 0.7),
@@ -75,10 +73,4 @@ STAGE = Execution(
     wall_ns=10_400_000,
     critical_path=PATH,
     memory=MEMORY,
-)
-RACE = Race(
-    steps=30,
-    usual_step_ns=2_000_000.0,
-    without_step_ns=3_100_000.0,
-    verdict=Verdict(1.547, 1.4983, 1.6012, 0.9834, 1.0321, 10, "slower"),
 )

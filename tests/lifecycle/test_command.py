@@ -43,7 +43,7 @@ SILENT = {
     },
     "placement": {"not_run", "notes", "toggle"},
     "execution": {
-        *("failure", "network", "not_finite", "race"),
+        *("failure", "network", "not_finite"),
     },
 }
 
@@ -209,8 +209,8 @@ def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
     for options in (("--stage", "frontend"), ("--stage", "frontend", "--full")):
         blocks = command.blocks_of(command.parser().parse_args(options), Frontend(None, scopes))
         tables.append(next(block for block in blocks if isinstance(block, Table) and block.drawing))
-    assert [len(table.rows) for table in tables] == [41, 50]
-    assert [table.rest() for table in tables] == ["(--full shows every row)", ""]
+    assert [len(table.rows) for table in tables] == [40, 50]
+    assert [table.rest() for table in tables] == ["... and 10 more (--full shows more)", ""]
 
 
 def titled(shown: list[list[Block] | None]) -> list[list[str] | None]:

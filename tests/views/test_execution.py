@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.examples.printed import approve_view
-from tests.examples.step import CURVE, MEMORY, OPS, RACE, STAGE
+from tests.examples.step import CURVE, MEMORY, OPS, STAGE
 from tests.records_by_hand import LOAD, op_total
 from tflab.records.graph import Node
 from tflab.records.timed import CriticalPath, Memory
@@ -32,7 +32,6 @@ VARIANTS = {
     "an interruption of a busy machine": {"load": LOAD, "interrupted": True},
     "a failure": {"failure": "No."},
     "one step": {"steps": 1, "warmup_steps": 1},
-    "a race": {"race": RACE},
     "no steps": {"step_times": ()},
     "no critical path": {"critical_path": CriticalPath((), 0, 0)},
     "no traced steps": {"wall_ns": 0, "time_ledger": ()},

@@ -111,7 +111,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": (),
         "type": command.one_of("graph pass to switch off", tuple(SWITCHES)),
         "metavar": "PASS",
-        "help": "compare with these graph passes off: grappler, remapper, ...",
+        "help": "run with these graph passes off: grappler, remapper, ...",
     },
     "--experiments": {
         "nargs": "?",

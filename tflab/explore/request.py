@@ -39,7 +39,7 @@ class ProgramRequest:
             devices=self.devices,
             xla=self.xla,
             without=self.without,
-            race=False,
+            first_run=False,
             values=False,  # they follow as a separate stage
         )
 

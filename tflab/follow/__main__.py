@@ -53,7 +53,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         soft_placement=models.is_file(args.model),  # the devices were another machine's
         data_dir=args.data_dir,
         saved=arguments.saved_of(args),
-        race=False,
+        first_run=False,
     )
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, options.saved)

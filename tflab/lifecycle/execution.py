@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from statistics import geometric_mean, median
 from typing import Any
 
 from tflab.analysis import (
@@ -20,21 +19,16 @@ from tflab.analysis import (
     statistics,
     step_times,
     timeline,
-    verdicts,
 )
 from tflab.cli import interrupts
 from tflab.lifecycle import values
 from tflab.records.cluster import Network, Received
 from tflab.records.graph import Node
-from tflab.records.options import Options, Program
+from tflab.records.options import Options
 from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement
-from tflab.records.timed import OpRun, Race, StepTime
+from tflab.records.timed import OpRun, StepTime
 from tflab.runtime import machine_load, measure, nodes, session, trace
-
-OBSERVATIONS = 10  # of a comparison, each in new sessions
-ROUNDS = 20  # steps of each variant in an observation
-BUDGET_S = 60.0  # after which no further observation starts
 
 
 @dataclass
@@ -108,7 +102,6 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         wall_ns=sum(step.wall_ns for step in measured.steps),
         critical_path=critical_path.critical_path(executed, [*measured.runs, *on_wire], sent),
         memory=memory.memory(of_nodes, measured.steps),
-        race=None if ending.interrupted or ending.failure else race_passes(program, step, options),
         interrupted=ending.interrupted,
         network=network,
         failure=str(ending.failure) if ending.failure else None,
@@ -166,33 +159,3 @@ def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
     makers = {node.name: node for node in (*placement.user_nodes, *placement.nodes)}
     parts = (nodes.from_graph_def(graph, makers, {}) for graph in graphs)
     return tuple(node for part in parts for node in part)
-
-
-def race_passes(program: Program, step: session.Step, options: Options) -> Race | None:
-    """Return the time of the step with passes switched off, compared with all passes on.
-
-    The control is a second session with all passes on, which takes its turn as well. None if no
-    passes are switched off, if it is not wanted, or after Ctrl-C.
-    """
-    if not (options.without and options.race):
-        return None
-    all_on = replace(options, without=())
-    jobs = [measure.job_of(program, step, way) for way in (all_on, all_on, options)]
-    batches = session.feed_batches(program, options.batch_size)
-    medians: list[list[float]] = []  # of each observation: all on, its control, switched off
-    steps = 0
-    for number in measure.observations(verdicts.LEAST, BUDGET_S, OBSERVATIONS):
-        plan = measure.rotation(batches, options.batch_size, len(jobs), ROUNDS)
-        label = f"with and without, part {number + 1}"
-        times = measure.in_rotation(jobs, replace(plan, label=label), seed=number)
-        if len(times[0]) < ROUNDS:  # Ctrl-C
-            return None
-        medians.append([median(of_job) for of_job in times])
-        steps += len(times[0])
-    usual, control, without = zip(*medians, strict=True)
-    ratios, of_control = (
-        [other / first for other, first in zip(others, usual, strict=True)]
-        for others in (without, control)
-    )
-    (verdict,) = verdicts.of_race([(ratios, of_control)])
-    return Race(steps, geometric_mean(usual), geometric_mean(without), verdict)

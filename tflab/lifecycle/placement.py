@@ -57,7 +57,7 @@ def place(backward: Backward, options: Options) -> Placement:
     placement = place_once(backward, options)
     if not options.without:
         return placement
-    usual = place_once(backward, replace(options, without=(), race=False))
+    usual = place_once(backward, replace(options, without=(), first_run=False))
     return replace(placement, toggle=passes.toggle(usual, placement, options.without))
 
 
@@ -254,7 +254,7 @@ def run_here(job: measure.Job, values: measure.Values) -> Instrumented:
     generated: tuple[Generated, ...] = ()
     first: FirstRun | None = None
     notes = []
-    if options.race and options.explained and not options.cluster:
+    if options.first_run and options.explained and not options.cluster:
         try:
             first = first_run.measured(job, values)
         except first_run.UnknownError as error:

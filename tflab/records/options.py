@@ -95,8 +95,7 @@ class Options:
     threads: int = 0  # of a session of its own; 0: the runtime's default
     values: bool = True  # whether to record the values of one untimed step
     explained: bool = True  # whether to derive and check formulas, and show generated code
-    # whether to time the first run, and compare steps with switched-off passes with those of all
-    race: bool = True
+    first_run: bool = True  # whether to time the first run of the step
     saved: Saved = Saved()
     cluster: tuple[str, ...] = ()  # addresses of the tasks to run on; empty: this process alone
 

@@ -31,7 +31,6 @@ from tflab.records.timed import (
     Memory,
     OpRun,
     Owner,
-    Race,
     Spread,
     StepTime,
 )
@@ -187,7 +186,6 @@ class Execution(Shown):
     wall_ns: int
     critical_path: CriticalPath
     memory: Memory
-    race: Race | None = None  # when passes were switched off
     # If they were requested
     experiments: Experiments | None = field(default=None, metadata={"json": {"ops": "experiments"}})
     interrupted: bool = False  # whether these are only the steps until Ctrl-C

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tflab.records.verdicts import Verdict
-
 # (time in us, bytes (negative if released), allocator)
 Allocation = tuple[int, int, str]
 
@@ -50,16 +48,6 @@ class Spread:
     median: float
     p10: float
     p90: float
-
-
-@dataclass(frozen=True)
-class Race:
-    """The untraced step with all graph passes, and without some; measured in turn."""
-
-    steps: int  # of each way
-    usual_step_ns: float  # geometric mean of the observations, each of which is a median
-    without_step_ns: float
-    verdict: Verdict  # without the passes, compared with all passes
 
 
 @dataclass(frozen=True)

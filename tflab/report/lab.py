@@ -42,7 +42,7 @@ def measure(
         data_dir=data_dir,
         soft_placement=models.is_file(model),  # the devices were another machine's
         saved=Saved(trust=trust),
-        race=False,
+        first_run=False,
     )
     inspected = [("Date", environment.now()), *devices.inspected()]
     lab = empty = Lab(model, inspected)

@@ -9,11 +9,10 @@ from tflab.records.blocks import Block, Column, Fact, Table, dearest, shortened
 from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
-from tflab.records.timed import CriticalPath, Memory, Owner, Race
+from tflab.records.timed import CriticalPath, Memory, Owner
 from tflab.records.verdicts import Load
 from tflab.units import percent, plural, size, time
 from tflab.views import network, op_table, values
-from tflab.views.words import control_text, ends_text
 
 TITLE = "Execution: ops run in the order of their dependencies"
 TOP = 10
@@ -31,7 +30,6 @@ def notes(stage: Execution) -> Iterator[str]:
 def facts(stage: Execution) -> list[Fact]:
     return [
         *step_times(stage),
-        *raced(stage.race),
         *owners(stage.time_ledger, stage.wall_ns, stage.steps),
         *owners_in_short(stage.time_ledger, stage.wall_ns),
         *parallel(stage.critical_path),
@@ -136,18 +134,6 @@ def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
             curve.holders,
             HOLDERS,
         )
-
-
-def raced(race: Race | None) -> Iterator[Fact]:
-    """Yield the effect of the switched-off passes, with its interval and its control."""
-    if race:
-        verdict = race.verdict
-        longer = f"{verdict.ratio:.2f} x as long {ends_text(verdict.low, verdict.high)}"
-        times = f"{time(race.without_step_ns)} against {time(race.usual_step_ns)}"
-        yield Fact("without these passes", f"{longer}, {verdict.word}", times)
-        steps = f"{plural(race.steps, 'untraced step')} each"
-        turns = f"in turns, {plural(verdict.observations, 'observation')} in separate sessions"
-        yield Fact("control", control_text(verdict), f"all passes twice; {steps}, {turns}")
 
 
 def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
