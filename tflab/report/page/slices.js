@@ -114,7 +114,7 @@ export class Slices {
         label === undefined ? null : make("text", { x: round(left + 4), y: y + SLICE / 2 + 4 }, label))];
     });
     const named = this.data.lanes.filter(Boolean).length > 1 ? this.data.lanes : [];
-    const devices = named.map((name, lane) => make("text", { class: "tick", x: 2, y: AXIS + lane * SLICE + SLICE / 2 + 4 }, name));
+    const devices = named.map((name, lane) => make("text", { class: "tick", x: width - 2, y: AXIS + lane * SLICE + SLICE / 2 + 4, "text-anchor": "end" }, name));
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("height", String(height));
     this.svg.replaceChildren(...marks, ...drawn, ...devices);

@@ -47,6 +47,7 @@ export class Timeline {
       }
     }
     this.part("idle").textContent = idle;
+    this.part("idle").parentElement.hidden = !idle;
   }
 
   /* Go to a state because the reader says so, which ends the play. */
