@@ -5,8 +5,7 @@ import pytest
 from tests.graph_notation import graph
 from tflab.analysis import access_order
 from tflab.analysis.access_order import Step
-from tflab.records.access import BranchInput
-from tflab.records.graph import Call, Function
+from tflab.records.graph import BranchInput, Call, Function
 
 W = "w=VarHandleOp; x=Placeholder; r=ReadVariableOp(w); y=Mul(x,r); "
 R = W.replace("VarHandleOp", "VariableV2").replace("ReadVariableOp", "Identity")

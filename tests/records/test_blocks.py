@@ -53,89 +53,59 @@ def test_a_fact_is_its_label_its_value_and_what_the_value_is():
     assert list(blocks.fact_table(facts).cells()) == cells
 
 
-@pytest.mark.parametrize(
-    "ns, text",
-    [
-        (0, "0 ns"),
-        (0.4, "0 ns"),
-        (812, "812 ns"),
-        (999.5, "1.00 us"),  # what rounds up to the next unit is written there
-        (1e6 * units.ROUNDS_UP, "1.00 ms"),
-        (1e9 * units.ROUNDS_UP, "1.00 s"),
-        (1_000, "1.00 us"),
-        (18_340, "18.3 us"),
-        (2_404_000, "2.40 ms"),
-        (240_000_000, "240 ms"),
-        (1_250_000_000, "1.25 s"),
-        (3_600e9, "3600 s"),
-        (-18_340, "-18.3 us"),
-    ],
-)
-def test_a_time_has_three_digits_and_the_unit_that_suits_it(ns, text):
-    assert units.time(ns) == text
+TIMES = {
+    0: "0 ns",
+    0.4: "0 ns",
+    812: "812 ns",
+    1_000: "1.00 us",
+    18_340: "18.3 us",
+    2_404_000: "2.40 ms",
+    240_000_000: "240 ms",
+    1_250_000_000: "1.25 s",
+    3_600e9: "3600 s",
+    -18_340: "-18.3 us",
+    999.5: "1.00 us",  # what rounds up to the next unit is written there
+    1e6 * units.ROUNDS_UP: "1.00 ms",
+    1e9 * units.ROUNDS_UP: "1.00 s",
+}
+SIZES = {
+    0: "0 B",
+    512: "512 B",
+    1024 * units.ROUNDS_UP: "1.00 KiB",
+    1024: "1.00 KiB",
+    75_264: "73.5 KiB",
+    1_258_291: "1.20 MiB",
+    3 * 2**30: "3.00 GiB",
+}
+DIGITS = {9.994: "9.99", 9.995: "10.0", 99.94: "99.9", 99.96: "100"}
+COUNTS = {0: "0 nodes", 1: "1 node", 2: "2 nodes", 1234: "1,234 nodes"}
+DEVICES = {
+    "/job:localhost/replica:0/task:0/device:CPU:1": "CPU:1",
+    "/device:GPU:0/stream:13": "GPU:0/stream:13",
+    "/job:my-device:1/device:CPU:2": "my-device:1 CPU:2",
+    "/job:client/replica:0/task:0/device:CPU:0": "client CPU:0",
+    "/job:worker/replica:0/task:1/device:CPU:0": "task 1 CPU:0",
+    "/job:worker/replica:2/task:1/device:CPU:0": "replica 2 task 1 CPU:0",
+    "/job:worker/device:CPU:0": "worker CPU:0",
+    "/job:ps/replica:0/task:0/device:CPU:0": "ps task 0 CPU:0",
+    "/job:ps/task:1/device:CPU:0": "ps task 1 CPU:0",
+    "/job:localhost/replica:0/task:1/device:CPU:0": "localhost task 1 CPU:0",
+    "/job:ps/task:1": "/job:ps/task:1",
+    "wire from task 0 to task 1": "wire from task 0 to task 1",
+}
 
 
-@pytest.mark.parametrize(
-    "count, text",
-    [
-        (0, "0 B"),
-        (512, "512 B"),
-        (1024 * units.ROUNDS_UP, "1.00 KiB"),
-        (1024, "1.00 KiB"),
-        (75_264, "73.5 KiB"),
-        (1_258_291, "1.20 MiB"),
-        (3 * 2**30, "3.00 GiB"),
-    ],
-)
-def test_a_size_is_in_powers_of_1024(count, text):
-    assert units.size(count) == text
-
-
-@pytest.mark.parametrize(
-    "value, text", [(9.994, "9.99"), (9.995, "10.0"), (99.94, "99.9"), (99.96, "100")]
-)
-def test_three_digits_stay_three_where_rounding_adds_one(value, text):
-    assert units.three_digits(value) == text
+def test_numbers_have_three_digits_and_the_unit_that_suits_them_and_devices_short_names():
+    assert {ns: units.time(ns) for ns in TIMES} == TIMES
+    assert {size: units.size(size) for size in SIZES} == SIZES
+    assert {value: units.three_digits(value) for value in DIGITS} == DIGITS
+    assert {count: units.plural(count, "node") for count in COUNTS} == COUNTS
+    assert [units.percent(share) for share in (0, 0.1234, 1)] == ["0.0 %", "12.3 %", "100.0 %"]
+    assert {device: units.short_device(device) for device in DEVICES} == DEVICES
 
 
 @settings(max_examples=30)
 @given(st.floats(0, 1e12))
 def test_a_time_is_written_to_half_a_percent(ns):
     number, unit = units.time(ns).split()
-    ns_again = float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
-    assert ns_again == pytest.approx(ns, rel=0.0051, abs=0.5)
-
-
-def test_a_share_is_written_in_percent():
-    assert [units.percent(share) for share in (0, 0.1234, 1)] == ["0.0 %", "12.3 %", "100.0 %"]
-
-
-def test_one_is_singular_and_thousands_are_set_apart():
-    assert [units.plural(count, "node") for count in (0, 1, 2, 1234)] == [
-        "0 nodes",
-        "1 node",
-        "2 nodes",
-        "1,234 nodes",
-    ]
-
-
-@pytest.mark.parametrize(
-    "device, short",
-    [
-        ("/job:localhost/replica:0/task:0/device:CPU:1", "CPU:1"),
-        ("/device:GPU:0/stream:13", "GPU:0/stream:13"),
-        ("/job:my-device:1/device:CPU:2", "my-device:1 CPU:2"),
-        ("/job:client/replica:0/task:0/device:CPU:0", "client CPU:0"),
-        ("/job:worker/replica:0/task:0/device:CPU:0", "task 0 CPU:0"),
-        ("/job:worker/replica:0/task:1/device:CPU:0", "task 1 CPU:0"),
-        ("/job:worker/replica:2/task:1/device:CPU:0", "replica 2 task 1 CPU:0"),
-        ("/job:worker/device:CPU:0", "worker CPU:0"),
-        ("/job:ps/replica:0/task:0/device:CPU:0", "ps task 0 CPU:0"),
-        ("/job:ps/task:1/device:CPU:0", "ps task 1 CPU:0"),
-        ("/job:localhost/replica:0/task:1/device:CPU:0", "localhost task 1 CPU:0"),
-        ("/job:ps/task:1", "/job:ps/task:1"),
-        ("wire from task 0 to task 1", "wire from task 0 to task 1"),
-    ],
-)
-def test_a_device_has_a_short_name_of_its_own(device, short):
-    assert units.short_device(device) == short
+    assert float(number) * units.TIMES[unit] == pytest.approx(ns, rel=0.0051, abs=0.5)

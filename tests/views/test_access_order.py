@@ -2,7 +2,7 @@
 
 from tests.examples.printed import approve_view
 from tests.records_by_hand import source
-from tflab.records.access import Access, BranchInput, Unordered
+from tflab.records.graph import Access, BranchInput, Unordered
 from tflab.views import access_order
 
 READ = Access("mul/ReadVariableOp", "reads", source(12))

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 
 from tests.examples.printed import approve_view
 from tests.records_by_hand import source
-from tflab.records.access import Access, Unordered
 from tflab.records.gradients import GradientStop
-from tflab.records.graph import Call, Function, Node
+from tflab.records.graph import Access, Call, Function, Node, Unordered
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.views import stages
 

@@ -12,11 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from tflab.analysis.fates import MERGES, RANDOM, SHAPES, SWITCHES
-from tflab.records.access import Access, BranchInput, Unordered
 from tflab.records.graph import (
     VARIABLES,
+    Access,
+    BranchInput,
     Function,
     Node,
+    Unordered,
     graph_def_name,
     in_order,
     node_of,

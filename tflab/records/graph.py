@@ -1,4 +1,4 @@
-"""Graphs: nodes, the tensors between them, and the lines that made them."""
+"""Graphs: nodes, the tensors between them, the lines that made them, and their reads and writes."""
 
 from __future__ import annotations
 
@@ -81,6 +81,36 @@ class Function:
     returns: tuple[str, ...] = ()  # tensors
     # Nodes that run although nothing of theirs is returned
     ends: tuple[str, ...] = field(default=(), metadata={"json": None})
+
+
+@dataclass(frozen=True)
+class Access:
+    """A node that reads or changes what a variable, a queue or a table holds."""
+
+    node: str
+    does: str  # reads, writes, takes or puts; the last two of a queue
+    source: Source | None  # its line
+
+
+@dataclass(frozen=True)
+class Unordered:
+    """Two accesses, at least one of which changes what the other one finds, without a path of
+    tensors and control dependencies between them: the runtime may run either first."""
+
+    resource: str  # the node of the variable, queue or table
+    first: Access
+    second: Access  # one that changes it
+    fetches: tuple[str, ...]  # that are computed from what the first one reads or takes
+
+
+@dataclass(frozen=True)
+class BranchInput:
+    """A node outside of a branch that only this branch uses, and that runs in every step."""
+
+    node: str
+    op: str
+    source: Source | None
+    branch: str  # `then_branch of cond`
 
 
 def node_of(tensor: str) -> str:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.records.access import BranchInput, Unordered
 from tflab.records.blocks import Shown
 from tflab.records.cluster import Network
 from tflab.records.gradients import Derivative, GradientNode, GradientStop, Link
-from tflab.records.graph import Function, Node
+from tflab.records.graph import BranchInput, Function, Node, Unordered
 from tflab.records.measured import OpStats
 from tflab.records.options import Program
 from tflab.records.placed import (

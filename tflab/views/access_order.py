@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tflab.records.access import Access, BranchInput, Unordered
 from tflab.records.blocks import Fact
+from tflab.records.graph import Access, BranchInput, Unordered
 from tflab.units import plural
 from tflab.views.words import place
 
