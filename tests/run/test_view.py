@@ -213,11 +213,3 @@ def test_everything_that_is_said():
     for name, seen in CASES.items():
         told += ["", f"# {name}", *unlike(usual, whole(view.blocks(seen, True)))]
     approve("run.txt", "\n".join(told))
-
-
-def test_lines_are_told_on_request():
-    seen = CASES["functions traced again"]
-    said, table, ops, fates, again = view.blocks(seen, False)
-    (usual, *_) = view.blocks(WATCHED, True)
-    assert (said, table.title, fates) == (usual, "Where the time went", view.fates(seen))
-    assert ops.cells() != () and [again] == [*view.traced_again(seen.functions)]

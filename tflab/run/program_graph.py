@@ -166,7 +166,8 @@ MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
 UNKNOWN = (
     "The fates of the nodes are not shown: the runtime's dumps of its passes were not written, are "
-    "too large, take longer than --overhead allows, or are used by the program itself."
+    "too large, take longer than --overhead allows, are used by the program itself, or do not "
+    "explain each node that ran."
 )
 
 
@@ -262,23 +263,17 @@ NOT_SEEN = Account((), (), ())
 def account_of(
     group: RunGroup, written: Dumps, user_nodes: tuple[Node, ...], executed: tuple[Node, ...]
 ) -> Account:
-    """Return the fate of each node in the runs of the group. Raises TflabError if they are
-    unknown."""
+    """Return the fate of each node in the runs of the group; NOT_SEEN if they are unknown."""
     from tflab.analysis import fates, passes
 
     folder = written.folders.get(step_of(group))
     if folder is None:
-        raise TflabError(UNKNOWN)
+        return NOT_SEEN
     steps = passes.compare(user_nodes, dumps.read(folder), executed)
     ledger = fates.fates(user_nodes, steps, executed, group.fetches, group.feeds)
     origins = tuple(fates.origins(ledger, steps, executed))
-    unknown = [origin.name for origin in origins if origin.origin == "unknown"]
-    if unknown:
-        raise TflabError(
-            f"The fates of the nodes are not shown: the origin of {len(unknown)} executed nodes "
-            f"is unknown; {unknown[0]} is one of them."
-        )
-    return Account(steps, ledger, origins)
+    unknown = any(origin.origin == "unknown" for origin in origins)
+    return NOT_SEEN if unknown else Account(steps, ledger, origins)
 
 
 def fates_of(group: RunGroup, account: Account, executed: Sequence[Node]) -> dict[str, object]:

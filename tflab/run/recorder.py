@@ -17,7 +17,6 @@ from _thread import get_ident, interrupt_main
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from glob import glob
 from signal import SIG_DFL, SIG_IGN, SIGINT, getsignal
 from time import perf_counter_ns
@@ -530,18 +529,16 @@ class Recorder:
             self.values.write(group, folder)
         executed = tuple(node for part in parts for node in nodes.from_graph_def(part, {}, {}))
         user_nodes = self.graphs.nodes_of(group.graph)
-        path = program_graph.path_shares(group, executed, self.tracer.parsed)
-        known: dict[str, object] = {"group": group.number, "path": path}
         for sentence in program_graph.without_order(group, user_nodes):
             self.note(sentence)
         stats = [self.tracer.parsed(content).step_stats for *_, content in group.samples[-1:]]
-        told = partial(program_graph.findings, group, user_nodes, executed, stats)
-        try:
-            account = program_graph.account_of(group, self.dumps, user_nodes, executed)
-        except TflabError as error:
-            self.note(str(error))
-            return known | {"findings": told(())}
-        known["findings"] = told(account.ledger)
+        account = program_graph.account_of(group, self.dumps, user_nodes, executed)
+        path = program_graph.path_shares(group, executed, self.tracer.parsed)
+        findings = program_graph.findings(group, user_nodes, executed, stats, account.ledger)
+        known = {"group": group.number, "path": path, "findings": findings}
+        if account is program_graph.NOT_SEEN:
+            self.note(program_graph.UNKNOWN)
+            return known
         if self.settings.keeps:
             program_graph.save(folder, group, user_nodes, executed, account, parts)
         return known | program_graph.fates_of(group, account, executed)
