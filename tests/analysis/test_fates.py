@@ -106,10 +106,10 @@ FATES = {
         {CHAIN} | out
         | merge: a merged b; fold: b folded c; fuse: c fused out
         => merge: a merged out; fold: b folded out; fuse: c fused out""",
-    "a merged node whose twin vanished names none": f"""
+    "a merged node whose twin vanished names that": f"""
         {CHAIN} | out
         | merge: a merged b; again: b merged c; drop: c removed
-        => merge: a merged; again: b merged; drop: c removed""",
+        => merge: a merged b; again: b merged c; drop: c removed""",
     "a node whose heirs all vanish keeps its fate and has none": """
         b(a); c(b); out(c) | out
         | pass: b removed c; drop: c removed
@@ -119,10 +119,10 @@ FATES = {
         | fuse: b fused both; prune: both merged equal;
         encapsulate: c compiled cluster, equal compiled cluster; build: cluster compiled run
         => encapsulate: b compiled run, c compiled run""",
-    "nodes that took over from each other have no heir": """
+    "nodes that took over from each other name each other": """
         b(a); c(b); out(c) | out
         | one: b merged c; two: c merged b
-        => one: b merged; two: c merged""",
+        => one: b merged c; two: c merged b""",
     "a bypassed node has no heir in what its heir was fused into": """
         b(a); c(b); out(c) | out
         | pass: b removed c; c: c fused in out
@@ -131,7 +131,7 @@ FATES = {
     "a twin from which a constant was computed": """
         a; b(a); c(b) | c
         | merge: a merged b; b: b folded in c
-        => merge: a merged; b: b folded in c | c""",
+        => merge: a merged b; b: b folded in c | c""",
     "a twin that was fused": """
         a; b(a); c(b) | c
         | merge: a merged b; b: b fused in c
@@ -324,7 +324,7 @@ def test_the_account_is_closed_after_any_passes_over_any_graph(user_nodes, round
     assert {fate.fate for fate in account} <= words.FATES.keys()
     own = [fate.name for fate in account if fate.fate == "executed"]
     assert Counter([*own, *(origin.name for origin in made)]) == Counter(running)
-    assert {fate.into for fate in account} <= {None, *running}
+    assert {fate.into for fate in account if fate.fate != "merged"} <= {None, *running}
     assert {origin.origin for origin in made} <= {step.name for step in steps}
     assert {fate.by for fate in account} <= {None, *(step.name for step in steps)}
 

@@ -85,6 +85,15 @@ def broadcast(small, large):
             "mean(a, axis=1, keepdims=True)",
             [axes(1), last("Mean", (2, 1), "a", "axes", keep_dims=True)],
         ),
+        (
+            "sum(a, axis=0)",
+            [
+                axes(0),
+                node("s", "Sum", (1, 3), "a", "axes", keep_dims=True),
+                ints("to", [3]),
+                last("Reshape", (3,), "s", "to"),
+            ],
+        ),
         ("sum(free, axis=(0, 1))", [axes(0, 1), last("Sum", (), "free", "axes")]),
         ("a", [axes(), last("Sum", (2, 3), "a", "axes")]),
         ("a", [axes(), last("Mean", (2, 3), "a", "axes")]),

@@ -239,6 +239,14 @@ def total(value: Expression, shape: Shape) -> Expression:
     return Call("mean", rest) if tensors(rest) else rest
 
 
+def without_kept(value: Expression) -> Expression:
+    """Return a reduction that does not keep the dimensions over which it goes."""
+    if not isinstance(value, Call):
+        return value
+    options = [option for option in value.keywords if option.arg != "keepdims"]
+    return Call(value.function, *value.args, shape=value.shape, options=options)
+
+
 # What is read off an expression
 
 

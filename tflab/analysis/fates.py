@@ -142,11 +142,12 @@ def followed(name: str, removals: Mapping[str, Removal], running: Collection[str
     later: tuple[str, ...] = ("compiled",) if fate == "fused" else ()
     later = ("compiled", "fused", "folded") if first.replaced else later
     kind = "replaced"  # what happens to a replaced node is what happens to its replacement
+    equal = first.into if fate == "merged" else None  # also if that is gone
     into: str | None = name
     visited: set[str] = set()
     while into is not None and into not in running:
         if into in visited or into not in removals:
-            return Fate(name, fate, by, None)
+            return Fate(name, fate, by, equal)
         visited.add(into)
         step, taken = removals[into]
         if taken is not first and taken.fate in later:
@@ -158,11 +159,11 @@ def followed(name: str, removals: Mapping[str, Removal], running: Collection[str
             kind = taken.fate
         goes_on = taken.fate == "folded" if kind == "folded" else taken.fate in WORK
         if not (taken.has_value or taken.replaced or (goes_on and kind != "removed")):
-            return Fate(name, fate, by, None)
+            return Fate(name, fate, by, equal)
         has_value = has_value and taken.has_value
         into = taken.into
     replaced = first.replaced and fate == first.fate and into is not None
-    return Fate(name, fate, by, into, has_value, replaced)
+    return Fate(name, fate, by, into or equal, has_value, replaced)
 
 
 def origins(

@@ -60,8 +60,10 @@ class Composer:
             return own
         if self.rounds(node):
             return own
-        if node.op in op_rules.SEEN_THROUGH or (node.op in op_rules.RESHAPES and self.alike(node)):
+        if node.op in op_rules.SEEN_THROUGH:
             return args[0]
+        if node.op in op_rules.RESHAPES and self.alike(node):
+            return ex.without_kept(args[0])
         if node.op in op_rules.RULES:
             return op_rules.applied(op_rules.RULES[node.op], args) or own
         special = SPECIAL.get(node.op)

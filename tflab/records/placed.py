@@ -75,7 +75,8 @@ class Fate:
     name: str
     fate: str
     by: str | None  # the pass responsible
-    into: str | None  # the executed node that replaced it
+    # The executed node that replaced it; of a merged node the equal one, also if that is gone
+    into: str | None
     # Whether `into` has its value; otherwise the value went into what `into` computes
     has_value: bool = field(default=True, metadata={"json": None})
     # Whether a pass made `into` to do the work of this node and of no other
