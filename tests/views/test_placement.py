@@ -205,7 +205,7 @@ TYPES = {"a": "Exp", "b": "Exp", "c": "Log", "d": "Const", "x": "Placeholder", "
 
 STEPS = (
     *("a removed, lost removed, b folded d", "a fused c, b fused c, c Log>F", "a fused new"),
-    *("a fused b, b B>_FusedBatchNormEx", "a folded a", "a folded d, d folded d, c folded d"),
+    *("a folded a", "a folded d, d folded d, c folded d"),
     *("a merged b, c merged d", "c compiled cluster, a compiled cluster"),
     *("x removed _arg_x, a removed _arg_x", "c removed d, a removed b, b removed x"),
     *("a replaced d, c removed b", "a replaced in d, b replaced in d, c replaced in d"),

@@ -285,8 +285,6 @@ class Step:
                 yield self.checked(self.takeover(name, by, shared, cluster or runners.get(name)))
             elif new[name].op == "Const" != node.op:
                 yield self.checked(Takeover(name, "folded", name, has_value=True))
-            elif node is not new[name] and (by_input := self.absorber(name)):
-                yield self.checked(Takeover(name, "fused", by_input, has_value=False))
 
     def relieved(self) -> Iterator[Takeover]:
         """Yield what happened to each node that remains, but whose users all take another one.
@@ -365,20 +363,6 @@ class Step:
         )
         return {name for name, count in counts.items() if count > 1}
 
-    def absorber(self, name: str) -> str | None:
-        """Return the input that now also does this node's work; the node remains and passes it on.
-
-        The remapper fuses batch norm and ReLU in this way in training, where batch norm has other
-        users.
-        """
-        old, new = self.old, self.new
-        if new[name].op == "Identity" != old[name].op and new[name].inputs:
-            into = node_of(new[name].inputs[0])
-            kept = into in old and into in new and into in map(node_of, old[name].inputs)
-            if kept and new[into].op != old[into].op and new[into].op.startswith("_"):
-                return into  # the runtime's own op
-        return None
-
     def removed(self) -> dict[str, Replacement]:
         """Return the replacement of each removed node that was needed.
 
@@ -441,26 +425,17 @@ class Step:
         """Return the replacement of a node at a sum or product whose inputs a pass exchanged: the
         only one that does not replace another input, or the one that the node passed on."""
         old, new = self.old, self.new
+        inputs = old[name].inputs if old[name].op in PASS_ON else ()
+        passed = {node_of(tensor) for tensor in inputs[:1]}
         users = (user for user, _ in self.before.users[name])
         for user in (user for user in users if user in new and new[user].op == old[user].op):
             before = [*map(node_of, old[user].inputs)]
             others = {known[one].node for one in before if one in known}
             left = {*map(node_of, new[user].inputs)} - others - {*before}
-            passed = [one for one in self.passed_on(name) if one in left][:1]
-            for choice in ([*left], passed):
-                if len(choice) == 1 and choice[0] in new:
-                    return choice[0]
+            choice = left if len(left) == 1 else left & passed
+            if only := next(iter(choice), None):
+                return only if only in new else None
         return None
-
-    def passed_on(self, name: str) -> Iterator[str]:
-        """Yield what a node passes on, what that passes on, and so on."""
-        visited: set[str] = set()
-        while name in self.old and self.old[name].op in PASS_ON and self.old[name].inputs:
-            name = node_of(self.old[name].inputs[0])
-            if name in visited:
-                return
-            visited.add(name)
-            yield name
 
     def moved(self, node: Node, by: Replacement) -> Replacement:
         """Return a replacement, or the node that the pass made of this one and named after it.

@@ -18,7 +18,6 @@ TAKEN = {  # fates of nodes that others took over, in words
     "merged": "merged with the equal",
     "compiled": "compiled into",
 }
-NAMED_AFTER_FIRST = ("_FusedBatchNormEx",)  # which also compute what takes their value
 
 
 def pass_log(stage: Placement) -> Strip:
@@ -114,8 +113,6 @@ def fusions(step: Pass, lost: Collection[str]) -> Iterator[str]:
     fused = [one for one in step.taken if one.fate == "fused" and one.name not in lost]
     for into, names in by_heir(fused).items():
         parts = [*names, into] if into in rewritten else names
-        if rewritten.get(into) in NAMED_AFTER_FIRST:
-            parts = [into, *names]
         op = rewritten.get(into) or added.get(into, "node")
         text = " + ".join(parts[:NAMED]) + f" + {len(parts) - NAMED:,} more" * (len(parts) > NAMED)
         yield f"{text} became one {op}, named {into}"
