@@ -8,7 +8,6 @@ TIMED = {"ph": str, "pid": int, "tid": int, "ts": Decimal, "name": str}
 FIELDS = {
     "M": {"ph": str, "pid": int, "tid": int, "name": str, "args": dict},
     "X": {**TIMED, "dur": Decimal, "cat": str, "args": dict},
-    "C": {**TIMED, "args": dict},
     "s": {**TIMED, "id": int, "cat": str},
     "f": {**TIMED, "id": int, "cat": str, "bp": str},
 }
@@ -29,9 +28,6 @@ def check(events: list[dict]) -> None:
     check_names([event for event in events if event["ph"] == "M"], events)
     check_slices([event for event in events if event["ph"] == "X"])
     check_arrows(events)
-    for event in events:
-        if event["ph"] == "C":
-            assert all(type(value) is int for value in event["args"].values())
 
 
 def check_names(metadata: list[dict], events: list[dict]) -> None:
@@ -41,10 +37,9 @@ def check_names(metadata: list[dict], events: list[dict]) -> None:
     for event in metadata:
         assert set(event["args"]) == {METADATA[event["name"]]}
     for event in events:
-        what = "process" if event["ph"] == "C" else "thread"
         if event["ph"] != "M":
-            assert names_of_track[event["pid"], event["tid"], f"{what}_name"]
-            assert names_of_track[event["pid"], event["tid"], f"{what}_sort_index"]
+            assert names_of_track[event["pid"], event["tid"], "thread_name"]
+            assert names_of_track[event["pid"], event["tid"], "thread_sort_index"]
     threads = {(event["pid"], event["tid"]) for event in events}
     assert len({tid for _, tid in threads}) == len(threads)
 

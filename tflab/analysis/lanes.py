@@ -1,4 +1,4 @@
-"""Lanes: rows of op runs that do not overlap, and curves of ops at once and of their bytes.
+"""Lanes: rows of op runs that do not overlap.
 
 On a CPU the runtime does not say which thread ran an op (every `thread_id` is 0). Only the overlaps
 of runs are known; lanes are the rows that a picture of them needs.
@@ -6,16 +6,15 @@ of runs are known; lanes are the rows that a picture of them needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 
 import numpy as np
 
 from tflab.analysis import op_runs
-from tflab.analysis.memory import US
 from tflab.analysis.op_runs import OpRuns
 from tflab.analysis.timeline import Span
-from tflab.records.timed import OpRun, StepTime
+from tflab.records.timed import OpRun
 
 
 def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
@@ -51,55 +50,3 @@ def lanes_of(spans: Iterable[Span]) -> Iterator[int]:
             lane, count = count, count + 1
         heappush(busy, (end, lane))
         yield lane
-
-
-# Levels: how many ops ran at a time, and how many bytes they held
-
-
-Level = tuple[np.ndarray, np.ndarray]  # times in ns, and the value from each of them on
-
-
-def ops_at_once(runs: Sequence[OpRun]) -> Level:
-    """Return the number of these runs at each time; a run of 0 ns does not count."""
-    table = op_runs.of(runs)
-    since = table.start_ns.min() if len(table) else 0
-    # Twice the time, and one more for a start: sorting whole numbers is faster than ordering pairs,
-    # and a stable sort is the fastest of what is almost in order.
-    twice: np.ndarray = 2 * (table.start_ns - since)
-    edges = np.sort(np.concatenate([twice + 1, twice + 2 * table.duration_ns]), kind="stable")
-    return changes_only((edges >> 1) + since, np.cumsum(2 * (edges & 1) - 1))
-
-
-def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, Level]:
-    """Return the bytes that ops hold, by allocator. Bytes that are still held at the end of a step
-    are subtracted there: fetched values are released later, and the trace does not say when."""
-    ends = {step.step: step.start_ns + step.wall_ns for step in steps}
-    parts_of_allocator: dict[str, list[Level]] = {}  # times and changes
-    for step, step_runs in op_runs.of(runs).by_step().items():
-        events = step_runs.allocations
-        for number in np.unique(events.allocator).tolist():
-            own = events.allocator == number
-            moments: np.ndarray = US * events.us[own]
-            changes = events.bytes[own]
-            last = max(ends.get(step, 0), moments.max())
-            parts_of_allocator.setdefault(events.allocators[number], []).append(
-                (np.append(moments, last), np.append(changes, -changes.sum()))
-            )
-    return {
-        allocator: cumulated(*map(np.concatenate, zip(*parts, strict=True)))
-        for allocator, parts in parts_of_allocator.items()
-    }
-
-
-def cumulated(moments: np.ndarray, changes: np.ndarray) -> Level:
-    """Return the running sum of the changes, at each time at which it changes."""
-    order = np.argsort(moments, kind="stable")
-    return changes_only(moments[order], np.cumsum(changes[order]))
-
-
-def changes_only(moments: np.ndarray, values: np.ndarray) -> Level:
-    """Of values in order of time, the last of each time, if it is not the one before it."""
-    last: np.ndarray = np.append(moments[1:] != moments[:-1], True)[: len(moments)]
-    moments, values = moments[last], values[last]
-    differs: np.ndarray = np.append(True, values[1:] != values[:-1])[: len(values)]
-    return moments[differs], values[differs]

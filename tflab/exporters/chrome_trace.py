@@ -18,13 +18,12 @@ to nest. The viewers require more than that document says:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from operator import itemgetter
 from typing import TextIO
 
 from tflab.analysis import critical_path, lanes, op_runs
-from tflab.analysis.lanes import Level
 from tflab.analysis.op_runs import OpRuns
 from tflab.escaping import visible
 from tflab.records.graph import Node
@@ -34,11 +33,6 @@ from tflab.records.timed import Capture, OpRun
 STEPS = "steps"
 
 Event = tuple[int, str, str]  # its time in ns, and its JSON before and after the time
-
-
-# What the viewers draw under one heading: its name, runs, curves by name and unit, and whether
-# arrows connect its runs
-Process = tuple[str, OpRuns, Mapping[tuple[str, str], Level], bool]
 
 
 def write(
@@ -60,7 +54,7 @@ def write(
     for capture in captures:
         prefix = f"{capture.name}: " if len(captures) > 1 else ""
         linked: list[tuple[OpRuns, str]] = []
-        for name, runs, levels, is_linked in processes(capture):
+        for name, runs, is_linked in processes(capture):
             pid = next(numbers)
             names += name_events("process", prefix + name, pid, pid)
             for number, lane in enumerate(lanes.pack(runs), 1):
@@ -70,8 +64,6 @@ def write(
                 events += slices(lane, thread)
                 if is_linked:
                     linked.append((lane, thread))
-            for (title, unit), level in levels.items():
-                events += counters(level, title, unit, pid)
         if nodes:
             arrows += arrows_between(linked, nodes, transfers, ids)
     events = sorted(events + arrows, key=itemgetter(0))
@@ -99,18 +91,15 @@ def name_events(what: str, name: str, pid: int, tid: int) -> Iterator[str]:
     yield f'{head}_sort_index","args":{{"sort_index":{tid}}}}}'
 
 
-def processes(capture: Capture) -> Iterator[Process]:
-    """Yield the steps, and each device with its runs and counters."""
+def processes(capture: Capture) -> Iterator[tuple[str, OpRuns, bool]]:
+    """Yield the steps and each device: a name, its runs, and whether arrows connect them."""
     steps = [
         OpRun(step.step, STEPS, f"step {step.step}", STEPS, step.start_ns, step.wall_ns)
         for step in capture.steps
     ]
-    yield STEPS, op_runs.of(steps), {}, False
+    yield STEPS, op_runs.of(steps), False
     for device, runs in op_runs.of(capture.runs).by_device().items():
-        levels = {("ops at once", "ops"): lanes.ops_at_once(runs)}
-        for allocator, alive in lanes.bytes_alive(runs, capture.steps).items():
-            levels[f"memory of {allocator}", "bytes"] = alive
-        yield device, runs, levels, True
+        yield device, runs, True
 
 
 def slices(lane: OpRuns, thread: str) -> Iterator[Event]:
@@ -123,13 +112,6 @@ def slices(lane: OpRuns, thread: str) -> Iterator[Event]:
     columns = (column.tolist() for column in lane.columns)
     for kind, step, start, duration, size in zip(*columns, strict=True):
         yield start, head, f',"dur":{us(duration)}{abouts[kind]}{step},"bytes":{size}}}}}'
-
-
-def counters(level: Level, name: str, unit: str, pid: int) -> Iterator[Event]:
-    """Yield the points of a curve."""
-    head = f'{{"ph":"C","pid":{pid},"tid":{pid},"ts":'
-    for moment, value in zip(*(column.tolist() for column in level), strict=True):
-        yield moment, head, f',"name":{json_text(name)},"args":{{"{unit}":{value}}}}}'
 
 
 def arrows_between(

@@ -136,7 +136,7 @@ def first_run_parts(stage: Placement, first: FirstRun) -> Table:
     return shortened(
         f"The first run of a new session, {time(first.wall_ns)}, measured once",
         (
-            Column("part", lambda part: called(part), elastic=True, name=True),
+            Column("part", called, elastic=True, name=True),
             Column("time", lambda part: time(part.ns), right=True),
             Column("share", lambda part: percent(part.ns / first.wall_ns), right=True),
             Column("nodes changed", lambda part: changed(stage, part), right=True),

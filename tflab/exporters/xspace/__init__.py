@@ -2,8 +2,7 @@
 
 XProf reads the files of its own profiler and not the RunMetadata of sessions. Here the records
 become what that profiler would have written: a marker for each step, ops in lanes in which none
-overlaps another, the session's time before, between and after them, the number of ops at once, and
-every allocation.
+overlaps another, the session's time before, between and after them, and every allocation.
 
 What XProf expects is documented only by its source (checked with xprof 2.24):
 
@@ -33,7 +32,7 @@ from tflab.analysis.op_runs import OpRuns
 from tflab.cli import output_paths
 from tflab.errors import TflabError
 from tflab.exporters.xspace import memory, steps
-from tflab.exporters.xspace.plane import COUNTERS, Plane, display_name, event_names
+from tflab.exporters.xspace.plane import Plane, display_name, event_names
 from tflab.records.timed import Capture, OpRun
 from tflab.runtime import private
 from tflab.units import short_device, short_task, task_of
@@ -94,7 +93,6 @@ def encode(
         steps.add_to_device(plane, capture.steps, groups, zero)
     steps.add(traced, capture.steps, runs, zero, elsewhere)
     add_ops({"": traced, **on_gpu}, runs, groups, zero)
-    add_ops_at_once(traced, runs, zero)
     memory.add(traced, runs, groups, zero)
     metadata = Plane(space, "/host:metadata")
     for name, proto in (modules or {}).items():
@@ -145,17 +143,6 @@ def add_ops(
                 if scope:
                     stats["correlation_id"] = next(numbers)
                 plane.add(line, event, run.start_ns - zero, run.duration_ns, stats, texts)
-
-
-def add_ops_at_once(plane: Plane, runs: OpRuns, zero: int) -> None:
-    """Add how many ops ran at once, an event for every time at which the number changed."""
-    line = plane.line(COUNTERS)
-    computing = runs.of_kinds(lambda kind: not kind[2].startswith(wires.ON_WIRE))
-    moments, levels = (column.tolist() for column in lanes.ops_at_once(computing))
-    for place, (moment, level) in enumerate(zip(moments, levels, strict=True)):
-        if place or level:  # the first ones may be ops of no duration
-            event = plane.event("ops running at once")
-            plane.add(line, event, moment - zero, 0, {"ops": level})
 
 
 # Hosts: which file of a profile a run belongs to. XProf takes each file for a machine.
