@@ -15,7 +15,7 @@ from tflab.analysis.expressions import Name, text
 from tflab.analysis.gradient_graph import GradientGraph, gradient_name
 from tflab.analysis.gradient_nodes import GATES, SAME, STARTS, WHOLE, WHY, ZEROS
 from tflab.records.gradients import GradientCall, Link
-from tflab.records.graph import Node, Source, Tensor
+from tflab.records.graph import Node, Tensor
 from tflab.records.stages import Gradient
 
 # The graph: loss = mean(x * y) over four rows, as `tf.gradients` makes it
@@ -127,16 +127,13 @@ GRAPH = GradientGraph(NODES, GRADIENTS, names(SHARED), CALLS, ATTRIBUTES, POINTS
 
 # Its nodes
 
-LINE = Source("math_grad.py", 185, "_SumGrad", "return tile(grad)")
-
 
 def test_every_gradient_node_of_a_product_and_a_mean():
-    lines = {"gradients/loss_grad/Tile": LINE}
     rows = []
-    for node in gradient_nodes.described(GRAPH, [END], lines):
+    for node in gradient_nodes.described(GRAPH, [END]):
         sign = "= " if node.complete else "> " if node.towards else ""
         towards = f"{sign}{node.towards or ''}".ljust(13)
-        about = " not used" * (not node.used) + " at a line" * (node.line == LINE)
+        about = " not used" * (not node.used)
         kind = node.bookkeeping or "-"
         rows.append(f"{node.name:<45}{node.formula:<21}{towards}{kind}{about}")
     approve("gradient-nodes.txt", "\n".join(rows))
@@ -226,7 +223,7 @@ def test_stop_gradient_is_not_named_where_the_gradient_is_0():
 def described(graph):
     return {
         node.name.removeprefix("gradients/"): node
-        for node in gradient_nodes.described(graph, [END], {})
+        for node in gradient_nodes.described(graph, [END])
     }
 
 

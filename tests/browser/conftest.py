@@ -261,7 +261,7 @@ def on_two(walked):
 def written(lenet, toy, on_two, tmp_path_factory):
     """A report on LeNet, whose times were measured at two batch sizes, and on the toy, with graphs
     to compare, a plot, tables and questions."""
-    times = measurement.follow(lenet, (1, 16), Options(steps=5)).histories
+    times, _ = measurement.follow(lenet, (1, 16), Options(steps=5))
     large = drawn_graph("lenet", lenet, times, critical_path.median_per_step(lenet[3].runs))
     small = drawn_graph("toy", toy, ns={node.name: 900.0 for node in toy[3].nodes[:4]})
     two = drawn_graph("two devices", on_two)

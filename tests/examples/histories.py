@@ -98,9 +98,6 @@ def value(tensor, numbers, shape=(), op="Mul", kind="computed", after=None, **kn
     )
 
 
-LINE = Source("lib/math_grad.py", 1433, "_MulGrad", "gy = mul(x, grad)")
-
-
 def history(name, kind="gradient", fate="executed", into=None):
     became = Fate(name, fate, None, into)
     outputs = (Tensor("float32", None),)
@@ -110,7 +107,7 @@ def history(name, kind="gradient", fate="executed", into=None):
 
 
 def meaning(name, formula, towards, complete=True, bookkeeping=None, used=True):
-    return GradientNode(name, formula, towards, complete, used, bookkeeping, LINE)
+    return GradientNode(name, formula, towards, complete, used, bookkeeping)
 
 
 MEANINGS = (

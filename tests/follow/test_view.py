@@ -19,15 +19,14 @@ FORWARD = replace(PLAIN, kind="forward")
 MANY = tuple(f"near{n}" for n in range(1, 27))  # two more than are named
 CHANGES = ("removed", "folded", "merged", "compiled", "replaced", "bypassed", "reused")
 UNDONE = {"carrier": None, "fate": None, "times": {}, "slack_ns": None}
-GATE = GradientNode("x", "", "dL/dy", True, True, "gate", None)
+GATE = GradientNode("x", "", "dL/dy", True, True, "gate")
 
 # Title -> a history, or what is different
 VARIANTS = {
     "made by the runtime, and nothing else is known": PLAIN,
     "ran as it was made": replace(PLAIN, carrier="x", ran_as="_Arg"),
     "forward": FORWARD,
-    "from a file": replace(FORWARD, from_file=True),
-    "from a file, with a line": replace(FORWARD, from_file=True, source=FUSED.source),
+    "forward, with a line": replace(FORWARD, source=FUSED.source),
     "made by the optimiser": replace(PLAIN, kind="update"),
     "no gradient": {"gradient_nodes": (), "derived_from": None},
     "a variable whose gradient stops": {
@@ -46,12 +45,7 @@ VARIANTS = {
         "touches": (Touch("a", 1, "added", ""), *(Touch("a", 2, w, "other") for w in CHANGES[:6]))
     },
     "a name that another node has": {"touches": (Touch("a", 2, "reused", ""),)},
-    "a loop that gained values for its gradient": {
-        "gained_inputs": ("x",),
-        "gained_outputs": FUSED.outputs,
-        "later_consumers": ("loss",),
-    },
-    "nodes that were inlined": {"inlined": ("a", "b", "c")},
+    "used by gradients": {"later_consumers": ("loss",)},
     "it ran": RAN,
     "it ran on the critical path": replace(RAN, critical=True),
     "it ran as it was made": replace(RAN, ran_outputs=FUSED.outputs, slack_ns=None),
@@ -81,7 +75,6 @@ VARIANTS = {
     "bookkeeping": replace(PLAIN, meaning=GATE),
     "a part of a gradient": replace(PLAIN, meaning=MEANINGS[1]),
     "a gradient that no variable needs": replace(PLAIN, meaning=MEANINGS[6]),
-    "a gradient without a line": replace(PLAIN, meaning=replace(MEANINGS[6], line=None)),
     "values": KNOWN["mul"],
     "values of a variable": KNOWN["y"],
     "values that are fed": KNOWN["x"],

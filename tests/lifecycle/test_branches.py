@@ -8,7 +8,6 @@ import tensorflow.compat.v1 as tf1
 from tests.examples.models import model_of
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
-from tflab.follow import node_history
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records.options import Options
 from tflab.runtime import trace
@@ -92,13 +91,3 @@ def test_of_an_incomplete_trace_it_is_unknown_what_did_not_run(stages, monkeypat
     assert cut.ledger == placed.ledger
     with pytest.raises(TflabError, match="trace of a step is incomplete"):
         execution.execute(cut, Options(batch_size=4, steps=1, warmup=0))
-
-
-def test_a_history_says_so_unless_a_measured_step_ran_the_node(stages):
-    ran = execution.execute(stages[-1], Options(batch_size=4, steps=2, warmup=1))
-    histories = node_history.histories((*stages, ran))
-    traced = {run.name for run in ran.runs}
-    assert not traced & set(stages[-1].not_run)
-    dead = {name for name, history in histories.items() if history.not_run}
-    assert dead >= set(stages[-1].not_run)
-    assert not {histories[name].carrier for name in dead} & traced

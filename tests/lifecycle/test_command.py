@@ -19,7 +19,7 @@ from tests.approval import approve
 from tests.commands import run_here
 from tflab.exporters import text
 from tflab.lifecycle import __main__ as command
-from tflab.records.blocks import Block, Table
+from tflab.records.blocks import Table
 from tflab.records.graph import Node
 from tflab.records.stages import Backward, Frontend
 from tflab.report import storage
@@ -38,7 +38,7 @@ CHATTER = re.compile(r"^[IWEF]\d{4} |^WARNING|TF_ENABLE_ONEDNN_OPTS", re.MULTILI
 SILENT = {
     "frontend": {"always_run", "blocked", "functions", "notes", "unordered"},
     "backward": {
-        *("added_functions", "custom_gradients", "functions", "gradient_stops", "processed"),
+        *("added_functions", "custom_gradients", "functions", "gradient_stops"),
         *("stopped", "unchecked", "unordered"),
     },
     "placement": {"not_run", "notes", "toggle"},
@@ -149,12 +149,6 @@ def test_json_has_all_that_was_measured_what_was_asked_for_and_the_machine(toy):
     assert machine["packages"]["tensorflow"]
 
 
-def test_values_are_left_out_where_they_are_not_wanted(run_in):
-    done, _ = run_in("--no-values", "--steps", "1", "--format", "json")
-    executed = json.loads(done.stdout)["stages"][-1]
-    assert (executed["values"], executed["values_step"]) == ([], None)
-
-
 def test_beside_json_stderr_holds_only_the_line_that_opens_tensorboard(toy, logdir):
     line = rf"\nOpen it in TensorBoard:  \S*tensorboard --logdir {logdir}\n"
     assert re.fullmatch(line, toy.stderr)
@@ -184,23 +178,24 @@ def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(
     assert shown[0].startswith(f"{name}: ") and " a step at batch size " in " ".join(shown[:2])
 
 
-def shown_with(*options: str) -> list[list[Block] | None]:
-    """What the command would show of a frontend and a backward stage that are empty."""
-    args = command.parser().parse_args(options)
-    return [
-        command.blocks_of(args, stage) for stage in (Frontend(None, NODES), Backward(None, NODES))
-    ]
-
-
 def test_stages_are_shown_in_short_in_full_or_in_a_line():
-    built, derived = Frontend(None, NODES), Backward(None, NODES)
-    short = [stages.on_one_screen(built), stages.on_one_screen(derived)]
-    full = [stages.blocks(built), stages.blocks(derived)]
-    titles = titled(short + full)
-    assert titled(shown_with()) == titles[:2]
-    assert titled(shown_with("--full")) == titles[2:]
-    assert titled(shown_with("--stage", "backward")) == [None, titles[3]]
-    assert titled(shown_with("--stage", "backward", "--full")) == titles[2:]
+    walk = Frontend(None, NODES), Backward(None, NODES)
+
+    def shown_with(*options):
+        args = command.parser().parse_args(options)
+        return [titled(command.blocks_of(args, stage)) for stage in walk]
+
+    short = [titled(stages.on_one_screen(stage)) for stage in walk]
+    full = [titled(stages.blocks(stage)) for stage in walk]
+    assert shown_with() == short
+    assert shown_with("--full") == full
+    assert shown_with("--stage", "backward") == [None, full[1]]
+    assert shown_with("--stage", "backward", "--full") == full
+
+
+def titled(blocks):
+    """Blocks as their sentences and titles, since the cells of a table cannot be compared."""
+    return blocks and [block.title if isinstance(block, Table) else block for block in blocks]
 
 
 def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
@@ -211,14 +206,6 @@ def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
         tables.append(next(block for block in blocks if isinstance(block, Table) and block.drawing))
     assert [len(table.rows) for table in tables] == [40, 50]
     assert [table.rest() for table in tables] == ["... and 10 more (--full shows more)", ""]
-
-
-def titled(shown: list[list[Block] | None]) -> list[list[str] | None]:
-    """Blocks as their sentences and titles, since the cells of a table cannot be compared."""
-    return [
-        blocks and [block.title if isinstance(block, Table) else block for block in blocks]
-        for blocks in shown
-    ]
 
 
 @pytest.mark.parametrize("name", walks.WHOLE)

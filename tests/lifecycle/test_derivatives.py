@@ -190,29 +190,11 @@ def test_what_stop_gradient_ends_is_not_named_if_it_is_zero(monkeypatch):
 
     stage = differentiated(loss_of)
     (stop,) = (node.name for node in stage.nodes if node.op == "StopGradient")
-    checks = {check.tensor: check for check in stage.gradient_checks}
-    assert [check.agrees for check in checks.values()] == [True, True]
+    assert [check.agrees for check in stage.gradient_checks] == [True, True]
     assert stage.stopped == ()
-    far = replace(checks["a"], max_relative_error=0.5)  # `a` is behind it
-    for known, stopped in ((checks["b"], ()), (far, (stop,))):
-        checked = gradient_check.Checked((known,), "")
-        monkeypatch.setattr(gradient_check, "check", lambda *_, checked=checked: checked)
-        assert differentiated(loss_of).stopped == stopped
-
-
-def test_a_stop_that_changes_a_gradient_is_named_also_where_the_check_is_in_float32():
-    def loss_of(x, a, b):
-        one = tf1.py_func(lambda x: np.ones_like(x, np.float32), [x], tf.float32)
-        one.set_shape(x.shape)
-        stopped = tf.stop_gradient(a) if stops else a
-        held = tf.reduce_logsumexp(tf.stack([a * one, b * x], 1), 1)  # it contains a stop
-        return tf.reduce_mean(tf.square(stopped * a)) + tf.reduce_mean(held)
-
-    for stops, names in ((False, []), (True, ["StopGradient"])):
-        stage = differentiated(loss_of)
-        assert {check.precision for check in stage.gradient_checks} == {"float32"}
-        assert [name for name in stage.stopped if "LogSum" not in name] == names
-        assert bool(stage.stopped) == stops
+    far = replace(stage.gradient_checks[0], max_relative_error=0.5)  # of `a`, which is behind it
+    monkeypatch.setattr(gradient_check, "check", lambda *_: gradient_check.Checked((far,), ""))
+    assert differentiated(loss_of).stopped == (stop,)
 
 
 class Clipping(tf1.train.GradientDescentOptimizer):
@@ -227,6 +209,4 @@ def test_a_clipped_gradient_is_not_taken_for_that_of_the_loss():
 
     stage = differentiated(loss_of, Clipping)
     assert [(row.variable, row.formula) for row in stage.derivatives] == [("a", "sum(x * x)")]
-    assert stage.processed == ("a", "b")
     assert [check.agrees for check in stage.gradient_checks] == [True, True]
-    assert differentiated(loss_of).processed == ()

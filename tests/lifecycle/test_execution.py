@@ -1,47 +1,26 @@
 """Execution: all op runs of all steps, of the types that ran, with the time given to its owners."""
 
-import json
-import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
-from tensorflow.python.client.timeline import Timeline
 
 from tests import walks
 from tests.examples.models import executed
 from tflab import datasets
-from tflab.analysis import op_table, statistics
 from tflab.errors import TflabError
 from tflab.lifecycle import execution, logdir
 from tflab.records.options import Model, Options
-from tflab.runtime import machine_load, measure, session, trace
+from tflab.runtime import session, trace
 
 pytestmark = pytest.mark.tensorflow
 
 every_model = pytest.mark.parametrize("name", walks.WHOLE)
 UNTIMED = {"_Send", "_Recv"}  # the runtime notes nothing about them
 SOURCE = "_SOURCE"  # the node that starts every step; it stands in no partition graph
-
-
-@pytest.fixture(scope="module", params=walks.WHOLE)
-def own_trace(request, walked):
-    """The StepStats of a training step, traced without tflab."""
-    stage = walked(request.param)["placement"]
-    program, metadata = stage.program, tf1.RunMetadata()
-    batch = next(datasets.batches(program.dataset("train"), 16))
-    with tf1.Session(graph=program.graph) as live:
-        live.run([v.initializer for v in program.graph.get_collection("variables")])
-        live.run(
-            list(stage.fetches),
-            {feed: batch[column] for feed, column in program.model.feeds.items()},
-            options=tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE),
-            run_metadata=metadata,
-        )
-    return metadata.step_stats
 
 
 # Op runs
@@ -59,34 +38,6 @@ def test_every_step_runs_every_node_once_where_it_is_placed(name, devices, walke
             assert (run.op, run.device) == kinds[run.name]
             ran[run.step].append(run.name)
     assert {step: sorted(names) for step, names in ran.items()} == dict.fromkeys(range(5), timed)
-
-
-def test_op_runs_and_their_totals_are_those_of_the_timeline(own_trace):
-    chart = json.loads(Timeline(own_trace).generate_chrome_trace_format(show_dataflow=False))
-    drawn = [event for event in chart["traceEvents"] if "dur" in event]
-    runs = list(trace.op_runs(0, own_trace, {}))
-    calls = Counter(event["name"] for event in drawn)
-    assert Counter(run.op for run in runs) == calls
-    for op, count in calls.items():
-        total_us = sum(event["dur"] for event in drawn if event["name"] == op)
-        total_ns = sum(run.duration_ns for run in runs if run.op == op)
-        assert total_ns / 1000 == pytest.approx(total_us, abs=count)
-    rows = op_table.table(statistics.fold(runs), "node", 1, None)
-    rest = [stats for device in own_trace.dev_stats for stats in device.node_stats]
-    assert {row.key: row.calls for row in rows} == Counter(stats.node_name for stats in rest)
-    assert sum(row.total_ns for row in rows) == sum(stats.all_end_rel_nanos for stats in rest)
-    assert sum(row.share for row in rows) == pytest.approx(1)
-
-
-@every_model
-def test_the_tables_of_a_walk_are_sums_of_its_runs(name, walked):
-    stage = walked(name)["execution"]
-    everything = sum(run.duration_ns for run in stage.runs if run.name != SOURCE)
-    assert sum(row.self_ns for row in stage.top_ops) == everything
-    assert sum(row.self_ns for row in stage.top_types) == everything
-    assert [row.self_ns for row in stage.top_ops] == sorted(
-        (row.self_ns for row in stage.top_ops), reverse=True
-    )
 
 
 # Time
@@ -107,19 +58,6 @@ def test_the_times_of_a_walk_add_up(name, walked):
     spread = stage.traced_step_ns
     expected = np.percentile(times, [50, 10, 90])
     assert [spread.median, spread.p10, spread.p90] == pytest.approx(list(expected))
-
-
-# The machine meanwhile
-
-
-def test_the_load_is_that_from_before_the_first_step(walked, monkeypatch):
-    moments = []
-    beginning, run = machine_load.beginning, measure.run
-    monkeypatch.setattr(machine_load, "beginning", lambda: moments.append("load") or beginning())
-    monkeypatch.setattr(measure, "run", lambda *args: moments.append("steps") or run(*args))
-    stage = execution.execute(walked("toy")["placement"], Options(steps=2))
-    assert moments == ["load", "steps"]
-    assert stage.load.processors == os.cpu_count()
 
 
 # What was asked for

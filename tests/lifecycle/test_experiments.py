@@ -94,14 +94,9 @@ def test_the_copy_waits_for_the_original_and_what_follows_waits_for_the_copy():
     assert (target, by_name[target]) == ("once_more/minus/done", ["once_more/minus"])
     assert by_name["twice"][0] == by_name["half"][0] == "once_more/gate/minus"
     assert by_name["minus"] == ["square"]
-
-
-def test_a_node_that_is_free_does_not_wait():
     by_name = inputs(experiments.with_copy(chain(), ["minus"], free=frozenset({"half"}))[0])
     assert (by_name["half"][0], by_name["twice"][0]) == ("minus", "once_more/gate/minus")
-
-
-def test_of_fused_nodes_all_are_copied_and_take_one_another():
+    # Of fused nodes all are copied and take one another
     by_name = inputs(experiments.with_copy(chain(), ["square", "minus"], "first")[0])
     assert by_name["once_more/minus"] == ["once_more/square"]
     assert by_name["once_more/square"] == ["once_more/minus/input_0"]
@@ -122,50 +117,30 @@ def test_both_graphs_compute_the_same():
     assert copy == [-1, -4, -9, -16]
 
 
-@pytest.mark.parametrize(
-    "name, reason",
-    [
-        ("_arg_images_0_0", "the runtime made it, so the program has no node to copy"),
-        ("conv1/Conv2D", None),
-    ],
-)
-def test_what_cannot_be_run_twice_says_why(walked, name, reason):
-    assert experiments.refusal([name], walked("lenet")["placement"]) == reason
-
-
-def test_an_update_is_not_run_twice(walked):
+def test_what_cannot_be_run_twice_says_why(walked):
     placement = walked("lenet")["placement"]
     update = next(node for node in placement.user_nodes if node.op.startswith("ResourceApply"))
-    reason = f"{update.op} changes state or is random, so its copy would not do the same work"
-    assert experiments.refusal([update.name], placement) == reason
+    between = "other nodes lie between the nodes whose work it does"
+    for names, reason in (
+        (["_arg_images_0_0"], "the runtime made it, so the program has no node to copy"),
+        ([update.name], f"{update.op} changes state or is random, so its copy would not do the"),
+        (["conv1/Conv2D", "conv1/Relu"], between),  # the copies would wait for one another
+        (["conv1/Conv2D"], None),
+        (["conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"], None),
+    ):
+        said = experiments.refusal(names, placement)
+        assert said is None if reason is None else said.startswith(reason)
 
 
-def test_nodes_with_others_between_them_are_not_run_twice(walked):
-    """The copies would wait for the nodes between, and these for the copies."""
-    placement = walked("lenet")["placement"]
-    reason = "other nodes lie between the nodes whose work it does"
-    assert experiments.refusal(["conv1/Conv2D", "conv1/Relu"], placement) == reason
-    assert experiments.refusal(["conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"], placement) is None
-
-
-@pytest.fixture(scope="module")
-def fused(walked):
-    """LeNet's first convolution, which runs under the name of its ReLU."""
+def test_a_fused_convolution_is_run_once_more_as_the_same_kernel_on_the_same_input(walked):
+    """LeNet's first convolution runs under the name of its ReLU."""
     placement = walked("lenet")["placement"]
     names = experiments.nodes_of("conv1/Relu", placement.ledger)
-    return placement, names, experiments.same_kernels(placement, names, Options())
-
-
-def test_a_fused_convolution_is_run_once_more_as_the_same_kernel(fused):
-    placement, names, job = fused
     assert set(names) == {"conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"}
+    job = experiments.same_kernels(placement, names, Options())
     ran = experiments.types_that_run(job, placement, Options())
     types = {node.name: node.op for node in placement.nodes}
     assert ran["once_more/conv1/Relu"] == types["conv1/Relu"]
     assert {name: ran[name] for name in types} == types
-
-
-def test_the_copy_of_a_fused_convolution_takes_what_the_original_takes(fused):
-    _, _, job = fused
     by_name = inputs(job.graph.as_graph_def())
     assert node_of(by_name["once_more/conv1/Relu"][0]) == "once_more/conv1/BiasAdd"

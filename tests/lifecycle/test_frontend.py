@@ -48,22 +48,6 @@ def plain(tensor):
     return Tensor(tensor.dtype.base_dtype.name, shape)
 
 
-def test_a_control_input_is_no_input():
-    def model():
-        first = tf.constant(1.0, name="first")
-        with tf.control_dependencies([first]):
-            return Model(output=tf.constant(2.0, name="second"), feeds={}, data=None)
-
-    first, second = build(model).nodes
-    assert (first.control_inputs, second.control_inputs) == ((), ("first",))
-    assert second.inputs == ()
-
-
-def test_the_line_of_a_product_is_where_it_is_written(walked):
-    (product,) = [node for node in walked("toy")["frontend"].nodes if node.op == "Mul"]
-    assert (product.source.function, product.source.code) == ("build", "output = x * y + z")
-
-
 # Functions
 
 

@@ -226,11 +226,6 @@ def test_a_line_made_the_nodes_that_its_call_created_and_no_others(function):
     assert rows[max(made, key=made.__getitem__)] == max(made.values())
 
 
-def test_the_gradients_of_a_compiled_keras_model_agree():
-    checks = stage(compiled).gradient_checks
-    assert max(check.max_relative_error for check in checks) < 1e-5
-
-
 def test_an_optimiser_without_a_twin_is_said_and_gradients_are_derived():
     result = stage(compiled_otherwise)
     (said,) = (note for note in stage(compiled_otherwise, "frontend").notes if "RMSprop" in note)

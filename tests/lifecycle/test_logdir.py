@@ -66,20 +66,7 @@ def test_ctrl_c_keeps_the_batch_sizes_that_are_whole(walked, monkeypatch):
     assert ([steps.batch_size for steps in kept.captured], kept.interrupted) == ([16], True)
 
 
-@pytest.mark.parametrize("rows, left_out", [(64, []), (63, ["A batch of 64 is not captured: "])])
-def test_data_with_few_rows_leave_batch_sizes_out(rows, left_out, walked):
-    stage = walked("toy")["placement"]
-    whole = stage.program.dataset("train")
-    columns = {name: column[:rows] for name, column in whole.columns.items()}
-    few = replace(stage.program, dataset=lambda split: replace(whole, columns=columns))
-    taken = logdir.take(replace(stage, program=few), Options())
-    assert [steps.batch_size for steps in taken.captured] == [1, 16, 64][: 3 - len(left_out)]
-    data = "the data (points of 3x + 2) have 63 rows."
-    assert taken.left_out == tuple(f"{sentence}{data}" for sentence in left_out)
-    assert not taken.interrupted
-
-
-def test_batch_sizes_are_captured_as_long_as_the_stages_took(walked):
+def test_batch_sizes_are_captured_that_the_data_fill_as_long_as_the_stages_took(walked):
     stage = walked("toy")["placement"]  # of batches of 16
     execution = SimpleNamespace(traced_step_ns=SimpleNamespace(median=10**9))
     assert logdir.chosen_sizes(stage, execution, 60) == ([16, 1, 64], [])
@@ -91,6 +78,14 @@ def test_batch_sizes_are_captured_as_long_as_the_stages_took(walked):
         ],
     )
     assert logdir.chosen_sizes(stage, execution, 1)[0] == [16]
+    whole = stage.program.dataset("train")
+    for rows, sizes in ((64, [16, 1, 64]), (63, [16, 1])):
+        columns = {name: column[:rows] for name, column in whole.columns.items()}
+        few = replace(whole, columns=columns)
+        program = replace(stage.program, dataset=lambda split, few=few: few)
+        taken, left_out = logdir.chosen_sizes(replace(stage, program=program), None, 0)
+        assert (taken, len(left_out)) == (sizes, 3 - len(sizes))
+    assert left_out == ["A batch of 64 is not captured: the data (points of 3x + 2) have 63 rows."]
 
 
 def test_a_batch_size_that_the_graph_refuses_is_left_out_and_the_others_are_not(walked):

@@ -3,13 +3,9 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tests.examples.models import executed
-from tflab.datasets import Dataset
 from tflab.exporters import tensorboard
-from tflab.records.options import Model, Options
 
 pytestmark = pytest.mark.tensorflow
 
@@ -88,35 +84,6 @@ def test_a_kernel_has_the_gradient_that_the_step_subtracts(walked):
     for name in ("conv1/kernel", "conv2/kernel"):
         moved = 0.05 * np.abs(maps[name].gradient).max()  # LeNet's learning rate
         assert rows[name].moved == pytest.approx(moved, rel=1e-3)
-
-
-def normed_data():
-    return np.random.default_rng(7).normal(size=(8, 6, 6, 4)).astype(np.float32)
-
-
-def normed():
-    """A batch norm with a ReLU behind it, which the remapper fuses under the name of the first."""
-    images = tf1.placeholder(tf.float32, [None, 6, 6, 4], name="images")
-    scale = tf1.get_variable("scale", [4], initializer=tf1.ones_initializer(), use_resource=True)
-    output, *_ = tf1.nn.fused_batch_norm(images * 1.0, scale, tf.zeros([4]), name="norm")
-    output = tf.nn.relu(output, name="relu")
-    output = tf.nn.max_pool2d(output, 2, 2, "VALID", name="pool")
-    return Model(
-        output=output,
-        feeds={images: "images"},
-        data=lambda split, folder: Dataset("noise", split, {"images": normed_data()}),
-        loss=tf.reduce_mean(output * output, name="loss"),
-        optimizer=tf1.train.GradientDescentOptimizer(0.1),
-    )
-
-
-def test_a_fused_node_has_the_map_of_what_it_computes_and_not_of_its_name():
-    stage = executed(normed, Options(steps=1, warmup=0, batch_size=8))
-    images = normed_data()
-    expected = (images - images.mean((0, 1, 2))) / np.sqrt(images.var((0, 1, 2)) + 1e-3)
-    assert np.allclose(by_name(stage)["relu"].array, np.maximum(expected[0], 0), atol=1e-3)
-    assert np.allclose(by_name(stage)["norm"].array, expected[0], atol=1e-3)
-    assert list(by_name(stage)) == ["images", "mul", "norm", "relu", "pool", "mul_1"]
 
 
 # TensorBoard's Images

@@ -13,7 +13,6 @@ from tflab import datasets
 from tflab.errors import UsageError
 from tflab.lifecycle import first_run, placement
 from tflab.records.blocks import Fact
-from tflab.records.graph import node_of
 from tflab.records.options import SWITCHES, Model, Options
 from tflab.views import placement as view
 
@@ -182,20 +181,6 @@ def test_what_a_pass_composed_of_one_line_has_that_line_and_its_phase():
     assert composed.source.code.startswith("y = tf.nn.gelu(")
 
 
-def test_a_value_of_the_model_is_transferred_whole(two_devices):
-    program = two_devices.program
-    user_nodes = {node.name for node in two_devices.program.graph.get_operations()}
-    batch = next(datasets.batches(program.dataset("train"), 16))
-    tensors = [t for t in two_devices.transfers if t.bytes and node_of(t.tensor) in user_nodes]
-    with tf1.Session(graph=program.graph) as session:  # on one device
-        session.run([v.initializer for v in program.graph.get_collection("variables")])
-        feeds = {feed: batch[column] for feed, column in program.model.feeds.items()}
-        for transfer in tensors:
-            tensor = transfer.tensor if ":" in transfer.tensor else f"{transfer.tensor}:0"
-            value = session.run(tensor, feeds)
-            assert (value.dtype, value.nbytes) == (np.dtype(transfer.dtype), transfer.bytes)
-
-
 # Fetches
 
 
@@ -206,24 +191,22 @@ def test_only_what_a_fetch_needs_is_placed(walked):
 
 
 def test_a_node_is_fetched_by_its_first_output_and_run_where_it_has_none(walked):
-    program = walked("toy")["backward"].program
-    assert placement.resolve(program, ["mul", "mul:0", "train"]) == ("mul:0", "mul:0", "train")
+    graph = walked("toy")["backward"].program.graph
+    names = [placement.resolve(graph, name) for name in ("mul", "mul:0", "train")]
+    assert names == ["mul:0", "mul:0", "train"]
 
 
 @pytest.mark.parametrize(
-    "model, name, complaint",
+    "name, complaint",
     [
-        ("toy", "mull", "There is no node 'mull' to fetch in the graph. Did you mean 'mul'?"),
-        ("toy", "add:1", "'add:1' cannot be fetched: 'add' has 1 output, numbered from 0."),
-        ("toy", "add:x", "'add:x' cannot be fetched: 'add' has 1 output, numbered from 0."),
-        ("lenet", "conv1/Rely", "There is no node 'conv1/Rely' to fetch in the graph. Did you"),
-        ("lenet", "Conv2D", "There is no node 'Conv2D' to fetch in the graph. Did you mean 'conv1"),
-        ("lenet", "Conv2d", "There is no node 'Conv2d' to fetch in the graph. Did you mean 'conv1"),
-        ("lenet", "qqqqqqqq", "There is no node 'qqqqqqqq' to fetch in the graph."),
+        ("mull", "There is no node 'mull' to fetch in the graph. Did you mean 'mul'?"),
+        ("qqqqqqqq", "There is no node 'qqqqqqqq' to fetch in the graph."),
+        ("add:1", "'add:1' cannot be fetched: 'add' has 1 output, numbered from 0."),
+        ("add:x", "'add:x' cannot be fetched: 'add' has 1 output, numbered from 0."),
+        ("x", "'x' is fed, so it cannot be fetched. Fetch a node that uses it."),
     ],
 )
-def test_a_fetch_that_is_not_in_the_graph_is_refused(model, name, complaint, walked):
+def test_a_fetch_that_is_not_in_the_graph_is_refused(name, complaint, walked):
     with pytest.raises(UsageError) as error:
-        fetch(walked, model, name)
-    assert str(error.value).startswith(complaint)
-    assert "\n" not in str(error.value)
+        fetch(walked, "toy", name)
+    assert str(error.value) == complaint

@@ -6,7 +6,6 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
-from tflab.compare import SweepOptions, compare_batch_sizes
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Options
 
@@ -38,11 +37,3 @@ def test_its_gradients_are_checked_and_its_steps_run():
     (check,) = backward.gradient_checks
     assert check.max_relative_error < 1e-5
     assert execution.steps == 3
-
-
-@pytest.mark.thorough
-def test_its_batch_sizes_are_compared():
-    chosen = SweepOptions(phase="training", images=16)
-    compared = compare_batch_sizes(NAME, (8,), chosen)
-    assert compared.failure is None
-    assert compared.steps[8].steps == 2

@@ -81,23 +81,6 @@ def test_a_step_moves_the_variables_against_the_gradient(walked, batch):
         assert rows[name].moved == pytest.approx(abs(moved), rel=1e-5)
 
 
-def test_the_variables_are_followed_for_ten_steps(walked):
-    step = walked("toy")["execution"].values_step
-    columns = toy.line("train").columns
-    y, z = 2.0, 1.0
-    for point in step.path:
-        if point.step:
-            rows = slice(16 * (point.step - 1), 16 * point.step)
-            x, targets = columns["x"][rows].astype(float), columns["targets"][rows].astype(float)
-            error = x * y + z - targets
-            assert point.loss == pytest.approx((error**2).mean(), rel=1e-4)
-            y, z = y - 0.5 * (2 * error * x).mean(), z - 0.5 * (2 * error).mean()
-        assert point.variables == pytest.approx({"y": y, "z": z}, rel=1e-4, abs=1e-6)
-    assert [point.step for point in step.path] == [*range(11)]
-    assert step.path[0].loss is None
-    assert step.answer == {"y": 3.0, "z": 2.0}
-
-
 def test_values_are_those_of_the_program_in_topological_order(walked):
     stages = walked("toy")
     inputs = {node.name: node.inputs for node in stages["placement"].user_nodes}
@@ -318,7 +301,6 @@ def test_what_is_fed_and_not_needed_is_there_too(walked):
     stage = execution.execute(placed, FEW)
     rows = by_tensor(stage)
     assert rows["targets:0"].kind == "fed" and "loss:0" not in rows
-    assert stage.values_step.path == ()  # nothing is trained
 
 
 def test_of_lenet_all_is_said_but_large_tensors_are_not_kept(walked):

@@ -17,7 +17,7 @@ from tests.records_by_hand import CPU_0, CPU_1, LOAD
 from tflab.follow import node_history
 from tflab.records.gradients import Link
 from tflab.records.placed import Partition, Transfer
-from tflab.records.values import PathPoint, ValuesStep
+from tflab.records.values import ValuesStep
 from tflab.records.verdicts import Diagnosis, Experiment, Experiments
 from tflab.report import chapters, drawing, handout, parts, selection
 from tflab.report.contents import DrawnGraph, Lab, Walked
@@ -59,14 +59,7 @@ SILENT = tuple(
     replace(epoch, train_accuracy=math.nan, test_accuracy=math.nan) for epoch in HISTORY.epochs
 )
 TINY = replace(HISTORY.epochs[0], train_loss=3.77e-12, test_loss=1.37e-12, seconds=0.00235)
-RECORDED = ValuesStep(
-    "the first",
-    1,
-    (),
-    (PathPoint(0, None, {"y": 0.0, "z": 1.0}), PathPoint(1, 6.954, {"y": 0.91696, "z": 2.1})),
-    {"y": 3.0, "z": 2.0},
-    (),
-)
+RECORDED = ValuesStep("the first", 1, (), ())
 RULE = (Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", True),)
 VALUES = walked(
     replace(BACKWARD, chain_rule=RULE), values_step=RECORDED, values=(value("w", (1.0,)),)

@@ -12,17 +12,10 @@ from tflab.records.gradients import Derivative
 from tflab.records.graph import Node, Tensor
 from tflab.records.placed import Fate, Partition, Pass
 from tflab.records.stages import Backward, Frontend, GradientCheck, Placement
-from tflab.records.values import PathPoint, ValuesStep
+from tflab.records.values import ValuesStep
 from tflab.views import stages, words
 
-TRAINED = ValuesStep(
-    "the first step",
-    1,
-    (),
-    (PathPoint(0, None, {"y": 2.0, "z": 1.0}), PathPoint(10, 0.1, {"y": 2.98, "z": 1.25})),
-    {"y": 3.0, "z": 2.0},
-    (),
-)
+RECORDED = ValuesStep("the first step", 1, (), ())
 LINE = source(3, "x = placeholder()")
 NODES = (
     Node("x", "Placeholder", source=LINE),
@@ -52,7 +45,7 @@ WALK = (
         passes=(Pass("placer", None, 4, 4),),
         ledger=FATES + FATES[:2],
     ),
-    replace(STAGE, top_ops=OPS * 4, values_step=TRAINED),
+    replace(STAGE, top_ops=OPS * 4, values_step=RECORDED),
 )
 
 

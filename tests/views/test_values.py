@@ -10,16 +10,11 @@ from tests.examples.printed import approve_view
 from tests.examples.step import STAGE
 from tests.records_by_hand import LOAD, source
 from tflab.records.blocks import fact_table
-from tflab.records.values import Entered, NotFinite, PathPoint, ValuesStep
+from tflab.records.values import Entered, NotFinite, ValuesStep
 from tflab.views import stages, values
 
 NAN = float("nan")
-PATH = (
-    PathPoint(0, None, {"y": 0.0, "z": 0.25}),
-    PathPoint(1, 6.954, {"y": 0.917, "z": 2.1}),
-    PathPoint(2, 1.57, {"y": 2.99, "z": 2.0004}),
-)
-STEP = ValuesStep("the first step of all", 268_000_000, (), PATH, {"y": 3.0, "z": 2.0}, ())
+STEP = ValuesStep("the first step of all", 268_000_000, (), ())
 SMALL = (
     value("unused:0", (7.0,), (1,), "Placeholder", "fed"),
     value("x:0", (0.023643, 0.9, -712.25, 1e-5, -0.0, NAN), (2, 3), "_Arg", "fed"),
@@ -69,7 +64,6 @@ def test_every_number_of_a_small_step_is_shown_in_the_order_of_execution():
     variants = {
         "sixteen numbers of a tensor": blocks(numbers(16)),
         "seventeen numbers of a tensor": blocks(numbers(17)),
-        "no path": blocks(SMALL, path=()),
         "notes": blocks(SMALL, notes=("One thing was not seen.", "Another neither.")),
         "nothing was recorded": blocks((), ns=None, notes=("It was not fetched. No room.",)),
         "no tensors": blocks(()),
@@ -80,18 +74,18 @@ def test_every_number_of_a_small_step_is_shown_in_the_order_of_execution():
 
 @pytest.mark.parametrize("tensors, shown", [(64, True), (65, False)])
 def test_all_numbers_are_shown_up_to_sixty_four_tensors(tensors, shown):
-    _, table, *_ = blocks(SMALL[:1] * tensors, path=())
+    _, table, *_ = blocks(SMALL[:1] * tensors)
     assert (table.title == "What every node computes") is shown
 
 
 def test_of_a_large_step_the_variables_that_moved_most_and_the_largest_tensors_are_shown():
     variants = {
-        "many tensors": blocks(TENSORS, path=()),
-        "a tensor that is not finite": blocks((*TENSORS[:2], ODD, *TENSORS[3:]), path=()),
-        "many variables": blocks(VARIABLES, path=()),
-        "variables that nothing moved": blocks(STILL, path=()),
+        "many tensors": blocks(TENSORS),
+        "a tensor that is not finite": blocks((*TENSORS[:2], ODD, *TENSORS[3:])),
+        "many variables": blocks(VARIABLES),
+        "variables that nothing moved": blocks(STILL),
     }
-    approve_view("views-values-large.txt", blocks(LARGE, path=()), variants)
+    approve_view("views-values-large.txt", blocks(LARGE), variants)
 
 
 # Where the first NaN or Inf came from

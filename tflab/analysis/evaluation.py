@@ -71,12 +71,6 @@ class Points:
             )
         )
 
-    def differ(self, tensor: str, other: str) -> bool:
-        """Return whether two tensors are known, and differ at some point."""
-        return (
-            self.same(tensor, tensor) and self.same(other, other) and not self.same(tensor, other)
-        )
-
     def filled(self, tensor: str, number: float) -> bool:
         """Return whether every element of a tensor is this number."""
         return self.everywhere(lambda values: bool((values[tensor] == number).all()))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from tflab.analysis import op_rules
 from tflab.analysis.gradient_graph import GradientGraph, Reader, gradient_name
 from tflab.records.gradients import GradientNode
-from tflab.records.graph import Node, Source, node_of, with_makers
+from tflab.records.graph import Node, node_of, with_makers
 
 STARTS = "start"
 WHOLE = "whole numbers"
@@ -30,9 +30,7 @@ WHY = {
 }
 
 
-def described(
-    graph: GradientGraph, ends: Iterable[str], lines: Mapping[str, Source | None]
-) -> tuple[GradientNode, ...]:
+def described(graph: GradientGraph, ends: Iterable[str]) -> tuple[GradientNode, ...]:
     """Return the purpose of every gradient node. `ends` are the gradients of variables, as
     tensors."""
     reader = graph.reader
@@ -51,7 +49,6 @@ def described(
                     complete=complete,
                     used=node.name in needed,
                     bookkeeping=kinds.get(node.name),
-                    line=lines.get(node.name),
                 )
             )
     return tuple(rows)

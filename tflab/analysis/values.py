@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tflab.records.graph import Node, node_of, nodes_needed
+from tflab.records.graph import Node, nodes_needed
 from tflab.records.values import Statistics
 
 KEPT = 64  # elements of a tensor whose values are kept
@@ -93,26 +93,29 @@ def fetchable(graph: Sequence[Node], feeds: Collection[str]) -> list[str]:
     ]
 
 
-def depths(graph: Iterable[Node]) -> dict[str, int]:
-    """Return in how many loops and branches each node is; `graph` is in topological order, but for
-    the edges that lead back in a loop.
+def depths(graph: Sequence[Node]) -> dict[str, int]:
+    """Return in how many loops and branches each node is.
 
     Enter and Switch lead inside. The Merge that joins a branch leads out, the one that begins a
-    loop does not. Exit leaves both the Switch and the Enter of its loop.
+    loop does not. Exit leaves both the Switch and the Enter of its loop. TensorFlow 1 lists what a
+    branch takes after the nodes that take it, so the graph is gone through until nothing changes.
     """
     inside: dict[str, int] = {}
     ops = {node.name: node.op.removeprefix("Ref") for node in graph}
-    for node in graph:
-        depth = max((inside.get(name, 0) for name in node.waits_for), default=0)
-        op = ops[node.name]
-        if op in ("Enter", "Switch"):
-            depth += 1
-        elif op == "Exit":
-            depth -= 2
-        elif op == "Merge":
-            begins = any(
-                ops.get(name) in ("Enter", "NextIteration") for name in map(node_of, node.inputs)
+    known: dict[str, int] | None = None
+    while inside != known:
+        known = dict(inside)
+        for node in graph:
+            op, before = ops[node.name], node.waits_for
+            depth = max(
+                (inside.get(name, 0) for name in before if ops.get(name) != "NextIteration"),
+                default=0,
             )
-            depth -= not begins
-        inside[node.name] = max(depth, 0)
+            if op in ("Enter", "Switch"):
+                depth += 1
+            elif op == "Exit":
+                depth -= 2
+            elif op == "Merge":
+                depth -= not any(ops.get(name) in ("Enter", "NextIteration") for name in before)
+            inside[node.name] = max(depth, 0)
     return inside

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
     whose = f"{args.model} (--model names another)"
     stages: list[Stage] = []
-    followed = None
+    histories, interrupted = node_history.Histories(), True
     with terminal.phase(args.model), interrupts.held():
         try:
             with interrupts.released():
@@ -77,14 +77,13 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
                 ran = execution.execute(placed, options)
                 stages.append(ran)
                 if not ran.interrupted:
-                    followed = measurement.follow(stages, BATCH_SIZES, options)
+                    histories, interrupted = measurement.follow(stages, BATCH_SIZES, options)
         except KeyboardInterrupt:
             if not stages:
                 raise
-        histories = followed.histories if followed else node_history.histories(stages)
-        history = node_history.find(args.node, histories, whose)
+        history = node_history.find(args.node, histories or node_history.histories(stages), whose)
         show(compared(history, stages), args)
-    return command.INTERRUPTED if followed is None or followed.interrupted else 0
+    return command.INTERRUPTED if interrupted else 0
 
 
 def run_recorded(args: argparse.Namespace) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tflab.compare import prepare, sweep
 from tflab.errors import RefusedError, TflabError
 from tflab.follow import node_history
 from tflab.lifecycle import placement
-from tflab.records.node_history import NodeHistory
 from tflab.records.options import Options, Program
 from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.runtime import measure, session
@@ -21,16 +20,11 @@ MOST_ROWS = 640  # of data, so that it takes only seconds
 MOST_S = 20  # if a step takes long, fewer rows
 
 
-@dataclass(frozen=True)
-class Followed:
-    """The history of every node, by name."""
-
-    histories: Mapping[str, NodeHistory]
-    interrupted: bool  # by a signal, before all batch sizes were measured
-
-
-def follow(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options) -> Followed:
-    """Return the history of every node of a walk, with its times at each batch size.
+def follow(
+    stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
+) -> tuple[node_history.Histories, bool]:
+    """Return the history of every node of a walk, with its times at each batch size, and whether a
+    signal came before all of these were measured.
 
     The times at the walk's own batch size are those of its steps: one name never stands for two
     measurements. If the training data do not fill a batch, or its step fails, that batch size is
@@ -58,10 +52,7 @@ def follow(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
     tables = {size: sweep.table(batch, placed_at[size], "node") for size, batch in batches.items()}
     tables[ran.batch_size] = sweep.of_walk(ran, placed)
     histories = node_history.histories(stages, dict(sorted(tables.items())))
-    return Followed(
-        {name: replace(history, untimed=untimed) for name, history in histories.items()},
-        interrupted,
-    )
+    return {name: replace(one, untimed=untimed) for name, one in histories.items()}, interrupted
 
 
 def swept(

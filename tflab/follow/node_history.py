@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tflab import models
-from tflab.analysis.fates import INLINED_FROM
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import notebook
@@ -21,7 +19,7 @@ from tflab.records.gradients import GradientNode
 from tflab.records.graph import Node, graph_def_name, makers, node_of, turned_around
 from tflab.records.measured import OpStats
 from tflab.records.node_history import NodeHistory, Touch
-from tflab.records.placed import CompiledKernel, Fate, Origin, Pass
+from tflab.records.placed import CompiledKernel, Fate, Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.records.values import FED, Value
 from tflab.views.values import elements
@@ -29,7 +27,6 @@ from tflab.views.values import elements
 NEAREST = 5  # names that are suggested instead of one that does not exist
 
 Histories = dict[str, NodeHistory]
-
 notebook.show_as(NodeHistory, view.blocks)
 
 
@@ -45,7 +42,7 @@ def histories(
     ran = known.get(Execution)
     by_name = from_program(known[Frontend], known.get(Backward))
     if Placement in known:
-        by_name = with_placement(by_name, taken_branches(known[Placement], ran))
+        by_name = with_placement(by_name, known[Placement])
     by_name = with_times(by_name, ran, tables or {})
     meanings = known[Backward].gradient_nodes if Backward in known else ()
     return with_values(by_name, meanings, ran.values if ran else ())
@@ -73,7 +70,6 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
     ways = {stop.variable: stop.path for stop in stops}  # the first of each
     derived = {name: made.forward for made in gradients.values() for name in made.nodes}
     users = turned_around(makers(nodes))
-    from_file = frontend.program is not None and models.is_file(frontend.program.name)
     by_name = {}
     for node in nodes:
         name, gradient = node.name, gradients.get(node.name)
@@ -82,13 +78,10 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
         kind = "forward" if name in forward else "update" if name in updates else "gradient"
         by_name[name] = replace(
             blank(written, kind),
-            from_file=from_file and kind == "forward",
             consumers=consumers,
             later_consumers=tuple(user for user in consumers if user not in forward)
             if name in forward
             else (),
-            gained_inputs=node.inputs[len(written.inputs) :],
-            gained_outputs=node.outputs[len(written.outputs) :],
             gradient_function=gradient.function if gradient else None,
             gradient_nodes=gradient.nodes if gradient else (),
             no_gradient=gradient.reason if gradient else None,
@@ -98,37 +91,31 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
     return by_name
 
 
-def taken_branches(placement: Placement, ran: Execution | None) -> Placement:
-    """Return the placement without the branches that a measured step took."""
-    if ran is None or not placement.not_run:
-        return placement
-    known = {run.name for run in ran.runs}
-    return replace(placement, not_run=tuple(n for n in placement.not_run if n not in known))
-
-
 def with_placement(by_name: Histories, placement: Placement) -> Histories:
     """What the runtime did to them: passes, fates, devices, kernels, code. It adds nodes of its
     own."""
     executed = {node.name: node for node in placement.nodes}
-    not_run = set(placement.not_run)
     defined = {node.name: node for step in placement.passes for node in step.definitions}
-    runtimes = {name: node for name, node in (defined | executed).items() if name not in by_name}
     users = turned_around(makers(placement.nodes))
     origins = {origin.name: origin for origin in placement.origins}
     fates = {fate.name: fate for fate in placement.ledger}
-    inlined = inlined_from(placement.origins)
+    not_run = set(placement.not_run)
     carried = extra_work(fate for fate in placement.ledger if fate.into in executed)
     touched = touches(placement.passes)
     assignments = {assignment.name: assignment for assignment in placement.assignments}
     kernels = {kernel.name: kernel for kernel in placement.kernels}
-    code = compiled_kernels(placement)
+    code: dict[str, list[CompiledKernel]] = {}
+    for generated in (kernel for one in placement.generated for kernel in one.kernels):
+        for name in generated.nodes:
+            code.setdefault(name, []).append(generated)
     added = {
         name: replace(
             blank(node, "runtime"),
             consumers=tuple(users.get(name, ())),
             origin=origins.get(name),
         )
-        for name, node in runtimes.items()
+        for name, node in (defined | executed).items()
+        if name not in by_name
     }
     placed = {}
     for name, history in (by_name | added).items():
@@ -141,14 +128,11 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
             carrier=carrier,
             not_run=at in not_run,
             carries=tuple(carried.get(name, ())),
-            inlined=tuple(inlined.get(name, ())),
             ran_as=executed[at].op if carrier else None,
             ran_outputs=executed[at].outputs if carrier else (),
             assignment=assignments.get(at),
             kernel=kernels.get(at),
-            code=tuple(
-                dict.fromkeys(kernel for owner in (name, at) for kernel in code.get(owner, ()))
-            ),
+            code=tuple(dict.fromkeys(one for owner in (name, at) for one in code.get(owner, ()))),
         )
     return placed
 
@@ -161,6 +145,7 @@ def with_times(
     slack_ns = dict(execution.critical_path.slack) if execution else {}
     waited_for = set(execution.critical_path.nodes) if execution else set()
     timed = {key for rows in known.values() for key in rows}
+    timed |= {row.key for row in execution.top_ops} if execution else set()
     return {
         name: replace(
             history,
@@ -208,16 +193,6 @@ def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
     return carried
 
 
-def inlined_from(origins: Iterable[Origin]) -> dict[str, list[str]]:
-    """Call, branch or loop -> the executed nodes that were inlined from it."""
-    by_call: dict[str, list[str]] = {}
-    for origin in origins:
-        _, inlined, call = origin.origin.partition(INLINED_FROM)
-        if inlined:
-            by_call.setdefault(call, []).append(origin.name)
-    return by_call
-
-
 def touches(passes: Sequence[Pass]) -> dict[str, list[Touch]]:
     """Node -> what each pass did to it, in the order of the passes."""
     by_node: dict[str, list[Touch]] = {}
@@ -249,16 +224,6 @@ def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
     yield from bypassed
     for name in step.moved:
         yield name, "moved", ""
-
-
-def compiled_kernels(placement: Placement) -> dict[str, list[CompiledKernel]]:
-    """Return the generated kernels that compute each node."""
-    by_node: dict[str, list[CompiledKernel]] = {}
-    for code in placement.generated:
-        for kernel in code.kernels:
-            for node in kernel.nodes:
-                by_node.setdefault(node, []).append(kernel)
-    return by_node
 
 
 def with_values(

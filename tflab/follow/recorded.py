@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tflab import units
 from tflab.analysis import fates
 from tflab.follow import node_history
 from tflab.records.graph import FORWARD, UPDATE, Node, node_of
 from tflab.records.node_history import NodeHistory
-from tflab.records.placed import Partition
+from tflab.records.placed import Partition, Pass
 from tflab.records.stages import Backward, Frontend, Gradient, Placement, Stage
 from tflab.records.watched import Recorded, RecordedValues
 
@@ -59,12 +60,10 @@ def histories(
 ) -> node_history.Histories:
     """The history of each node, with its values in the recorded run where they are known."""
     unknown = set() if graph.traced else fates.depending(graph.executed)
-    plain = node_history.histories(stages)
-    if unknown:
-        plain = {
-            name: replace(history, not_run=None) if history.carrier in unknown else history
-            for name, history in plain.items()
-        }
+    plain = {
+        name: replace(history, not_run=None) if history.carrier in unknown else history
+        for name, history in node_history.histories(stages).items()
+    }
     if recorded_values is None:
         return plain
     return node_history.with_values(plain, (), recorded_values.values)
@@ -74,29 +73,22 @@ def needed(graph: Recorded) -> Recorded:
     """The same without the nodes that the group does not need, such as initialisers."""
     lost = {fate.name for fate in graph.ledger if fate.fate == "unreached"}
 
-    def left(names: Iterable[str]) -> tuple[str, ...]:
-        return tuple(name for name in names if name not in lost)
+    def left(things: Iterable[Any]) -> tuple[Any, ...]:
+        """Return the names, or what has a name, of nodes that are needed."""
+        return tuple(one for one in things if getattr(one, "name", one) not in lost)
+
+    def left_of(step: Pass) -> Pass:
+        names = ("added", "removed", "rewired", "moved", "rewritten", "taken")
+        lists: dict[str, Any] = {name: left(getattr(step, name)) for name in names}
+        defined = tuple(without_inputs(node, lost) for node in left(step.definitions))
+        return replace(step, definitions=defined, **lists)
 
     return replace(
         graph,
-        nodes=tuple(without_inputs(node, lost) for node in graph.nodes if node.name not in lost),
+        nodes=tuple(without_inputs(node, lost) for node in left(graph.nodes)),
         derived={name: of for name, of in graph.derived.items() if not {name, of} & lost},
-        ledger=tuple(fate for fate in graph.ledger if fate.name not in lost),
-        passes=tuple(
-            replace(
-                step,
-                added=left(step.added),
-                removed=left(step.removed),
-                rewired=left(step.rewired),
-                moved=left(step.moved),
-                rewritten=tuple(row for row in step.rewritten if row.name not in lost),
-                taken=tuple(row for row in step.taken if row.name not in lost),
-                definitions=tuple(
-                    without_inputs(node, lost) for node in step.definitions if node.name not in lost
-                ),
-            )
-            for step in graph.passes
-        ),
+        ledger=left(graph.ledger),
+        passes=tuple(map(left_of, graph.passes)),
     )
 
 
@@ -128,17 +120,14 @@ def mean_ns(graph: Recorded) -> dict[str, float]:
 def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
     """What the node took in the program's own runs, or the node that does its work."""
     name = history.carrier
-    if name is None:
+    if name is None or history.not_run is not False:
         return
     op = graph.ops.get(name)
-    if history.not_run is not False:
-        return
     if op is None or not graph.traced:
         yield "No traced run of the program has times for this node."
         return
     yield (
         f"In {units.plural(graph.traced, 'traced run')} of the program, "
-        f"{'it' if name == history.name else name} ran "
-        f"{units.plural(op.runs, 'time')}. It took {units.time(op.ns / graph.traced)} of each run "
-        "on average."
+        f"{'it' if name == history.name else name} ran {units.plural(op.runs, 'time')}. It took "
+        f"{units.time(op.ns / graph.traced)} of each run on average."
     )

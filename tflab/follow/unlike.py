@@ -79,28 +79,27 @@ def of_fused(placement: Placement, graph: Graph, name: str, peer: str, into: str
     waiting = [(graph[name], graph[peer])]
     while waiting:
         mine, its = waiting.pop(0)
-        ends = mine.name, its.name
-        yield from unequal(*ends, "is on", short_device(mine.device), short_device(its.device))
-        types = (", ".join(output.dtype for output in node.outputs) for node in (mine, its))
-        yield from unequal(*ends, "makes", *types)
+        kinds = [("is on", short_device(mine.device), short_device(its.device))]
         for tensor, other in zip(mine.inputs, its.inputs, strict=False):
             if (maker := node_of(other)) in left and node_of(tensor) in graph:
                 left.discard(maker)
                 taken = graph[node_of(tensor)], graph[maker]
-                yield from unequal(*ends, "takes from", *(node.op for node in taken))
+                kinds.append(("takes from", taken[0].op, taken[1].op))
                 waiting += [taken] if taken[0].op == taken[1].op else []
-        if its.name == into:
-            continue  # who uses the result of the kernel does not matter
-        taking, other_taking = ([graph[u] for u in users.get(name, ())] for name in ends)
-        kinds = (counted(sorted(user.op for user in each)) for each in (taking, other_taking))
-        yield from unequal(*ends, "is used by", *(kind or "nothing" for kind in kinds))
-        if (mine.name in fetched) != (its.name in fetched):
-            yield f"{mine.name if mine.name in fetched else its.name} is fetched"
-        for user in other_taking:
-            same = [node for node in taking if node.op == user.op]
-            if user.name in left and len(same) == 1:
-                left.discard(user.name)
-                waiting.append((same[0], user))
+        if its.name != into:  # who uses the result of the kernel does not matter
+            taking, others = ([graph[u] for u in users.get(n.name, ())] for n in (mine, its))
+            ops = [counted(sorted(user.op for user in each)) for each in (taking, others)]
+            kinds.append(("is used by", ops[0] or "nothing", ops[1] or "nothing"))
+            if (mine.name in fetched) != (its.name in fetched):
+                yield f"{mine.name if mine.name in fetched else its.name} is fetched"
+            for user in others:
+                same = [node for node in taking if node.op == user.op]
+                if user.name in left and len(same) == 1:
+                    left.discard(user.name)
+                    waiting.append((same[0], user))
+        for what, own, other in kinds:
+            if own != other:
+                yield f"{mine.name} {what} {own}, {its.name} {what} {other}"
 
 
 def of_merged(graph: Graph, name: str, peer: str, into: str) -> Iterator[str]:
@@ -119,11 +118,6 @@ def of_folded(graph: Graph, name: str, peer: str, known: set[str]) -> Iterator[s
 
     if graph[peer].inputs and not varying(graph[peer]) and (others := varying(graph[name])):
         yield f"all that it takes is constant, and {name} takes {', '.join(others)}"
-
-
-def unequal(own: str, other: str, what: str, mine: str, its: str) -> Iterator[str]:
-    if mine != its:
-        yield f"{own} {what} {mine}, {other} {what} {its}"
 
 
 def users_of(graph: Graph) -> Users:

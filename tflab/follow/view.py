@@ -25,12 +25,11 @@ from tflab.views.values import amounts_of
 from tflab.views.words import FATES, REMAINS, place, tensor
 
 KINDS = {
-    "forward": "written by the program",
+    "forward": "of the program",
     "gradient": "made by a gradient function",
     "update": "made by the optimiser",
     "runtime": "made by the runtime",
 }
-READ = "read from a file"  # if the file does not say which line made the node
 PASSED_OVER = "removed: its consumers take its value from another node"
 REPLACED = "removed: a node that a pass made does its work"
 INSIDE = "used before the steps to compute a constant"
@@ -77,14 +76,7 @@ class Code:
     text: str
 
 
-@dataclass(frozen=True)
-class Aside:
-    """Text that a reader may skip."""
-
-    text: str
-
-
-Part = str | NodeLink | PassLink | Code | Aside
+Part = str | NodeLink | PassLink | Code
 Line = tuple[Part, ...]
 
 
@@ -93,7 +85,6 @@ class Section:
     """What one stage did to the node."""
 
     stage: str  # as on the command line
-    title: str
     about: str
     lines: tuple[Line, ...]
 
@@ -102,7 +93,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
     """The sections and the times, below the line on the load."""
     frames = (
         Frame(
-            f"{1 + STAGES.index(section.stage)}  {section.title}",
+            f"{1 + STAGES.index(section.stage)}  {section.stage.title()}",
             section.about,
             tuple(map(line_text, section.lines)),
         )
@@ -124,10 +115,10 @@ def sections(history: NodeHistory) -> tuple[Section, ...]:
             fate = NOT_TAKEN if history.not_run else REMAINS
     ran = f"as {history.ran_as}" if own else ""
     every = (
-        Section("frontend", "Frontend", origin(history), tuple(frontend_lines(history))),
-        Section("backward", "Backward", "", tuple(backward_lines(history))),
-        Section("placement", "Placement", fate, tuple(placement_lines(history))),
-        Section("execution", "Execution", ran, tuple(execution_lines(history))),
+        Section("frontend", KINDS[history.kind], tuple(frontend_lines(history))),
+        Section("backward", "", tuple(backward_lines(history))),
+        Section("placement", fate, tuple(placement_lines(history))),
+        Section("execution", ran, tuple(execution_lines(history))),
     )
     return tuple(section for section in every if section.about or section.lines)
 
@@ -135,10 +126,6 @@ def sections(history: NodeHistory) -> tuple[Section, ...]:
 def line_text(line: Line) -> str:
     """The parts of a line as text."""
     return "".join(part if isinstance(part, str) else part.text for part in line)
-
-
-def origin(history: NodeHistory) -> str:
-    return READ if history.from_file and history.source is None else KINDS[history.kind]
 
 
 def fate_words(fate: Fate) -> str:
@@ -176,9 +163,6 @@ def backward_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"no gradient: {history.no_gradient}",)
     if history.gradient_path:
         yield ("way to the loss: ", *links(history.gradient_path))
-    gained = (history.gained_inputs, "input"), (history.gained_outputs, "output")
-    if counts := [plural(len(tensors), what) for tensors, what in gained if tensors]:
-        yield (f"gained {' and '.join(counts)}, which keep values for its gradient",)
     if history.later_consumers:
         yield ("is now also used by ", *links(history.later_consumers))
 
@@ -191,52 +175,36 @@ def meaning_lines(node: GradientNode) -> Iterator[Line]:
         goal = f"{'is' if node.complete else 'leads to'} {node.towards}"
         goal += "" if node.used else "; no variable needs it"
     if node.bookkeeping:
-        yield (Aside(f"bookkeeping ({node.bookkeeping}): {WHY[node.bookkeeping]}"),)
+        yield (f"bookkeeping ({node.bookkeeping}): {WHY[node.bookkeeping]}",)
         if goal:
             yield (goal,)
     elif node.formula:
         yield ("computes ", Code(node.formula), *([f", which {goal}"] if goal else []))
-    if node.line:
-        yield (f"made by {place(node.line)}  ", Code(node.line.code))
 
 
 def placement_lines(history: NodeHistory) -> Iterator[Line]:
     for touch in history.touches:
         yield tuple(parts_of_touch(touch))
     yield from ((f"unlike it, {sentence}",) for sentence in history.unlike)
-    if history.inlined:
-        yield (
-            f"{plural(len(history.inlined), 'node')} of the graph that runs were inlined from it",
-        )
     if history.origin:
         yield (f"comes from: {history.origin.origin}",)
     if history.carries:
         yield ("also does the work of ", *links(history.carries))
     if history.carrier and history.carrier != history.name:
-        yield (
-            "continues in ",
-            *links([history.carrier]),
-            ": device and kernel are given for that node",
-        )
+        about = ": device and kernel are given for that node"
+        yield ("continues in ", *links([history.carrier]), about)
     if history.assignment:
         yield (f"device {short_device(history.assignment.device)}: {history.assignment.reason}",)
-    if history.kernel:
-        kernel = history.kernel
+    if kernel := history.kernel:
         yield (f"kernel registered for {kernel.op}: {kernel.constraints or 'no constraints'}",)
         if kernel.on_gpu:
             yield (f"a GPU would use (not run): {kernel.on_gpu}",)
-    yield from code_lines(history)
-
-
-def code_lines(history: NodeHistory) -> Iterator[Line]:
-    """The code that XLA generated for a node."""
     if history.code:
         ran = history.fate is not None and history.fate.fate == "compiled"
         beside = "generated for it" if ran else "would generate for it; it did not run here"
         yield (f"code that XLA {beside}:",)
-    for kernel in history.code:
-        for line in generated_code.lines_of(kernel):
-            yield (Code(line),)
+    for generated in history.code:
+        yield from ((Code(line),) for line in generated_code.lines_of(generated))
 
 
 def parts_of_touch(touch: Touch) -> Iterator[Part]:
@@ -254,15 +222,13 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         yield from value_lines(history)
         return
     if history.carrier != history.name:
-        yield (
-            done_by(history),
-            *links([history.carrier]),
-            f", which ran as {history.ran_as}",
-        )
-    elif history.carrier == history.name and history.ran_outputs not in ((), history.outputs):
+        ran = f", which ran as {history.ran_as}"
+        yield (done_by(history), *links([history.carrier]), ran)
+    elif history.ran_outputs not in ((), history.outputs):
         yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)
     yield from value_lines(history)
-    yield from ((sentence,) for sentence in untimed(history))
+    for size, why in history.untimed.items():
+        yield (f"A batch of {size} is not measured. {why}",)
     if history.critical:
         yield ("on the critical path by median traced times",)
     elif history.slack_ns is not None:
@@ -281,26 +247,19 @@ def did_not_run(history: NodeHistory) -> Iterator[Line]:
         yield ("it did not run",)
 
 
-def untimed(history: NodeHistory) -> Iterator[str]:
-    """A sentence for each batch size without times."""
-    for size, why in history.untimed.items():
-        yield f"A batch of {size} is not measured. {why}"
-
-
 def value_lines(history: NodeHistory) -> Iterator[Line]:
     """The values of the node's inputs and outputs, those of a variable before and after the step,
     and the gradient of the loss with respect to them."""
     for value in history.taken[:MOST_VALUES]:
         name = graph_def_name(value.tensor)
         yield ("input ", *links([name]), f": {amounts_of(value, value.shape)}")
-    if len(history.taken) > MOST_VALUES:
-        yield (f"and {plural(len(history.taken) - MOST_VALUES, 'more input')}",)
     for value in history.values[:MOST_VALUES]:
         yield (f"{description(value)}: {amounts_of(value, value.shape)}",)
         if value.after is not None:
             yield (f"after the step: {amounts_of(value.after, value.shape)}",)
-    if len(history.values) > MOST_VALUES:
-        yield (f"and {plural(len(history.values) - MOST_VALUES, 'more output')}",)
+    for what, values in (("input", history.taken), ("output", history.values)):
+        if len(values) > MOST_VALUES:
+            yield (f"and {plural(len(values) - MOST_VALUES, f'more {what}')}",)
     if history.gradient is not None:
         amounts = amounts_of(history.gradient, history.gradient.shape)
         name = gradient_name(history.name)
@@ -338,7 +297,7 @@ def done_by(history: NodeHistory) -> str:
 
 
 def times(history: NodeHistory) -> Table:
-    """The times of the node's carrier; none of a call, whose carrier is only one of its nodes."""
+    """The times of the node's carrier."""
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
@@ -347,7 +306,7 @@ def times(history: NodeHistory) -> Table:
             Column("batch", lambda item: str(item[0]), right=True),
             *op_table.columns_of(measured, lambda item: item[1]),
         ),
-        () if history.inlined else tuple(history.times.items()),
+        tuple(history.times.items()),
     )
 
 

@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from tflab import models
@@ -27,34 +27,12 @@ from tflab.cli import (
 )
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
-from tflab.lifecycle import STAGES, walk
+from tflab.lifecycle import CHART, STAGES, walk
 from tflab.records.blocks import Block, in_full, offered
 from tflab.records.options import Options
 from tflab.records.stages import Execution, Stage
 
-
-def json_document(
-    args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None
-) -> str:
-    from tflab.exporters import json
-
-    return json.stages(args.model, environment.describe(), stages, error)
-
-
-def markdown_page(
-    args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None
-) -> str:
-    from tflab.exporters import markdown
-    from tflab.views import stages as views
-
-    def blocks(stage: Stage) -> Sequence[Block]:
-        return blocks_of(args, stage) or [f"{views.summary(stage)}."]
-
-    return markdown.render(args.model, environment.describe(), stages, blocks, error)
-
-
-DOCUMENTS = {"json": json_document, "markdown": markdown_page}  # of all stages at once
-FORMATS = ("text", *DOCUMENTS)
+FORMATS = ("text", "json", "markdown")
 MORE = "More: --stage STAGE, --full, python -m tflab.follow NODE, docs/reference.md."
 
 
@@ -65,19 +43,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("lifecycle", __doc__)
     parser.usage = "%(prog)s [OPTION ...]"
-    add_step(parser.add_argument_group("what runs"))
-    add_runtime(parser.add_argument_group("where and how it runs"))
-    add_output(parser.add_argument_group("what is shown and kept"))
-    arguments.saved(parser)
-    return parser
-
-
-def add_step(group: arguments.Container) -> None:
-    """Add the model, its step and the measured steps."""
-    add = group.add_argument
+    group = parser.add_argument_group("what runs")
     arguments.model(group, models.MODELS)
     arguments.add(group, "--data-dir")
-    add(
+    group.add_argument(
         "--fetch",
         nargs="+",
         default=(),
@@ -85,14 +54,14 @@ def add_step(group: arguments.Container) -> None:
         help="nodes to compute (default: the nodes of a training step)",
     )
     arguments.add(group, "--batch-size")
-    add(
+    group.add_argument(
         "--steps",
         default=arguments.DEFAULTS.steps,
         type=command.count("number of steps"),
         metavar="N",
         help="traced and untraced steps to measure, N of each (default: %(default)s)",
     )
-    add(
+    group.add_argument(
         "--warmup",
         default=arguments.DEFAULTS.warmup,
         type=command.count("number of warm-up steps", 0),
@@ -100,38 +69,34 @@ def add_step(group: arguments.Container) -> None:
         help="steps to run before, without measuring them (default: %(default)s)",
     )
     arguments.add(group, "--experiments")
-
-
-def add_runtime(group: arguments.Container) -> None:
-    """Add the devices, tasks and graph passes."""
+    group = parser.add_argument_group("where and how it runs")
     arguments.add(group, "--devices", "--cluster", "--without")
     group.add_argument(
         "--xla",
         action="store_true",
         help="compile with XLA where possible, and show the generated code",
     )
-
-
-def add_output(group: arguments.Container) -> None:
-    """Add the stages, the format and the files."""
-    stages = (*STAGES, "all")
-    add = group.add_argument
-    add(
+    group = parser.add_argument_group("what is shown and kept")
+    group.add_argument(
         "--stage",
         default="all",
-        type=command.one_of("stage", stages),
+        type=command.one_of("stage", (*STAGES, "all")),
         metavar="S",
         help=f"stop after this stage, and show it in full: {', '.join(STAGES)} (default: all)",
     )
-    add("--full", action="store_true", help="show every stage in full, and every row of long lists")
+    group.add_argument(
+        "--full", action="store_true", help="show every stage in full, and every row of long lists"
+    )
     arguments.add(group, "--no-values")
     arguments.choice(group, "--format", "format", FORMATS)
-    add(
+    group.add_argument(
         "--logdir",
         type=command.path("logdir"),
         metavar="DIR",
         help="folder for TensorBoard (default, if steps run: runs/<model>-<time>)",
     )
+    arguments.saved(parser)
+    return parser
 
 
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
@@ -142,30 +107,27 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             f"--experiments runs steps, but the stages up to {stop} run none. Give --stage "
             f"{STAGES[-1]}, or omit --stage."
         )
+    kept = bool(args.logdir) or stop == STAGES[-1]  # whether there is anything for TensorBoard
     if confined.is_wanted(models.is_file(args.model), args.trust):
         folder = output_paths.choose_run_folder(args.logdir, args.model)
-        places = {"--logdir": output_paths.place(folder, "logdir")} if is_kept(args, stop) else {}
+        places = {"--logdir": output_paths.place(folder, "logdir")} if kept else {}
         return confined.run("lifecycle", argv, args, places)
     from tflab.runtime import dumps, tf_import
 
     dumps.prepare()
     # A wrong name is an error before a folder is created, or a task started
     models.find(args.model, arguments.saved_of(args))
-    if not args.cluster:
-        return run_on(args, stop, ())
-    tf_import.load()
-    from tflab.runtime import cluster
+    tasks: AbstractContextManager[tuple[str, ...]] = nullcontext(())
+    if args.cluster:
+        tf_import.load()
+        from tflab.runtime import cluster
 
-    with cluster.tasks(args.cluster) as addresses:
-        return run_on(args, stop, addresses)
-
-
-def is_kept(args: argparse.Namespace, stop: str) -> bool:
-    """Return whether there is anything for TensorBoard."""
-    return bool(args.logdir) or stop == STAGES[-1]
+        tasks = cluster.tasks(args.cluster)
+    with tasks as addresses:
+        return run_on(args, stop, kept, addresses)
 
 
-def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
+def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ...]) -> int:
     options = Options(
         batch_size=args.batch_size,
         steps=args.steps,
@@ -181,13 +143,12 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         saved=arguments.saved_of(args),
         cluster=tasks,
     )
-    interrupted = cut_short = late = False
+    interrupted = cut_short = False
+    left_out: list[str] = []
     stages: list[Stage] = []
-    run_folder = (
-        output_paths.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
-    )
+    run_folder = output_paths.new_run(args.logdir, args.model) if kept else nullcontext()
     began = time.monotonic()
-    phases = STAGES.index(stop) + 1 + is_kept(args, stop)  # the last one writes the files
+    phases = STAGES.index(stop) + 1 + kept  # the last one writes the files
     whole = terminal.phase(args.model, phases, whole=True)
     with interrupts.held(), run_folder as place, whole:
         try:
@@ -199,21 +160,25 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         if place:
             seconds = time.monotonic() - began
             interrupted, left_out = write(place.work, args, stages, options, seconds)
-            late = interrupts.take()  # a signal during the writing, which is complete
+            interrupted |= interrupts.take()  # a signal during the writing, which is complete
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
         with command.reader_may_leave():
-            for program, line in opening_lines(place.final, args, stop):
-                terminal.say_command(program, line, stream)
+            below_more = args.format == "text" and args.stage == "all" and not args.full
+            about = "Open it in TensorBoard:" if below_more else "\nOpen it in TensorBoard:"
+            terminal.say_command(about, output_paths.opening_line(place.final), stream)
+            if args.cluster and stop == STAGES[-1]:
+                chart = visible(str(place.final / CHART))
+                terminal.say_command("Open it in ui.perfetto.dev:", chart, stream)
             for sentence in left_out:
                 terminal.say(visible(sentence), stream)
-    failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
-    if failures:
-        raise TflabError(failures[0])
+    ran = [stage for stage in stages if isinstance(stage, Execution)]
+    for failure in (stage.failure for stage in ran if stage.failure):
+        raise TflabError(failure)
     if cut_short:  # there is a stage that was not reached
         raise KeyboardInterrupt
-    interrupted |= any(stage.interrupted for stage in stages if isinstance(stage, Execution))
-    return command.INTERRUPTED if interrupted or late else 0
+    interrupted |= any(stage.interrupted for stage in ran)
+    return command.INTERRUPTED if interrupted else 0
 
 
 def write(
@@ -222,7 +187,7 @@ def write(
     stages: Sequence[Stage],
     options: Options,
     seconds: float,
-) -> tuple[bool, tuple[str, ...]]:
+) -> tuple[bool, list[str]]:
     """Write what TensorBoard shows, its tab Life included; return whether that was interrupted, and
     sentences about what is missing."""
     from tflab.explore import stages_as_data
@@ -238,18 +203,7 @@ def write(
             lambda: stages_as_data.life_of(tuple(stages), args.model),
         ),
     )
-    return captured.interrupted, (*captured.left_out, *filter(None, missing))
-
-
-def opening_lines(folder: Path, args: argparse.Namespace, stop: str) -> Iterator[tuple[str, str]]:
-    """Yield what shows the files of a logdir, each with its command or its file."""
-    from tflab.lifecycle import logdir
-
-    below_more = args.format == "text" and args.stage == "all" and not args.full
-    about = "Open it in TensorBoard:"
-    yield about if below_more else f"\n{about}", output_paths.opening_line(folder)
-    if args.cluster and stop == STAGES[-1]:
-        yield "Open it in ui.perfetto.dev:", visible(str(folder / logdir.CHART))
+    return captured.interrupted, [*captured.left_out, *filter(None, missing)]
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:
@@ -260,25 +214,39 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
     out = text.console()
     in_short = args.stage == "all" and not args.full
 
-    def document(error: str | None) -> None:
+    def rest(error: str | None) -> None:
         with command.reader_may_leave():
             if stages and args.format != "text":
-                print(DOCUMENTS[args.format](args, stages, error))
+                print(document(args, stages, error))
             elif stages and in_short:
                 one_screen(args.model, stages)
 
     try:
-        with interrupts.held(), interrupts.shown_by(lambda: document("interrupted")):
+        with interrupts.held(), interrupts.shown_by(lambda: rest("interrupted")):
             for number, stage in enumerate(interrupts.interruptible(walked), 1):
                 stages.append(stage)
                 if args.format == "text" and not in_short:
                     with command.reader_may_leave():
                         text.show(out, number, stage, blocks_of(args, stage))
-            document(None)
+            rest(None)
     except (TflabError, KeyboardInterrupt) as failure:
         with interrupts.held():
-            document(str(failure) or "interrupted")
+            rest(str(failure) or "interrupted")
         raise
+
+
+def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | None) -> str:
+    """Return all stages as JSON or Markdown."""
+    from tflab.exporters import json, markdown
+    from tflab.views import stages as views
+
+    def blocks(stage: Stage) -> Sequence[Block]:
+        return blocks_of(args, stage) or [f"{views.summary(stage)}."]
+
+    about = environment.describe()
+    if args.format == "json":
+        return json.stages(args.model, about, stages, error)
+    return markdown.render(args.model, about, stages, blocks, error)
 
 
 def one_screen(model: str, stages: Sequence[Stage]) -> None:

@@ -6,22 +6,21 @@ per op. Still nothing is computed: the graph has grown its other half.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import TypeVar
 
 import tensorflow as tf
 
-from tflab.analysis import access_order, chain_rule, gradient_stops
+from tflab.analysis import access_order, chain_rule, gradient_nodes, gradient_stops
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.analysis.gradient_stops import RETURNED_NONE, ZEROS, Stops
 from tflab.errors import RefusedError, TflabError
-from tflab.lifecycle import check_points, derivatives, gradient_check, gradients, graph_copies
+from tflab.lifecycle import check_points, derivatives, gradient_check, gradients
 from tflab.lifecycle.frontend import step_of
-from tflab.lifecycle.gradient_check import Pairs
+from tflab.lifecycle.gradients import Pairs
 from tflab.lifecycle.graph_copies import Copy
 from tflab.records.gradients import Derivative, GradientStop
 from tflab.records.graph import (
@@ -34,31 +33,31 @@ from tflab.records.graph import (
     with_dependents,
     with_makers,
 )
-from tflab.records.options import Options, Program
-from tflab.records.stages import Backward, Frontend, Gradient, GradientCheck
+from tflab.records.options import Model, Options, Program
+from tflab.records.stages import Backward, Frontend, Gradient
 from tflab.runtime import functions, nodes, phases, private
+from tflab.views.words import place
 
 # What an optimiser's nodes, and the nodes of `tf.gradients`, are called
 UPDATES = re.compile(r"(Resource)?(Sparse)?Apply\w+")
 GRADIENTS = re.compile(r"(^|/)gradients(_\d+)?/")
 NOT_NEEDED = "the loss does not depend on it"
 NO_PATH = "no path of tensors leads from it to the loss"
-SAMPLED = "only a sample of the variables is checked"
 UNKNOWN = "tflab could not confirm which tensor is its gradient"
 NO_VARIABLE = "it does not depend on a trainable variable"
 NOT_REGISTERED = "no gradient function is registered for its op"
 NO_INPUTS = "it has no inputs, so its gradient goes no further"
 NOT_DIFFERENTIABLE = "its op is registered as not differentiable"
 PASSED_ON = "its gradient function passes the gradient on unchanged"
-NOT_CALLED = "no gradient reaches it"
 NO_FLOATS = "its result is no floating-point number"
+NOT_CALLED = "no gradient reaches it"
 NONE_MADE = "its gradient function adds no node"
-
-
 GRADIENT_TYPES = ("float", "bfloat", "complex", "resource", "variant")  # prefixes of types
 STOPS_AT = "its gradient stops at"
 MOST_ON_PATH = 100  # nodes of a path that are kept
 NO_GRADIENT = "no variable has a gradient"
+
+T = TypeVar("T")
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
@@ -158,39 +157,26 @@ def described(
             (own if own is not None else g, v)
             for (g, v), (own, _) in zip(pairs, loss_pairs, strict=True)
         ]
-        checked = gradient_check.check(copy, program, stage.nodes, candidates, options)
-        rows, no_formula = derivatives.read(copy, program, loss_pairs, graph, options.batch_size)
+        checked = gradient_check.check(copy, program, candidates)
+        size = options.batch_size
+        rows, no_formula = derivatives.read(copy, program, loss_pairs, graph, size, checked)
     made = {v.op.name for own, v in loss_pairs if own is not None}
     checks = tuple(check for check in checked.checks if check.confirms or check.tensor in made)
     # Finite differences include what a stop_gradient ends: where they agree, it ended only zeros.
     doubtful = [check.tensor for check in checks if not check.agrees]
+    every = (g for g, _ in (*loss_pairs, *pairs))  # of the loss, and what the optimiser receives
+    ends = list(dict.fromkeys(tensor for g in every for tensor in gradients.tensors_of(g)))
     return replace(
-        gradients.with_purposes_and_steps(stage, graph, [*loss_pairs, *pairs]),
+        stage,
+        gradient_nodes=gradient_nodes.described(graph, ends),
+        chain_rule=chain_rule.links(graph, ends),
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),
-        unchecked_variables=tuple(unchecked_variables(pairs, made, checks)) if checks else (),
-        processed=tuple(gradients.processed(graph, pairs, loss_pairs)),
         stopped=chain_rule.stopped(graph, doubtful),
         custom_gradients=tuple(gradients.custom(program.graph, graph)),
         derivatives=rows,
         no_formula=no_formula,
     )
-
-
-def unchecked_variables(
-    pairs: Pairs, made: Collection[str], checks: Iterable[GradientCheck]
-) -> Iterable[tuple[str, str]]:
-    """Yield the variables that have a gradient and were not checked, and why. `made` are those
-    whose gradient is a tensor that a gradient function made."""
-    checked = {check.tensor for check in checks}
-    for gradient, variable in pairs:
-        name = variable.op.name
-        if name in checked or gradient is None:
-            continue
-        if graph_copies.dtype_of(variable) != tf.float32:
-            yield name, "it is not float32"
-        else:
-            yield name, SAMPLED if name in made else UNKNOWN
 
 
 def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:
@@ -216,7 +202,7 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
     return pairs, ops[before:between], ops[between:], train.name
 
 
-def gradient_pairs(model: Any, together: bool) -> list:
+def gradient_pairs(model: Model, together: bool) -> list:
     """Return (gradient, variable) pairs: of the optimiser's variables, otherwise of the chosen
     parameters."""
     if model.optimizer is not None:
@@ -226,9 +212,9 @@ def gradient_pairs(model: Any, together: bool) -> list:
     return list(zip(made, parameters, strict=True))
 
 
-def fetching(model: Any, pairs: Iterable[tuple[Any, Any]], train_op: str | None) -> Any:
+def fetching(model: Model, pairs: Pairs, train_op: str | None) -> Model:
     """Return the fetches of a step that computes the gradients, if no optimiser uses them."""
-    if train_op:
+    if train_op or model.loss is None:
         return model
     known = (gradient for gradient, _ in pairs if gradient is not None)
     # Of a gradient that is only some rows, fetch those rows: a sum would be another node.
@@ -311,49 +297,50 @@ def gradients_of(
 
     TensorFlow itself records which node came from which; names do not matter.
     """
-    derived: dict[str, list[str]] = {}
-    for op in gradient_ops:
-        origin = private.original_op(op)
-        if origin is not None:
-            derived.setdefault(origin.name, []).append(op.name)
-    calls_of: dict[str, list[Any]] = {}
-    for call in calls:
-        if call[0].graph is program.graph:
-            calls_of.setdefault(call[0].name, []).append(call)
+    origins = ((private.original_op(op), op.name) for op in gradient_ops)
+    derived = grouped((origin.name, name) for origin, name in origins if origin is not None)
+    calls_of = grouped((call[0].name, call) for call in calls if call[0].graph is program.graph)
     by_name = {node.name: node for node in forward}
+    operation = program.graph.get_operation_by_name
+    functions_of = {name: gradients.registered(operation(name)) for name in by_name}
     needed = with_makers(forward, [program.loss.op.name])
     trained = trained_nodes(program, forward)
-    functions_of = {
-        node.name: gradients.registered(program.graph.get_operation_by_name(node.name))
-        for node in forward
-    }
     listed = [node for node in forward if node.name in needed and node.name in trained]
     without = {  # why an op has no gradient; functions that nodes call have one of their own
         node.name: why
         for node in listed
         if node.name not in calls_of and not functions.calling(node.op)
-        if (why := no_function_reason(node, functions_of[node.name]))
+        if (why := no_function_reason(node, *functions_of[node.name]))
     }
     stops = gradient_stops.stops(listed, program.loss.op.name, without, handed(calls_of))
+
+    def reason(node: Node) -> str:
+        """Return why a node has no gradient nodes."""
+        if node.name not in needed:
+            return NOT_NEEDED
+        if node.name not in trained:
+            return NO_VARIABLE
+        if stops.at(node.name) and differentiable(node):
+            ends = ((by_name[end], stops.reasons[end]) for end in stops.at(node.name))
+            return f"{STOPS_AT} {'; '.join(f'{place_of(end)}: {why}' for end, why in ends)}"
+        if not node.inputs:
+            return NO_INPUTS
+        if why := no_function_reason(node, *functions_of[node.name]):
+            return why
+        return no_nodes_reason(calls_of.get(node.name, ()))
+
     rows = []
     for node in forward:
-        function, made = functions_of[node.name][0], tuple(derived.get(node.name, ()))
-        reason: str | None = None
-        if node.name not in needed:
-            reason = NOT_NEEDED
-        elif node.name not in trained:
-            reason = NO_VARIABLE
-        elif stops.at(node.name) and differentiable(node):
-            ends = (
-                f"{place_of(by_name[end])}: {stops.reasons[end]}" for end in stops.at(node.name)
-            )
-            reason = f"{STOPS_AT} {'; '.join(ends)}"
-        elif not parents(node):
-            reason = NO_INPUTS
-        else:
-            reason = no_nodes_reason(node, functions_of[node.name], calls_of.get(node.name, ()))
-        rows.append(Gradient(node.name, node.op, function, made, None if made else reason))
+        made, function = tuple(derived.get(node.name, ())), functions_of[node.name][0]
+        rows.append(Gradient(node.name, node.op, function, made, None if made else reason(node)))
     return tuple(rows), tuple(of_variables(by_name, pairs, stops, needed))
+
+
+def grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    groups: dict[str, list[T]] = {}
+    for name, value in pairs:
+        groups.setdefault(name, []).append(value)
+    return groups
 
 
 def handed(calls_of: Mapping[str, gradients.Calls]) -> dict[tuple[str, str], str]:
@@ -390,32 +377,25 @@ def differentiable(node: Node) -> bool:
 
 def place_of(node: Node) -> str:
     """Return a node with its type and line: `mask (Round, train.py:12)`."""
-    line = f", {os.path.basename(node.line.file)}:{node.line.line}" if node.line else ""
-    return f"{node.name} ({node.op}{line})"
+    return f"{node.name} ({', '.join(filter(None, (node.op, place(node.line))))})"
 
 
-def no_function_reason(node: Node, registration: tuple[str | None, bool]) -> str:
+def no_function_reason(node: Node, function: str | None, registered: bool) -> str:
     """Return why an op has no gradient, whatever arrives at it; "" if it has one."""
-    function, registered = registration
     if not function:
         return NOT_DIFFERENTIABLE if registered else NOT_REGISTERED
     return "" if differentiable(node) else NO_FLOATS
 
 
-def no_nodes_reason(
-    node: Node, registration: tuple[str | None, bool], calls: gradients.Calls
-) -> str:
-    """Return why a node has no gradient nodes, judged by its gradient function and its calls."""
-    if reason := no_function_reason(node, registration):
-        return reason
-    if not calls:
-        return NOT_CALLED
-    if all(g is None for call in calls for g in call[2]):
-        return RETURNED_NONE
-    passed = all(
-        g is None or any(g is given for given in call[1]) for call in calls for g in call[2]
-    )
-    return PASSED_ON if passed else NONE_MADE
+def no_nodes_reason(calls: gradients.Calls) -> str:
+    """Return why the calls of an op's gradient function made no nodes."""
+    received = [gradient for _, given, _ in calls for gradient in given]
+    known = [gradient for _, _, made in calls for gradient in made if gradient is not None]
+    if known and all(any(gradient is one for one in received) for gradient in known):
+        return PASSED_ON
+    if calls:
+        return NONE_MADE if known else RETURNED_NONE
+    return NOT_CALLED
 
 
 def parents(node: Node) -> list[str]:

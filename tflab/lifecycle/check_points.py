@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tflab.analysis import values as analysis
 from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.datasets import Whole
@@ -38,10 +39,13 @@ REAL = ("float", "int", "uint", "bool")  # prefixes of types
 
 
 def nodes_of(graph: GradientGraph) -> list[Node]:
-    """Return the nodes whose tensors formulas may contain; none if they are too many."""
-    ends = {*graph.owners(), *(call.forward for call in graph.calls)}
-    needed = with_makers(graph.nodes, ends)
-    return [node for node in graph.nodes if node.name in needed] if len(needed) <= NODES else []
+    """Return the nodes whose tensors formulas may contain, but for those inside loops and branches,
+    which may not run; none if they are too many."""
+    needed = with_makers(graph.nodes, {*graph.owners(), *(call.forward for call in graph.calls)})
+    if len(needed) > NODES:
+        return []
+    inside = analysis.depths(graph.nodes)
+    return [node for node in graph.nodes if node.name in needed and not inside[node.name]]
 
 
 def computed(copy: Copy, program: Program, graph: GradientGraph, options: Options) -> Points:
@@ -66,7 +70,9 @@ def computed(copy: Copy, program: Program, graph: GradientGraph, options: Option
             return NOWHERE
         except (tf.errors.OpError, RefusedError):  # this point is not possible
             continue
-        points.append({name: real(value) for name, value in values.items()})
+        points.append(
+            {name: np.asarray(value).astype(np.float64) for name, value in values.items()}
+        )
     return Points(tuple(points), ROUNDING[copy.dtype]) if len(points) > 1 else NOWHERE
 
 
@@ -114,30 +120,14 @@ def fetchable(nodes: Sequence[Node], rows: int) -> list[str]:
 
 def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
     """Return the bytes of each tensor of real numbers, with this many rows for open dimensions."""
-    hidden = within_frames(nodes)
     return {
         output_name(node.name, number): (
             8 * prod(rows if dim is None else dim for dim in output.shape or ())
         )
         for node in nodes
-        if node.name not in hidden
         for number, output in enumerate(node.outputs)
         if output.dtype.startswith(REAL)
     }
-
-
-def within_frames(nodes: Iterable[Node]) -> set[str]:
-    """Return the nodes whose values cannot be fetched: inside loops, or in branches that are not
-    taken."""
-    framed: set[str] = set()
-    dead: set[str] = set()
-    for node in nodes:
-        before = {*node.waits_for}
-        if node.op.endswith("Enter") or (before & framed and not node.op.endswith("Exit")):
-            framed.add(node.name)
-        if node.op.endswith("Switch") or (before & dead and not node.op.endswith("Merge")):
-            dead.add(node.name)
-    return framed | dead
 
 
 def perturbed(value: Any, rng: np.random.Generator, parts: float, more: float) -> np.ndarray:
@@ -146,7 +136,3 @@ def perturbed(value: Any, rng: np.random.Generator, parts: float, more: float) -
         return value
     noise = rng.normal(size=(2, *value.shape))
     return value + parts * noise[0] * value + more * noise[1]
-
-
-def real(value: Any) -> np.ndarray:
-    return np.asarray(value).astype(np.float64)

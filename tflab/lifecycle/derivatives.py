@@ -8,7 +8,7 @@ graph computes. The value is that of the first batch and the initial values of t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import prod
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,9 @@ from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.lifecycle import check_points, gradient_check, graph_copies
-from tflab.lifecycle.gradient_check import Pairs, Point
-from tflab.lifecycle.graph_copies import Copy, Values
+from tflab.lifecycle.gradient_check import Checked
+from tflab.lifecycle.gradients import Gradient, Pairs
+from tflab.lifecycle.graph_copies import Copy
 from tflab.records.gradients import Derivative
 from tflab.records.options import Program
 from tflab.runtime import nodes
@@ -38,10 +39,19 @@ FLOATS = (tf.float32, tf.float64)
 
 
 def read(
-    copy: Copy, program: Program, pairs: Pairs, graph: GradientGraph, batch_size: int
+    copy: Copy,
+    program: Program,
+    pairs: Pairs,
+    graph: GradientGraph,
+    batch_size: int,
+    costs: Checked,
 ) -> tuple[tuple[Derivative, ...], str]:
     """Return a derivative for each variable for which a formula gives it, and why others have none;
-    none if a variable is too large."""
+    none if a variable is too large.
+
+    It is compared with central differences if `costs`, the check of the gradients, says that the
+    loss has a slope and there is time.
+    """
     pairs = [(g, v) for g, v in pairs if g is not None]
     if not all(isinstance(gradient, tf.Tensor) for gradient, _ in pairs):
         return (), ROWS
@@ -51,15 +61,18 @@ def read(
     formulas = chain_rule.derivatives(graph, ends)
     if not formulas:
         return (), NONE
-    point = Point(copy.initial, check_points.batch_of(program, batch_size))
+    feeds, loss = check_points.batch_of(program, batch_size), program.loss.name
     names = check_points.names(set().union(*map(ex.tensors, formulas.values())))
     gradients = {v.op.name: gradient for gradient, v in pairs if v.op.name in formulas}
     fetches = {name: gradient.name for name, gradient in gradients.items()}
-    loss = program.loss.name
-    copy.assign(point.variables)
-    first, values, named = copy.run((loss, fetches, names), point.feeds)
+    copy.assign(copy.initial)
+    values, named = copy.run((fetches, names), feeds)
     named = {name: np.asarray(value, np.float64) for name, value in named.items()}
-    slopes = differences(copy, loss, point, first, values)
+    elements = {name: np.arange(np.size(value)) for name, value in values.items()}
+    slopes: Mapping[str, np.ndarray] = {}
+    count = sum(map(len, elements.values()))
+    if costs.seconds is not None and gradient_check.affordable(count, costs.seconds) == count:
+        slopes = gradient_check.slopes(copy, loss, copy.initial, feeds, elements)
     known = (
         Derivative(
             variable=name,
@@ -71,21 +84,6 @@ def read(
         for name, formula in formulas.items()
     )
     return tuple(row for row in known if row.checked <= ROUNDING * largest(row.value)), NONE
-
-
-def differences(
-    copy: Copy, loss: str, point: Point, first: Any, gradients: Values
-) -> Mapping[str, np.ndarray]:
-    """Return the central differences of the loss, which was computed once at this point; none if it
-    has no slope, or takes too long."""
-    elements = {name: np.arange(np.size(value)) for name, value in gradients.items()}
-    count = sum(map(len, elements.values()))
-    losses, seconds = gradient_check.losses_of(lambda: copy.run(loss, point.feeds))
-    if gradient_check.no_slope_reason([first, *losses]):
-        return {}
-    if gradient_check.affordable(count, seconds) < count:
-        return {}
-    return gradient_check.slopes(copy, loss, point, elements)
 
 
 def checked(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
@@ -103,20 +101,22 @@ def largest(value: Any) -> float:
     return float(array[np.isfinite(array)].max(initial=0))
 
 
-def simple(pair: tuple[Any, Any]) -> bool:
+def simple(pair: tuple[Gradient, tf.Variable]) -> bool:
     """Return whether a gradient is one tensor, of a small floating-point variable."""
     gradient, variable = pair
     floats = graph_copies.dtype_of(variable) in FLOATS
     return isinstance(gradient, tf.Tensor) and floats and size_of(variable) <= LARGEST
 
 
-def size_of(variable: Any) -> int:
+def size_of(variable: tf.Variable) -> int:
     shape = variable.shape
     return prod(shape.as_list()) if shape.is_fully_defined() else LARGEST + 1
 
 
 def difference(value: np.ndarray, slopes: np.ndarray | None) -> float | None:
-    """Return the largest distance of a gradient's elements from the finite differences."""
+    """Return the largest distance of a gradient's elements from the finite differences; None if
+    there are none, or one is not finite."""
     if slopes is None:
         return None
-    return float(np.abs(np.asarray(value, np.float64).ravel() - slopes).max(initial=0))
+    distance = float(np.abs(np.asarray(value, np.float64).ravel() - slopes).max(initial=0))
+    return distance if isfinite(distance) else None

@@ -117,9 +117,6 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     return execution
 
 
-LEFT_OUT = ("Values are not fetched over several tasks.",)
-
-
 def networked(
     measured: Measured, placement: Placement, options: Options
 ) -> tuple[tuple[Transfer, ...], Network]:
@@ -138,7 +135,7 @@ def networked(
         wires=tuple(axis.wires),
         offsets=axis.offsets,
         unrecorded=len(sent) * len(measured.steps) - len(axis.received),
-        left_out=LEFT_OUT,
+        left_out=("Values are not fetched over several tasks.",),
     )
     return sent, network
 

@@ -9,9 +9,8 @@ memory makes all of its steps faster or slower.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
-from typing import Any
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -35,15 +34,6 @@ SCOPE = "once_more"  # of the nodes that are added to a graph
 WAITING = ("last", "first", "all")  # which inputs of a copy wait for the original
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A step that runs one op twice."""
-
-    name: str
-    op: str
-    job: measure.Job
-
-
 def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> Experiments | None:
     """Run each of the largest ops once more, and measure what that adds to an untraced step.
 
@@ -55,15 +45,15 @@ def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> E
         return Experiments((), None, tuple(untried))
     step = session.step_of(placement.program, placement.fetches)
     usual = measure.job_of(placement.program, step, options)
-    jobs = [usual, usual, *(variant.job for variant in variants)]
+    jobs = [usual, usual, *(job for _, job in variants)]
     added_ns = observe(jobs, placement, options)
     if len(added_ns) < LEAST:
         return None
     control, *costs = zip(*added_ns, strict=True)
     return Experiments(
         ops=tuple(
-            summary(variant.name, variant.op, cost)
-            for variant, cost in zip(variants, costs, strict=True)
+            summary(row.key, row.ops[0], cost)
+            for (row, _), cost in zip(variants, costs, strict=True)
         ),
         control=summary("control", "", control),
         untried=tuple(untried),
@@ -100,7 +90,7 @@ def summary(name: str, op: str, added_ns: Sequence[float]) -> Experiment:
 
 def ways(
     placement: Placement, top_ops: Sequence[OpStats], options: Options
-) -> tuple[list[Variant], list[Untried]]:
+) -> tuple[list[tuple[OpStats, measure.Job]], list[Untried]]:
     """Return for each of the largest ops the step that runs it twice, or why there is none."""
     largest = top_ops[:LARGEST]
     variants, untried = [], []
@@ -109,7 +99,7 @@ def ways(
         reason = refusal(names, placement)
         job = None if reason else same_kernels(placement, names, options)
         if job:
-            variants.append(Variant(row.key, row.ops[0], job))
+            variants.append((row, job))
         else:
             reason = reason or "the runtime would fuse it or its neighbours differently"
             untried.append(Untried(row.key, row.ops[0], reason))
@@ -127,25 +117,21 @@ def same_kernels(
         free: frozenset[str] = frozenset()
         for _ in range(2):  # if a node that uses the op changed, it does not wait
             changed, target = with_copy(graph_def, names, way, free)
-            job = job_of(placement, changed, target, options)
+            graph = tf.Graph()
+            with graph.as_default():
+                tf.import_graph_def(changed, name="")
+            step = session.step_of(placement.program, placement.fetches)
+            step = replace(step, targets=(*step.targets, target))
+            job = measure.Job(graph, session.start_of(placement.program), step, options)
             ran = types_that_run(job, placement, options)
             others = {name for name, op in types.items() if ran.get(name) != op}
-            alike = ran.get(copy_of(names[-1])) == types[names[-1]]
+            alike = ran.get(f"{SCOPE}/{names[-1]}") == types[names[-1]]
             if alike and not others:
                 return job
             if not alike:
                 break
             free = frozenset(others)
     return None
-
-
-def job_of(placement: Placement, graph_def: Any, target: str, options: Options) -> measure.Job:
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.import_graph_def(graph_def, name="")
-    step = session.step_of(placement.program, placement.fetches)
-    step = replace(step, targets=(*step.targets, target))
-    return measure.Job(graph, session.start_of(placement.program), step, options)
 
 
 def types_that_run(job: measure.Job, placement: Placement, options: Options) -> dict[str, str]:
@@ -207,17 +193,19 @@ def with_copy(
     nodes in `free` take the original's output without waiting.
     """
     carrier, copied_names = names[-1], set(names)
+    original, done = f"{SCOPE}/{carrier}/original", f"{SCOPE}/{carrier}/done"
     changed = tf1.GraphDef()
     changed.CopyFrom(graph)
     kept = copied_names | free
     for node in changed.node:
-        if node.name not in kept:
-            redirect(node, copied_names)
+        for index, tensor in enumerate(node.input if node.name not in kept else ()):
+            if node_of(tensor) in copied_names and not tensor.startswith("^"):
+                node.input[index] = gate_of(tensor)
     output_tensors = outputs_of(graph, copied_names)
     for tensor, live in output_tensors.items():
         gate = changed.node.add(name=gate_of(tensor), op="Identity")
         gate.attr["T"].type = live.dtype.as_datatype_enum
-        gate.input.extend([tensor, f"^{after(carrier)}"])
+        gate.input.extend([tensor, f"^{done}"])
     originals = [node for node in graph.node if node.name in copied_names]
     outer = [t for node in originals for t in node.input if node_of(t) not in copied_names]
     outer = [tensor for tensor in dict.fromkeys(outer) if not tensor.startswith("^")]
@@ -225,32 +213,27 @@ def with_copy(
     gates: dict[str, str] = {}
     for number, (tensor, live) in enumerate(outputs_of(graph, set(map(node_of, outer))).items()):
         if tensor in waiting:
-            gate = changed.node.add(name=input_of(carrier, number), op="PlaceholderWithDefault")
+            gate = changed.node.add(
+                name=f"{SCOPE}/{carrier}/input_{number}", op="PlaceholderWithDefault"
+            )
             gate.attr["dtype"].type = live.dtype.as_datatype_enum
             gate.attr["shape"].shape.CopyFrom(live.shape.as_proto())
-            gate.input.extend([tensor, f"^{before(carrier)}"])
+            gate.input.extend([tensor, f"^{original}"])
             gates[tensor] = gate.name
     for node in originals:
         copy = changed.node.add()
         copy.CopyFrom(node)
-        copy.name = copy_of(node.name)
+        copy.name = f"{SCOPE}/{node.name}"
         del copy.input[:]
         for tensor in node.input:
             if not tensor.startswith("^"):
                 within = node_of(tensor) in copied_names
-                copy.input.append(copy_of(tensor) if within else gates.get(tensor, tensor))
-    for name, original in ((before(carrier), carrier), (after(carrier), copy_of(carrier))):
+                copy.input.append(f"{SCOPE}/{tensor}" if within else gates.get(tensor, tensor))
+    for name, ended in ((original, carrier), (done, f"{SCOPE}/{carrier}")):
         end = changed.node.add(name=name, op="Identity")
         end.attr["T"].type = output_tensors[carrier].dtype.as_datatype_enum
-        end.input.append(original)
-    return changed, after(carrier)
-
-
-def redirect(node: tf1.NodeDef, copied_names: Set[str]) -> None:
-    """Let a node take the outputs of the copied nodes only after the copy ran."""
-    for index, tensor in enumerate(node.input):
-        if node_of(tensor) in copied_names and not tensor.startswith("^"):
-            node.input[index] = gate_of(tensor)
+        end.input.append(ended)
+    return changed, done
 
 
 def outputs_of(graph: tf1.GraphDef, names: Set[str]) -> dict[str, tf.Tensor]:
@@ -264,21 +247,5 @@ def outputs_of(graph: tf1.GraphDef, names: Set[str]) -> dict[str, tf.Tensor]:
     return tensors
 
 
-def input_of(carrier: str, number: int) -> str:
-    return f"{SCOPE}/{carrier}/input_{number}"
-
-
 def gate_of(tensor: str) -> str:
     return f"{SCOPE}/gate/{tensor.replace(':', '_output_')}"
-
-
-def copy_of(name: str) -> str:
-    return f"{SCOPE}/{name}"
-
-
-def before(carrier: str) -> str:
-    return f"{SCOPE}/{carrier}/original"
-
-
-def after(carrier: str) -> str:
-    return f"{SCOPE}/{carrier}/done"

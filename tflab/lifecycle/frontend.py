@@ -7,7 +7,7 @@ records the Python stack of each one; its last frame in the user's code is the n
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,18 +57,18 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         split.over_devices(graph, options.devices)
     if options.cluster:
         places = split.over_tasks(graph, len(options.cluster))
+    dataset = functools.cache(functools.partial(load, name, model, options.data_dir))
+    model = replace(model, fixed_batch=fixed_rows(model, dataset))
     program_built = Program(
         name=name,
         graph=graph,
         model=model,
-        dataset=functools.cache(functools.partial(load, name, model, options.data_dir)),
+        dataset=dataset,
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
         places=places,
         optimizer_line=nodes.constructed(model.optimizer),
         layers=private.layer_names(graph),
     )
-    if rows := fixed_rows(program_built):
-        program_built = replace(program_built, model=replace(model, fixed_batch=rows))
     built = Frontend(
         program=program_built,
         nodes=nodes.from_graph(graph, model.lines),
@@ -89,23 +89,18 @@ def step_of(program: Program, listed: Sequence[Node], options: Options) -> acces
     return access_order.Step(listed, options.fetches or session.default_fetches(program), fed)
 
 
-def fixed_rows(program: Program) -> int | None:
+def fixed_rows(model: Model, dataset: Callable[[str], Dataset]) -> int | None:
     """Return the only number of rows that the placeholders of a model accept; None if they accept
     any."""
-    model = program.model
-    rows_of_column = {
-        column: tensor.shape[0]
+    fixed = [
+        (column, tensor.shape[0])
         for tensor, column in model.feeds.items()
         if tensor.shape.rank and tensor.shape[0] is not None
-    }
-    if model.fixed_batch or model.unready or not rows_of_column:
+    ]
+    if model.fixed_batch or model.unready or not fixed:
         return model.fixed_batch
-    columns = program.dataset("train").columns
-    rows = {
-        rows_of_column[c]
-        for c in rows_of_column
-        if c in columns and not isinstance(columns[c], Whole)
-    }
+    columns = dataset("train").columns
+    rows = {size for c, size in fixed if c in columns and not isinstance(columns[c], Whole)}
     return rows.pop() if len(rows) == 1 else None
 
 
@@ -187,36 +182,32 @@ def check(name: str, model: Any, graph: tf.Graph) -> None:
             f"The model '{name}' returned {type(model).__name__}; a model function must return a "
             "tflab.records.Model."
         )
+    for part, given, right in faults(model, graph):
+        raise TflabError(f"The {part} of the model '{name}' {given}; {right}.")
+
+
+def faults(model: Model, graph: tf.Graph) -> Iterator[tuple[str, str, str]]:
+    """Yield the parts of a model that are wrong: each with what was given, and what is right."""
     if not isinstance(model.feeds, Mapping):
-        raise TflabError(
-            f"The feeds of the model '{name}' are {model.feeds!r}; they must be a dict that maps "
-            "each placeholder to its column of the data."
-        )
+        must = "they must be a dict that maps each placeholder to its column of the data"
+        yield "feeds", f"are {model.feeds!r}", must
     tensors = {"output": model.output, "loss": model.loss, "test loss": model.test_loss}
     tensors |= {f"feed of '{column}'": tensor for tensor, column in model.feeds.items()}
     for role, tensor in tensors.items():
         if tensor is None and (role != "output" or model.unready):
             continue
         if not isinstance(tensor, tf.Tensor) or getattr(tensor, "graph", None) is not graph:
-            raise TflabError(
-                f"The {role} of the model '{name}' is {' '.join(repr(tensor).split())}; it must "
-                "be a tensor of the graph that the model function built."
-            )
+            must = "it must be a tensor of the graph that the model function built"
+            yield role, f"is {' '.join(repr(tensor).split())}", must
     if model.feeds and not callable(model.data):
-        raise TflabError(
-            f"The data of the model '{name}' are {model.data!r}; they must be a function that "
-            "takes a split and a folder and returns a tflab.datasets.Dataset."
-        )
+        must = "they must be a function that takes a split and a folder and returns a "
+        yield "data", f"are {model.data!r}", f"{must}tflab.datasets.Dataset"
     if model.loss is not None and model.loss.shape.rank not in (None, 0):
-        raise TflabError(
-            f"The loss of the model '{name}' has shape {model.loss.shape}; it must be a scalar, "
-            "such as a mean over the batch."
-        )
+        must = "it must be a scalar, such as a mean over the batch"
+        yield "loss", f"has shape {model.loss.shape}", must
     if model.optimizer is not None and not hasattr(model.optimizer, "compute_gradients"):
-        raise TflabError(
-            f"The optimizer of the model '{name}' is a {type(model.optimizer).__name__}; it must "
-            "be one of tf.compat.v1.train, because these work on graphs."
-        )
+        must = "it must be one of tf.compat.v1.train, because these work on graphs"
+        yield "optimizer", f"is a {type(model.optimizer).__name__}", must
 
 
 def failure(name: str, doing: str, error: Exception) -> TflabError:

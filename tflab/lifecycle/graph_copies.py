@@ -4,9 +4,9 @@ can be set. What is printed about gradients is checked in such a copy."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,10 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import RefusedError
-from tflab.records.graph import VARIABLES, node_of, reach
+from tflab.records.graph import VARIABLES, node_of
 from tflab.records.options import Options, Program
-from tflab.runtime import session
+from tflab.runtime import nodes, session
+from tflab.runtime import values as runtime
 
 HALVES = (tf.bfloat16, tf.float16)
 NARROW = {dtype.as_datatype_enum for dtype in (tf.float32, *HALVES)}
@@ -36,109 +37,127 @@ class Copy:
 
     live: tf1.Session
     dtype: tf.DType  # float64, or float32 for an unchanged copy
-    half: str  # the half precision in which the program computes a part of it; "" for none
+    nodes: Set[str]
     readers: Mapping[str, tf.Tensor]  # variable -> its value
     setters: Mapping[str, tf.Operation]  # variable -> the node that sets it
-    initial: Values  # variable -> the value with which the program starts
+    half: str = ""  # the half precision in which the program computes a part of it
+    initial: Values = field(default_factory=dict)  # variable -> the value with which it starts
+    batch: Values = field(default_factory=dict)  # with which the copy was seen to run
 
     def assign(self, values: Values) -> None:
         """Set these variables."""
         fed = {self.setters[name].inputs[1]: value for name, value in values.items()}
         self.live.run([self.setters[name] for name in values], fed)
 
-    def run(self, fetches: Any, feeds: Values, seconds: int | None = None) -> Any:
+    def run(self, fetches: Any, feeds: Mapping[str, Any], seconds: int | None = None) -> Any:
         """Return the values of these tensors. What is fed to nodes that the copy does not have is
         omitted."""
-        fed = {name: value for name, value in feeds.items() if self.has(name)}
+        fed = {name: value for name, value in feeds.items() if node_of(name) in self.nodes}
         options = tf1.RunOptions(timeout_in_ms=1000 * seconds) if seconds else None
         try:
             return self.live.run(fetches, fed, options)
         except ValueError as error:  # a value does not fit its placeholder
             raise RefusedError(" ".join(str(error).split())) from error
 
-    def has(self, tensor: str) -> bool:
-        try:
-            self.live.graph.get_operation_by_name(node_of(tensor))
-        except KeyError:
-            return False
-        return True
-
 
 @contextmanager
 def opened(
-    program: Program, ends: Sequence[str], options: Options, works: Callable[[Copy], Any]
+    program: Program,
+    fetches: Sequence[str],
+    wanted: Sequence[str],
+    batches: Sequence[Values],
+    options: Options,
 ) -> Iterator[Copy]:
-    """Open a copy of the part of the graph that these nodes need: in float64, unless that copy
-    cannot be imported, or fails when `works` is called with it.
+    """Open a copy of the part of the graph that computes these tensors: in float64, unless that
+    copy cannot be imported, or cannot compute them and what is wanted from any of the batches.
 
-    No pass changes what a copy computes. Raises RefusedError if the graph cannot be copied or
-    initialised.
+    No pass changes what a copy computes. Raises RefusedError if the graph cannot be copied,
+    initialised or run.
     """
     start = session.start_of(program)
-    whole = program.graph.as_graph_def()
-    narrow = prune(whole, [*ends, *map(node_of, start.targets)])
-    operation = program.graph.get_operation_by_name
-    fills = [name for name in start.targets if FILLS.fullmatch(operation(node_of(name)).type)]
-    needed = prune(whole, [*ends, *map(node_of, fills)])
+    graph, whole = program.graph, program.graph.as_graph_def()
+    targets = {name: graph.get_operation_by_name(node_of(name)).type for name in start.targets}
+    fills = [name for name, op in targets.items() if FILLS.fullmatch(op)]
+    ends = {*map(node_of, (*fetches, *wanted))}
+    narrow = part_of(whole, nodes.needed(graph, ends.union(map(node_of, targets))))
+    needed = part_of(whole, nodes.needed(graph, ends.union(map(node_of, fills))))
     del whole  # it may be large
     types = {attr.type for node in all_nodes(needed) for attr in node.attr.values()}
     half = next((half.name for half in HALVES if half.as_datatype_enum in types), "")
     variables = variables_of(needed)
-
-    def opened_copy(stack: ExitStack, graph_def: Any, dtype: tf.DType) -> Copy:
-        graph, readers, setters = import_graph(graph_def, variables)
-        live = stack.enter_context(session.fresh(graph, options, unoptimised(options)))
-        return Copy(live, dtype, half, readers, setters, {})
-
-    with ExitStack() as stack:
-        copy = opened_copy(stack, narrow, tf.float32)
+    with copied(narrow, variables, tf.float32, options) as copy:
         session.begin(copy.live, start)
-        initial = dict(zip(copy.readers, copy.live.run([*copy.readers.values()]), strict=True))
-        copy = replace(copy, initial=initial)
+        initial = copy.live.run(dict(copy.readers))
+    for dtype in (tf.float64, tf.float32):
+        with ExitStack() as stack:
+            try:
+                graph_def = widen_graph(needed) if dtype == tf.float64 else needed
+                copy = stack.enter_context(copied(graph_def, variables, dtype, options))
+                copy.run(fills, start.feeds)
+                copy.assign(initial)
+                more = wanted if dtype == tf.float64 else ()
+                batch = first_that_runs(copy, [*fetches, *more], batches)
+            except (tf.errors.OpError, RefusedError, ValueError):
+                if dtype == tf.float32:
+                    raise
+                continue  # some ops have no float64 version
+            yield replace(copy, half=half, initial=initial, batch=batch)
+            return
+
+
+def first_that_runs(copy: Copy, fetches: Sequence[str], batches: Sequence[Values]) -> Values:
+    """Return the first batch with which these tensors can be computed. Raises for the last one."""
+    for batch in batches[:-1]:
+        with suppress(tf.errors.OpError, RefusedError):
+            copy.run(fetches, batch)
+            return batch
+    copy.run(fetches, batches[-1])
+    return batches[-1]
+
+
+@contextmanager
+def copied(
+    graph_def: tf1.GraphDef, variables: Iterable[str], dtype: tf.DType, options: Options
+) -> Iterator[Copy]:
+    """Open a session with this graph, in this process, in which no pass folds or merges nodes."""
+    readers, setters = {}, {}
+    with tf.Graph().as_default() as graph:
         try:
-            with ExitStack() as trying:
-                wide = opened_copy(trying, widen_graph(needed), tf.float64)
-                wide = replace(wide, initial=initial)
-                wide.live.run(fills, dict(start.feeds))
-                wide.assign(initial)
-                works(wide)
-                kept = trying.pop_all()
-            stack.close()  # the other copy
-            stack.push(kept)
-            copy = wide
-        except (RefusedError, ValueError):  # some ops have no float64 version
-            pass
-        yield copy
+            tf.import_graph_def(graph_def, name="")
+        except ValueError as error:
+            reason = " ".join(str(error).split())
+            raise RefusedError(f"The graph cannot be copied: {reason}") from error
+        for name in variables:
+            op = graph.get_operation_by_name(name)
+            value = tf1.placeholder(dtype_of(op.outputs[0]))
+            if op.type == "VarHandleOp":
+                handle = op.outputs[0]
+                readers[name] = tf.raw_ops.ReadVariableOp(resource=handle, dtype=value.dtype)
+                setters[name] = tf.raw_ops.AssignVariableOp(resource=handle, value=value)
+            else:
+                readers[name] = op.outputs[0]
+                assign = tf.raw_ops.Assign(ref=op.outputs[0], value=value, validate_shape=False)
+                setters[name] = assign.op
+    names = {op.name for op in graph.get_operations()}
+    alone = replace(options, soft_placement=True, cluster=())
+    with session.fresh(graph, alone, runtime.config_of(alone)) as live:
+        yield Copy(live, dtype, names, readers, setters)
 
 
-def unoptimised(options: Options) -> tf1.ConfigProto:
-    """Return the configuration of a session that neither folds nor merges nodes. It runs each of
-    its steps a few times, and so every tensor can be fetched as the program computes it."""
-    plain = replace(options, without=("grappler",), xla=False, soft_placement=True, cluster=())
-    config = session.config_of(plain)
-    config.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0
-    return config
+def part_of(graph_def: tf1.GraphDef, names: Set[str]) -> tf1.GraphDef:
+    """Return these nodes of a graph, with all functions."""
+    kept = [node for node in graph_def.node if node.name in names]
+    return tf1.GraphDef(node=kept, library=graph_def.library, versions=graph_def.versions)
 
 
-def prune(graph_def: Any, ends: Iterable[str]) -> Any:
-    """Return only the nodes that these depend on, with all functions."""
-    inputs = {
-        node.name: [node_of(tensor.removeprefix("^")) for tensor in node.input]
-        for node in graph_def.node
-    }
-    needed = reach(ends, inputs)
-    nodes = [node for node in graph_def.node if node.name in needed]
-    return tf1.GraphDef(node=nodes, library=graph_def.library, versions=graph_def.versions)
-
-
-def all_nodes(graph_def: Any) -> Iterator[Any]:
+def all_nodes(graph_def: tf1.GraphDef) -> Iterator[tf1.NodeDef]:
     """Yield the nodes of a graph and of its functions."""
     yield from graph_def.node
     for function in graph_def.library.function:
         yield from function.node_def
 
 
-def variables_of(graph_def: Any) -> list[str]:
+def variables_of(graph_def: tf1.GraphDef) -> list[str]:
     """Return the nodes that are variables, one for each resource: parameters, moving averages,
     states of random numbers."""
     variables: dict[tuple[str, str], str] = {}
@@ -150,35 +169,7 @@ def variables_of(graph_def: Any) -> list[str]:
     return [*variables.values()]
 
 
-def import_graph(
-    graph_def: Any, variables: Iterable[str]
-) -> tuple[tf.Graph, dict[str, tf.Tensor], dict[str, tf.Operation]]:
-    """Return the graph, and for each of these variables its value and a node that sets it to its
-    second input."""
-    readers, setters = {}, {}
-    with tf.Graph().as_default() as graph:
-        try:
-            tf.import_graph_def(graph_def, name="")
-        except ValueError as error:
-            reason = " ".join(str(error).split())
-            raise RefusedError(f"The graph cannot be copied: {reason}") from error
-        for name in variables:
-            op = graph.get_operation_by_name(name)
-            if op.type == "VarHandleOp":
-                dtype, handle = tf.dtypes.as_dtype(op.get_attr("dtype")), op.outputs[0]
-                readers[name] = tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
-                value = tf1.placeholder(dtype)
-                setters[name] = tf.raw_ops.AssignVariableOp(resource=handle, value=value)
-            else:
-                readers[name] = op.outputs[0]
-                value = tf1.placeholder(op.outputs[0].dtype.base_dtype)
-                setters[name] = tf.raw_ops.Assign(
-                    ref=op.outputs[0], value=value, validate_shape=False
-                ).op
-    return graph, readers, setters
-
-
-def widen_graph(graph_def: Any) -> Any:
+def widen_graph(graph_def: tf1.GraphDef) -> tf1.GraphDef:
     """Return the GraphDef with float64 in attributes, lists of types and constants."""
     wide = type(graph_def)()
     wide.CopyFrom(graph_def)
@@ -194,7 +185,7 @@ def widen_graph(graph_def: Any) -> Any:
     return wide
 
 
-def widen(attributes: Iterable[Any]) -> None:
+def widen(attributes: Iterable[tf1.AttrValue]) -> None:
     for attr in attributes:
         if attr.type in NARROW:  # writing another kind of value would remove the present one
             attr.type = WIDE
@@ -205,7 +196,7 @@ def widen(attributes: Iterable[Any]) -> None:
             attr.tensor.CopyFrom(tf.make_tensor_proto(value, tf.float64))
 
 
-def dtype_of(variable: Any) -> tf.DType:
+def dtype_of(variable: tf.Variable | tf.Tensor) -> tf.DType:
     """Return the dtype of a variable's values: in a graph from a file, the variable is the tensor
     of its handle."""
     if variable.dtype == tf.resource:

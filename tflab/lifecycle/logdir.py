@@ -12,6 +12,7 @@ from tflab.analysis import wires
 from tflab.cli import interrupts, output_paths
 from tflab.exporters import chrome_trace, tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
+from tflab.lifecycle import CHART
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture, StepTime
@@ -19,7 +20,6 @@ from tflab.runtime import dumps, measure, nodes, session, trace
 from tflab.units import plural
 
 STEPS = 5  # of each batch size
-CHART = "trace.json"
 
 Traced = Sequence[tuple[StepTime, Any]]  # with their RunMetadata
 
@@ -41,24 +41,22 @@ def chosen_sizes(
     judged by the execution's steps."""
     data, own = placement.program.dataset("train"), placement.batch_size
     wanted = {own} if placement.program.model.fixed_batch else {own, *BATCH_SIZES}
-    sizes: list[int] = []
-    left_out = []
-    spent = 0.0
+    sizes, left_out, spent = [], [], 0.0
     for size in sorted(wanted, key=lambda size: (size != own, size)):
         took = 0.0
         if execution is not None:
             step_ns = execution.traced_step_ns.median * max(1.0, size / own)
             took = step_ns * (measure.WARMUP_STEPS + STEPS) / 1e9
+        why = ""
         if size > data.size:
-            rows = plural(data.size, "row")
-            left_out.append(
-                f"A batch of {size} is not captured: the data ({data.name}) have {rows}."
-            )
+            why = f"the data ({data.name}) have {plural(data.size, 'row')}."
         elif took and size != own and spent + took > seconds:
-            left_out.append(
-                f"A batch of {size} is not captured: its steps would take about {took:.0f} s, and "
-                f"the stages took {seconds:.0f} s. Give --batch-size {size} to capture it."
+            why = (
+                f"its steps would take about {took:.0f} s, and the stages took {seconds:.0f} s. "
+                f"Give --batch-size {size} to capture it."
             )
+        if why:
+            left_out.append(f"A batch of {size} is not captured: {why}")
         else:
             sizes.append(size)
             spent += took
@@ -161,36 +159,27 @@ def modules_of(capture: Capture, paths: Iterable[Path]) -> dict[str, bytes]:
 
 def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: float) -> Captures:
     """Write what TensorBoard shows, from further steps that take about this many seconds, and
-    generated code."""
+    generated code. A walk that ended early has the profile of its own steps; steps of several
+    tasks are also written on one time axis, for Perfetto."""
+    last = stages[-1]
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
-    execution = stages[-1] if whole_walk(stages) else None
+    execution = last if isinstance(last, Execution) else None
+    whole = execution and not (execution.interrupted or execution.failure)
     captured = Captures(())
-    if placement and isinstance(execution, Execution) and not interrupts.is_waiting():
+    if placement and execution and whole and not interrupts.is_waiting():
         captured = take(placement, options, execution, seconds)
     if interrupts.take():
         captured = replace(captured, interrupted=True)
-    tensorboard.write(folder, stages[-1], placement, captured.captured)
-    for stage in stages:
-        if isinstance(stage, Execution) and placement and stage.step_times:
-            write_steps(folder, stage, placement, profile=execution is None)
+    tensorboard.write(folder, last, placement, captured.captured)
+    if placement and execution and execution.step_times:
+        network = execution.network
+        runs = (*execution.runs, *(network.wires if network else ()))
+        capture = Capture(placement.program.name, execution.step_times, runs)
+        if network:
+            with (folder / CHART).open("w", encoding="utf-8") as stream:
+                chrome_trace.write(stream, [capture], execution.nodes, placement.transfers)
+        if not whole:
+            xspace.write(folder, [capture])
     for code in placement.generated if placement else ():
         output_paths.write_listings(folder / "code" / code.cluster, code.listings)
     return captured
-
-
-def write_steps(folder: Path, stage: Execution, placement: Placement, profile: bool) -> None:
-    """Write the traced steps themselves: those of several tasks on one time axis, for Perfetto;
-    with `profile` those of a walk that ended early, for which no others were captured."""
-    runs = (*stage.runs, *(stage.network.wires if stage.network else ()))
-    capture = Capture(placement.program.name, stage.step_times, runs)
-    if stage.network:
-        with (folder / CHART).open("w", encoding="utf-8") as stream:
-            chrome_trace.write(stream, [capture], stage.nodes, placement.transfers)
-    if profile:
-        xspace.write(folder, [capture])
-
-
-def whole_walk(stages: Sequence[Stage]) -> bool:
-    """Return whether the last stage was reached, and measured completely."""
-    last = stages[-1]
-    return isinstance(last, Execution) and not (last.interrupted or last.failure)

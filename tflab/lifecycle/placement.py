@@ -6,10 +6,9 @@ passes, the partition graphs, and this stage reads them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -64,15 +63,19 @@ def place(backward: Backward, options: Options) -> Placement:
 def place_once(backward: Backward, options: Options) -> Placement:
     """Place one step with these options."""
     program = backward.program
-    fetched = resolve(program, options.fetches)
-    session.ready(program)
-    fetches = fetched or session.default_fetches(program)
+    fetches = tuple(resolve(program.graph, name) for name in options.fetches)
+    fetches = fetches or session.default_fetches(session.ready(program))
     step = session.step_of(program, fetches)
     try:
         observed = run_instrumented(program, step, options)
     except RefusedError as error:
-        add_hint(error, program)
-        raise
+        made_up = program.model.made_up
+        if not (type(error) is RefusedError and made_up and models.is_file(program.name)):
+            raise
+        raise RefusedError(
+            f"{with_full_stop(str(error))} It was fed seeded values; give --feed "
+            f"{made_up[0]}=FILE.npy, --shape {made_up[0]}=SIZES, or --fetch NAME for another part."
+        ) from error
     graphs = observed.metadata.partition_graphs
     shapes = trace.output_shapes(observed.metadata.step_stats)
     names = (node.name for graph in graphs for node in graph.node)
@@ -85,7 +88,9 @@ def place_once(backward: Backward, options: Options) -> Placement:
     unknown = trace.is_incomplete(observed.metadata.step_stats)
     ran = trace.node_names(observed.metadata.step_stats)
     ends = ((one.send, one.recv) for one in sent)
-    generated, notes = code_of_step(program, observed, options)
+    generated, notes = code_of_output(program, options)
+    if options.xla:
+        generated = observed.generated
     placement = Placement(
         program=program,
         nodes=remaining,
@@ -116,43 +121,21 @@ def place_once(backward: Backward, options: Options) -> Placement:
     )
 
 
-def add_hint(error: RefusedError, program: Program) -> None:
-    """Add the options that may help to the error, if a graph from a file was fed seeded values."""
-    made_up = program.model.made_up
-    if type(error) is RefusedError and made_up and models.is_file(program.name):
-        name = made_up[0]
-        error.args = (
-            f"{with_full_stop(str(error))} It was fed seeded values; give --feed {name}=FILE.npy, "
-            f"--shape {name}=SIZES, or --fetch NAME for another part.",
-        )
-
-
-def code_of_step(
-    program: Program, observed: Instrumented, options: Options
+def code_of_output(
+    program: Program, options: Options
 ) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
-    """XLA's code for the step, with --xla; for a small graph, the code for the output alone.
-
-    If the code is not available, the stage only has a note about it.
-    """
-    if options.xla:
-        return observed.generated, ()
+    """Return the code that XLA generates for the model's output alone if the graph is small,
+    compiled for a batch that fills vectors; if it is not available, a note about that."""
     small = len(program.graph.get_operations()) <= SMALL
-    if options.cluster or not small or not options.explained:
+    if options.xla or options.cluster or not small or not options.explained:
         return (), ()  # XLA compiles for one process
+    rows = min(ROWS, program.dataset("train").size)
+    alone = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
     try:
-        return code_of_output(program, options), ()
+        step = session.step_of(program, (program.model.output.name,))
+        return run_instrumented(program, step, replace(alone, explained=False)).generated, ()
     except TflabError as error:
         return (), (f"No generated code is shown. {error}",)
-
-
-def code_of_output(program: Program, options: Options) -> tuple[Generated, ...]:
-    """Return the code for the model's output alone, compiled for a batch that fills vectors."""
-    rows = min(ROWS, program.dataset("train").size)
-    options = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
-    options = replace(options, explained=False)
-    fetches = (program.model.output.name,)
-    needed = session.step_of(program, fetches)
-    return run_instrumented(program, needed, options).generated
 
 
 def with_ledger(
@@ -195,12 +178,8 @@ def with_lines_of_work(
             yield node
 
 
-def resolve(program: Program, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in `--fetch` as tensors (`add:0`), or as nodes if these have no outputs."""
-    return tuple(resolve_one(program.graph, name) for name in names)
-
-
-def resolve_one(graph: tf.Graph, name: str) -> str:
+def resolve(graph: tf.Graph, name: str) -> str:
+    """Return a name in `--fetch` as a tensor (`add:0`), or as a node if it has no outputs."""
     ops = {op.name: op for op in graph.get_operations()}
     op = ops.get(node_of(name))
     if op is None:
@@ -226,7 +205,7 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
 class Instrumented:
     """The runtime's records of one step."""
 
-    metadata: Any  # RunMetadata: the graphs that ran, one per device, and the tensors they made
+    metadata: tf1.RunMetadata  # the graphs that ran, one per device, and the tensors they made
     snapshots: tuple[Snapshot, ...] = ()  # the graph between the passes
     generated: tuple[Generated, ...] = ()  # what XLA compiled
     first_run: FirstRun | None = None  # of the step before, in another session
@@ -248,7 +227,7 @@ def run_instrumented(program: Program, step: session.Step, options: Options) -> 
 
 def run_here(job: measure.Job, values: measure.Values) -> Instrumented:
     """Run the step in this process, which `dumps.prepare` has prepared."""
-    options, metadata, folder = job.options, tf1.RunMetadata(), dumps.prepare()
+    options, folder = job.options, dumps.prepare()
     assert folder is not None
     snapshots: tuple[Snapshot, ...] = ()
     generated: tuple[Generated, ...] = ()
@@ -261,10 +240,9 @@ def run_here(job: measure.Job, values: measure.Values) -> Instrumented:
             notes.append(str(error))
     dumps.empty(folder)  # also of what XLA compiled in the first run
     with session.fresh(job.graph, options) as live, temporary.folder("graphs") as graphs:
-        observed = over_tasks if options.cluster else in_process
-        read = observed(live, job, values, metadata, Path(graphs))
+        metadata = run_dumped(live, job, values, Path(graphs))
         try:
-            snapshots = tuple(read())
+            snapshots = tuple(snapshots_of(Path(graphs), bool(options.cluster)))
             if options.xla:
                 generated = generated_code.read(folder, job.step.fetches, options.batch_size)
         except TflabError as error:
@@ -272,39 +250,34 @@ def run_here(job: measure.Job, values: measure.Values) -> Instrumented:
     return Instrumented(metadata, snapshots, generated, first, tuple(notes))
 
 
-Reader = Callable[[], Iterable[Snapshot]]
+def run_dumped(
+    live: tf1.Session, job: measure.Job, values: measure.Values, folder: Path
+) -> tf1.RunMetadata:
+    """Run the step, let the runtime dump its graphs, and return its records.
 
-
-def in_process(
-    live: tf1.Session, job: measure.Job, values: measure.Values, metadata: Any, folder: Path
-) -> Reader:
-    """Run the step and read its dumps."""
-    # The step is the first thing that the session builds, so all of its passes are dumped.
-    with dumps.dump_into(folder):
-        compiled = job.step.callable(
-            live, trace_level=session.FULL_TRACE, output_partition_graphs=True
-        )
+    The master of a cluster, which is in this process, assigns devices to the whole graph when it
+    receives it, and builds a step when that first runs.
+    """
+    metadata, level = tf1.RunMetadata(), session.FULL_TRACE
+    placing, step = folder / "placing", folder / "step"
+    placing.mkdir()
+    step.mkdir()
+    if job.options.cluster:
+        _, _, run = session.shared_steps(live, job.step, level)
+        with dumps.dump_into(placing):
+            session.begin(live, job.start)
+        with dumps.dump_into(step):
+            run(*values, run_metadata=metadata)
+        return metadata
+    with dumps.dump_into(step):  # of the first thing that a session builds, all passes are dumped
+        run = job.step.callable(live, trace_level=level, output_partition_graphs=True)
     session.begin(live, job.start)
-    compiled(*values, run_metadata=metadata)
-    return lambda: dumps.read(folder)
+    run(*values, run_metadata=metadata)
+    return metadata
 
 
-def over_tasks(
-    live: tf1.Session, job: measure.Job, values: measure.Values, metadata: Any, folder: Path
-) -> Reader:
-    """`in_process` over the tasks of a cluster. The master, which is in this process, assigns
-    devices to the whole graph when it receives it, and builds a step when that first runs."""
-    first, second = folder / "placing", folder / "step"
-    first.mkdir()
-    second.mkdir()
-    _, _, with_graphs = session.shared_steps(live, job.step, session.FULL_TRACE)
-    with dumps.dump_into(first):
-        session.begin(live, job.start)
-    with dumps.dump_into(second):
-        with_graphs(*values, run_metadata=metadata)
-
-    def read() -> Iterator[Snapshot]:
-        yield from (snap for snap in dumps.read(first) if snap.group in PLACING)
-        yield from (snap for snap in dumps.read(second) if snap.group not in PLACING)
-
-    return read
+def snapshots_of(folder: Path, over_tasks: bool) -> Iterator[Snapshot]:
+    for part in ("placing", "step") if over_tasks else ("step",):
+        for snapshot in dumps.read(folder / part):
+            if not over_tasks or (snapshot.group in PLACING) == (part == "placing"):
+                yield snapshot

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 
 from tflab.analysis import feature_maps, not_finite
 from tflab.analysis import values as analysis
@@ -30,9 +29,7 @@ from tflab.records.values import (
     UPDATE,
     VARIABLE,
     Entered,
-    Maps,
     NotFinite,
-    PathPoint,
     Value,
     ValuesStep,
 )
@@ -42,7 +39,6 @@ from tflab.runtime.values import Arrays, Fetched
 from tflab.units import plural
 
 WHICH = "the first step after initialisation, on the first batch"
-PATH_STEPS = 10  # further steps, if the goal of the variables is known
 # Packages of tflab that add nodes to a program: gradients, updates, training
 OWN = tuple(Path(__file__).parents[1] / name for name in ("lifecycle", "train"))
 FIRST = (FED, VARIABLE)  # origins from before the step come first
@@ -56,7 +52,7 @@ def record(execution: Execution, placement: Placement, options: Options) -> Exec
         return replace(execution, interrupted=True)
     except TflabError as error:
         note = f"The program's values were not fetched. {error}"
-        return replace(execution, values_step=ValuesStep(WHICH, None, (note,), (), {}, ()))
+        return replace(execution, values_step=ValuesStep(WHICH, None, (note,), ()))
 
 
 def recorded(execution: Execution, placement: Placement, options: Options) -> Execution:
@@ -64,7 +60,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     start = time.perf_counter_ns()
     program = placement.program
     step = session.step_of(program, placement.fetches)
-    listed = nodes_of(program, placement.user_nodes)
+    listed = tuple(nodes_of(program, placement.user_nodes))
     graph = analysis.needed(listed, placement.fetches, step.feeds)
     wanted = analysis.fetchable(graph, step.feeds)
     tensors = runtime.selected(program.graph, wanted, options.batch_size)
@@ -72,7 +68,6 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     with session.fresh(program.graph, options, runtime.config_of(options)) as live:
         session.begin(live, session.start_of(program))
         values = runtime.fetch(live, step, next(batches), tensors)
-        path = path_of(live, program, placement, step, batches, values)
     return replace(
         execution,
         values=tuple(rows(graph, values)),
@@ -80,29 +75,30 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         values_step=ValuesStep(
             which=WHICH,
             ns=time.perf_counter_ns() - start,
-            notes=tuple(notes_of(graph, tensors, values)),
-            path=path,
-            answer=dict(program.model.answer) if path else {},
+            notes=tuple(notes_of(graph)),
             not_finite=results(values),
         ),
-        maps=maps_of(placement, values),
+        maps=feature_maps.maps(
+            placement.user_nodes,
+            placement.backward_nodes,
+            placement.gradients,
+            values.fed,
+            values.before,
+            lambda tensor: values.computed.get(tensor, values.fed.get(f"{tensor}:0")),
+        ),
     )
 
 
-def nodes_of(program: Program, listed: Iterable[Node]) -> tuple[Node, ...]:
-    """Return the nodes of a program; for those of gradients and updates, lines of tflab do not
+def nodes_of(program: Program, listed: Iterable[Node]) -> Iterator[Node]:
+    """Yield the nodes of a program; for those of gradients and updates, lines of tflab do not
     count. An update that tflab added has the line that made the optimiser."""
-    return tuple(
-        replace(node, source=node.source or program.optimizer_line)
-        if node.phase == UPDATING
-        else node
-        for node in map(without_own_line, listed)
-    )
-
-
-def without_own_line(node: Node) -> Node:
-    is_of_tflab = node.source is not None and Path(node.source.file).parent in OWN
-    return replace(node, source=None) if is_of_tflab else node
+    for node in listed:
+        source = node.source
+        if source is not None and Path(source.file).parent in OWN:
+            source = None
+        if source is None and node.phase == UPDATING:
+            source = program.optimizer_line
+        yield replace(node, source=source)
 
 
 # Rows
@@ -146,59 +142,12 @@ def value_of(array: np.ndarray, **known: Any) -> Value:
     )
 
 
-def path_of(
-    live: tf1.Session,
-    program: Program,
-    placement: Placement,
-    step: session.Step,
-    batches: Iterator[Sequence[np.ndarray]],
-    first: Fetched,
-) -> tuple[PathPoint, ...]:
-    """Return the values of the variables in the next steps, if their goal is known."""
-    if not (program.model.answer and program.train_op in placement.fetches):
-        return ()
-    readers = session.variable_readers(program.graph, program.model.answer)
-    run_next = step.callable(live)
-    points = []
-    for number in range(PATH_STEPS + 1):
-        fetched: Mapping[str, Any] = first.fetched
-        at: Arrays = first.after if number else first.before
-        if number > 1:
-            fetched = dict(zip(step.fetches, run_next(*next(batches)), strict=True))
-            at = session.variable_values(live, readers)
-        loss = fetched.get(program.loss.name) if number else None
-        variables = {name: float(at[name]) for name in readers if name in at}
-        points.append(PathPoint(number, None if loss is None else float(loss), variables))
-    return tuple(points)
-
-
-def maps_of(placement: Placement, values: Fetched) -> Maps | None:
-    """Return the feature maps; None if no image was fed."""
-    return feature_maps.maps(
-        placement.user_nodes,
-        placement.backward_nodes,
-        placement.gradients,
-        values.fed,
-        values.before,
-        lambda tensor: values.computed.get(tensor, values.fed.get(f"{tensor}:0")),
-    )
-
-
-def notes_of(graph: Sequence[Node], tensors: Sequence[str], values: Fetched) -> Iterator[str]:
+def notes_of(graph: Sequence[Node]) -> Iterator[str]:
     """Yield what of the step has no values."""
-    known = {node_of(tensor) for tensor in (*tensors, *values.fed)} | {*values.before}
-    depths = analysis.depths(graph)
-    inside = sum(depth > 0 for depth in depths.values())
-    if inside:
+    if inside := sum(depth > 0 for depth in analysis.depths(graph).values()):
         yield (
             f"{plural(inside, 'node')} inside loops and branches have no values: only what goes in "
             "and what comes out is fetched."
-        )
-    unread = sum(node.op in session.HANDLES and node.name not in known for node in graph)
-    if unread:
-        yield (
-            f"The values of {plural(unread, 'variable')} were not read: they are not initialised, "
-            "or every node that reads them waits for another node."
         )
 
 
@@ -213,13 +162,9 @@ def results(values: Fetched) -> tuple[str, ...]:
 
 def origins(graph: Sequence[Node], values: Fetched, live: tf.Graph) -> tuple[NotFinite, ...]:
     """Return the origins of NaN and Inf in topological order, those from before the step first."""
-    fed = {graph_def_name(tensor): array for tensor, array in values.fed.items()}
+    fed = {graph_def_name(tensor): np.asarray(array) for tensor, array in values.fed.items()}
     known = {**values.computed, **fed, **values.before}
-    bads = {
-        name: bad
-        for name, array in known.items()
-        if (bad := not_finite.record_of(np.asarray(array)))
-    }
+    bads = {name: bad for name, array in known.items() if (bad := not_finite.record_of(array))}
     after = {
         name: bad
         for name, array in values.after.items()
@@ -232,9 +177,8 @@ def origins(graph: Sequence[Node], values: Fetched, live: tf.Graph) -> tuple[Not
     if not results(values):  # an infinite constant did no harm
         found = [(node, tensor) for node, tensor in found if node.op != not_finite.CONSTANT]
     by_name = {node.name: node for node in graph}
-    made = (
-        origin(node, tensor, values, {**bads, **after}, by_name, live) for node, tensor in found
-    )
+    every = {**bads, **after}
+    made = (origin(node, tensor, values, known, every, by_name, live) for node, tensor in found)
     return tuple(sorted(made, key=lambda one: one.kind not in FIRST))  # a stable sort
 
 
@@ -255,21 +199,18 @@ def origin(
     node: Node,
     tensor: str,
     values: Fetched,
+    known: Arrays,
     bads: Mapping[str, not_finite.Bad],
     by_name: Mapping[str, Node],
     live: tf.Graph,
 ) -> NotFinite:
     """Return the record of an origin, with its line and what it took."""
-    fed = {graph_def_name(name): np.asarray(array) for name, array in values.fed.items()}
-    known = {**values.computed, **fed, **values.before}
     if tensor in values.after and node.name != tensor:
         kind = UPDATE
-    elif tensor in fed:
-        kind = FED
-    elif tensor in values.before:
-        kind = VARIABLE
     else:
         kind = CONSTANT if node.op == not_finite.CONSTANT else COMPUTED
+        kind = VARIABLE if tensor in values.before else kind
+        kind = FED if tensor in map(graph_def_name, values.fed) else kind
     entered: tuple[Entered, ...] = ()
     if kind in (COMPUTED, UPDATE):
         taken = not_finite.consumed(node, by_name, known.keys())

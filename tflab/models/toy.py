@@ -31,7 +31,6 @@ def build() -> Model:
         data=line,
         loss=loss,
         optimizer=tf1.train.GradientDescentOptimizer(0.5),
-        answer={"y": TRUE_Y, "z": TRUE_Z},
     )
 
 

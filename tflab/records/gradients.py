@@ -32,7 +32,6 @@ class GradientNode:
     complete: bool  # whether it is that gradient, and not only a step towards it
     used: bool  # whether the gradient of a variable needs it
     bookkeeping: str | None  # the kind of bookkeeping, if it adds nothing to the formula
-    line: Source | None  # the line of the framework that made it
 
 
 @dataclass(frozen=True)

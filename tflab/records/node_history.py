@@ -41,7 +41,6 @@ class NodeHistory(Shown):
     inputs: tuple[str, ...]  # tensors, as written
     control_inputs: tuple[str, ...]
     outputs: tuple[Tensor, ...]  # as written; for a node that the runtime made, as it ran
-    from_file: bool = False  # whether the program was read from a file
     consumers: tuple[str, ...] = ()  # nodes that take its outputs
     gradient_function: str | None = None  # as "_MulGrad (math_grad.py:1404)"
     gradient_nodes: tuple[str, ...] = ()  # made by that function
@@ -62,8 +61,6 @@ class NodeHistory(Shown):
     ran_outputs: tuple[Tensor, ...] = ()  # of the carrier, with the batch in their shapes
     assignment: Assignment | None = None
     kernel: Kernel | None = None
-    # Of a call, a branch or a loop: the nodes of the graph that runs that were inlined from it
-    inlined: tuple[str, ...] = field(default=(), metadata={"json": None})
     code: tuple[CompiledKernel, ...] = ()
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
     # batch size -> the reason for missing times
@@ -77,6 +74,3 @@ class NodeHistory(Shown):
     taken: tuple[Value, ...] = ()  # its inputs in that step
     gradient: Value | None = None  # of the loss with respect to its first output, in that step
     later_consumers: tuple[str, ...] = ()  # the consumers that were added with the gradients
-    # What differentiation added to a loop or a branch, so that it keeps values for its gradient
-    gained_inputs: tuple[str, ...] = ()  # tensors
-    gained_outputs: tuple[Tensor, ...] = ()

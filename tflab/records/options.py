@@ -62,8 +62,6 @@ class Model:
     not_trained: str = ""  # why it has no loss or no optimiser, if that needs a reason
     unready: TflabError | None = None  # why no step of it can run, and what would help
     fixed_batch: int | None = None  # the only batch size that the graph accepts, if it has one
-    # The values of the variables that generated the data: training should reach them
-    answer: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -115,8 +115,6 @@ class Backward(Shown):
     # nodes that start or add up gradients of several forward ops
     shared_nodes: tuple[str, ...] = ()
     unchecked: str = ""  # why there are no gradient checks
-    # (variable, why it was not checked), if others were
-    unchecked_variables: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
     no_formula: str = field(default="", metadata={"json": None})  # why some derivatives have none
     inferred: bool = False  # whether the graph came with gradients, which are not looked into
     functions: tuple[Function, ...] = ()
@@ -127,8 +125,6 @@ class Backward(Shown):
     derivatives: tuple[Derivative, ...] = ()
     gradient_stops: tuple[GradientStop, ...] = ()  # of variables without a gradient
     unordered: tuple[Unordered, ...] = ()  # those that the optimiser's ops brought
-    # Variables whose optimiser receives something other than the gradient of the loss
-    processed: tuple[str, ...] = ()
     # `StopGradient` nodes that end a gradient other than 0, on the way to variables whose check
     # disagrees
     stopped: tuple[str, ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -74,23 +73,12 @@ class NotFinite:
 
 
 @dataclass(frozen=True)
-class PathPoint:
-    """The values of the variables after a number of steps."""
-
-    step: int  # 0 is before the first
-    loss: float | None  # computed by this step, with the variables before it
-    variables: Mapping[str, float]
-
-
-@dataclass(frozen=True)
 class ValuesStep:
     """The step that computed the values, and what is missing from them."""
 
     which: str
     ns: int | None  # time of its session; None if it did not run
     notes: tuple[str, ...]  # what could not be fetched, or why there are no values
-    path: tuple[PathPoint, ...]  # of scalar variables, if their goal is known
-    answer: Mapping[str, float]  # the values of the variables that generated the data
     not_finite: tuple[
         str, ...
     ]  # fetched tensors, and variables after the step, that are not finite

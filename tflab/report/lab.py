@@ -112,9 +112,8 @@ def walk(model: str, options: Options, drawn: bool) -> Iterator[Walked]:
     yield walked
     interrupted = walked.execution.interrupted
     if drawn and not interrupted:
-        followed = measurement.follow(stages, BATCH_SIZES, options)
-        yield replace(walked, histories=followed.histories)
-        interrupted = followed.interrupted
+        histories, interrupted = measurement.follow(stages, BATCH_SIZES, options)
+        yield replace(walked, histories=histories)
     if interrupted:
         raise KeyboardInterrupt
 

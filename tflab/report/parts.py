@@ -19,7 +19,7 @@ from tflab.runtime import trace
 from tflab.train import view as training_view
 from tflab.train.view import classified
 from tflab.units import percent, plural, time
-from tflab.views import chain_rule, execution, frontend, op_table, placement, values
+from tflab.views import chain_rule, execution, frontend, op_table, placement
 from tflab.views import stages as views
 
 # The graph: its drawing, its sizes, and the fates of its nodes
@@ -45,8 +45,6 @@ def graph(walked: Walked) -> Iterator[Part]:
     for stage in walked.stages:
         if isinstance(stage, Backward):
             yield from chain_rule.tables(stage)
-    if step.values_step and step.values_step.path:
-        yield values.path(step.values_step)
     if placing.passes:
         yield placement.fate_counts(placing)
         if facts := list(placement.balance(placing)):

@@ -14,7 +14,7 @@ from typing import Any
 
 from tflab.analysis.passes import Version, Versions
 from tflab.follow import view
-from tflab.follow.view import Aside, Code, NodeLink, Part, PassLink
+from tflab.follow.view import Code, NodeLink, Part, PassLink
 from tflab.records.codec import encoded
 from tflab.records.graph import node_of
 from tflab.records.node_history import NodeHistory
@@ -305,8 +305,6 @@ def sections(history: NodeHistory, states: Sequence[State], index: Index) -> lis
         """A part of a line, as a link where there is something to go to."""
         if isinstance(part, Code):
             return {"code": part.text}
-        if isinstance(part, Aside):
-            return {"aside": part.text}
         if isinstance(part, NodeLink) and part.node in index:
             return {"node": index[part.node], "text": part.text}
         if isinstance(part, PassLink) and part.place in of_pass:
@@ -315,7 +313,7 @@ def sections(history: NodeHistory, states: Sequence[State], index: Index) -> lis
 
     return [
         {
-            "title": section.title,
+            "title": section.stage.title(),
             "about": section.about,
             "state": first.get(section.stage),
             "lines": [[linked(part) for part in line] for line in section.lines],

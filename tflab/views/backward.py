@@ -90,14 +90,6 @@ def checks(stage: Backward) -> Iterator[Fact]:
         yield Fact("NaN or infinite", listed(odd, NAMED), "the gradient or the difference")
     if zero:
         yield Fact("0 within rounding", listed(zero, NAMED), "gradients and differences")
-    reasons: dict[str, list[str]] = {}
-    for name, reason in stage.unchecked_variables:
-        reasons.setdefault(reason, []).append(name)
-    for reason, names in reasons.items():
-        yield Fact("not checked", listed(names, NAMED), reason)
-    if stage.processed:
-        names_of = listed(stage.processed, NAMED)
-        yield Fact("changed gradients", names_of, "by other nodes, before the optimiser")
 
 
 def tables(stage: Backward) -> list[Block]:

@@ -34,13 +34,17 @@ BACKWARDS = (
     "receives the sum of the gradients of its uses. One pass gives the gradients of all variables."
 )
 FACTORS = 5  # of a product that is written out; of a longer one the first and the last
+FEWEST = 3  # of a long equation on the one screen
 
 
 def facts(stage: Backward) -> Iterator[Fact]:
     """Yield the equation of the chain rule for this graph, the derivatives if they are few, and
     what is not written or not derived."""
     if equation_text := equation(stage):
-        yield Fact("chain rule", equation_text, detail=len(equation_text) > EQUATION)
+        long = len(equation_text) > EQUATION
+        yield Fact("chain rule", equation_text, detail=long)
+        if long:
+            yield Fact("chain rule", equation(stage, FEWEST), brief=True)
         yield Fact("L", loss(stage), detail=True)
     if len(stage.derivatives) <= FEW:
         for row in stage.derivatives:
@@ -49,7 +53,8 @@ def facts(stage: Backward) -> Iterator[Fact]:
     missing = stage.variable_count - len(stage.derivatives)
     if stage.chain_rule and missing > 0:
         of = f"{missing:,} of {plural(stage.variable_count, 'derivative')}"
-        yield Fact("without formula", of, stage.no_formula or NO_FORMULA)
+        why = stage.no_formula or NO_FORMULA
+        yield Fact("without formula", of, why, detail=not stage.derivatives)
     if steps_missing := sum(not link.formula for link in stage.chain_rule):
         of = f"{steps_missing:,} of {plural(len(stage.chain_rule), 'step')}"
         yield Fact("without formula", of, NO_FORMULA, detail=True)
@@ -83,7 +88,7 @@ def loss(stage: Backward) -> str:
     return f"{name} = {start.computes}" if start.computes and name == start.forward else name
 
 
-def equation(stage: Backward) -> str:
+def equation(stage: Backward, most: int = FACTORS) -> str:
     """Return `dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest path; "" if there is
     none. If gradients also come back on other paths, it is only one of the terms."""
     from tflab.analysis import chain_rule  # `--help` does not need NumPy
@@ -92,7 +97,7 @@ def equation(stage: Backward) -> str:
         return ""
     way = chain_rule.path(stage.chain_rule, stage.chain_rule[0].forward)
     others = "" if all(link.alone for link in way) else " + ..."
-    return f"{total(way[-1].by)} = {chain([link.by for link in way])}{others}"
+    return f"{total(way[-1].by)} = {chain([link.by for link in way], most)}{others}"
 
 
 def total(name: str) -> str:
@@ -104,13 +109,13 @@ def differential(name: str) -> str:
     return f"d{name}" if name.isalpha() and len(name) == 1 else f"d({name})"
 
 
-def chain(names: Sequence[str]) -> str:
+def chain(names: Sequence[str], most: int) -> str:
     """Return `dL/d(error) * d(error)/d(add) * d(add)/dy`; of a long one the first and the last
     factors."""
     tops = ["dL", *map(differential, names)]
     factors = [f"{top}/{bottom}" for top, bottom in pairwise(tops)]
-    if len(factors) > FACTORS:
-        factors[FACTORS - 2 : -2] = ["..."]
+    if len(factors) > most:
+        factors[most - 2 : -2] = ["..."]
     return " * ".join(factors)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from tflab.records.blocks import Block, Column, Fact, Table, shortened
@@ -18,10 +17,8 @@ from tflab.records.values import (
     VARIABLE,
     Entered,
     NotFinite,
-    PathPoint,
     Statistics,
     Value,
-    ValuesStep,
 )
 from tflab.units import plural, time
 from tflab.views.words import place
@@ -88,13 +85,6 @@ def facts(stage: Execution) -> Iterator[Fact]:
         return
     how = f"graph passes off, untimed; its session took {time(step.ns)}"
     yield Fact("the program's values", f"in {step.which}", how, detail=True)
-    if len(step.path) > 1:
-        first, *_, last = step.path
-        moves = (
-            f"{name} from {number(start)} to {number(last.variables[name])}"
-            for name, start in first.variables.items()
-        )
-        yield Fact("training", ", ".join(moves), f"in {plural(last.step, 'step')}")
 
 
 def tables(stage: Execution) -> Iterator[Block]:
@@ -102,8 +92,6 @@ def tables(stage: Execution) -> Iterator[Block]:
     step = stage.values_step
     if step is None:
         return
-    if step.ns is not None and step.path:
-        yield path(step)
     if step.ns is not None and stage.values:
         small = (value.values is not None and len(value.values) <= FEW for value in stage.values)
         if len(stage.values) <= SHORT and all(small):
@@ -111,24 +99,6 @@ def tables(stage: Execution) -> Iterator[Block]:
         else:
             yield from statistics(stage.values)
     yield from step.notes
-
-
-def path(step: ValuesStep) -> Table:
-    """Return the values of the variables step by step, and their goal."""
-    answer = ", ".join(f"{name} = {number(value)}" for name, value in step.answer.items())
-    return Table(
-        f"Training moves the variables towards those that the data were generated with: {answer}",
-        (
-            Column("after step", lambda point: str(point.step), right=True),
-            *(Column(name, partial(variable, name), right=True) for name in step.path[0].variables),
-            Column("loss before it", lambda point: number(point.loss), right=True),
-        ),
-        step.path,
-    )
-
-
-def variable(name: str, point: PathPoint) -> str:
-    return number(point.variables.get(name))
 
 
 def numbers(values: Sequence[Value]) -> Table:

@@ -63,7 +63,6 @@ export interface Section {
 export type Phrase =
   | string
   | { code: string }
-  | { aside: string }
   | { text: string; node: number }
   | { text: string; state: number };
 

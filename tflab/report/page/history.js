@@ -33,7 +33,6 @@ function sectionOf(viewer, section) {
 function phrase(viewer, part) {
   if (typeof part === "string") return part;
   if (part.code !== undefined) return make("code", {}, part.code);
-  if (part.aside !== undefined) return make("span", { class: "aside" }, part.aside);
   if (part.node !== undefined) return link(viewer, part.text, "link", () => viewer.select(part.node, true));
   return link(viewer, part.text, "state", () => viewer.go(part.state));
 }
