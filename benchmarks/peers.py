@@ -90,14 +90,14 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
 
     builder = tf1.profiler.ProfileOptionBuilder
     silent = builder(builder.time_and_memory()).with_empty_output().build()
-    stats = metadata.step_stats
+    stats, content = metadata.step_stats, metadata.SerializeToString()
 
     def records() -> list[Any]:
         return list(trace.op_runs(0, stats, steps.types))
 
     def of_nodes() -> object:
         folded = statistics.Accumulator()
-        folded.add(*trace.durations(stats, 0))
+        folded.add(*trace.op_times(content, 0, lambda: metadata))
         return folded.stats(steps.types, {}, {})
 
     return {  # tables are made from records, statistics from an accumulator

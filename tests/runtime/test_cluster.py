@@ -103,7 +103,6 @@ def test_a_task_of_another_kind_is_said(two_tasks, monkeypatch):
 
 
 def test_this_machine_is_reached_by_the_address_of_the_route_to_a_task():
-    assert cluster.host_towards("127.0.0.1:1") == "127.0.0.1"
     assert cluster.client_host(["127.0.0.1:1", "localhost:2"]) == "127.0.0.1"
     with pytest.raises(TflabError, match=r"^This machine has no route to 255\.255\."):
         cluster.client_host(["127.0.0.1:1", "255.255.255.255:2", "127.0.0.1:3"])

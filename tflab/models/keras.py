@@ -2,8 +2,8 @@
 
 Keras calls the model and its loss in the graph that is being built, with variables of that graph
 instead of its own (`keras.StatelessScope`). So nodes have the names of the layers and the lines
-that made them. Keras's own optimisers do not run in such a graph; one of `tf.compat.v1.train`
-replaces them if it makes the same steps.
+that made them. Keras's own optimisers do not run in such a graph; a similar one of
+`tf.compat.v1.train` takes their place.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from tflab.records.options import Model
 from tflab.runtime import private, refusals
 
 MOST_BYTES = 2**30  # of variables: the graph, limited to 2 GiB, contains their values
-# Options of Keras's optimisers that change the formula
-EXTRAS = (
-    *("clipnorm", "clipvalue", "global_clipnorm", "weight_decay", "use_ema", "amsgrad"),
-    *("loss_scale_factor", "gradient_accumulation_steps"),
-)
+# What takes the place of an optimiser of Keras; of any other, plain gradient descent
+IN_PLACE = {
+    "Adam": tf1.train.AdamOptimizer,
+    "Adagrad": tf1.train.AdagradOptimizer,
+    "RMSprop": tf1.train.RMSPropOptimizer,
+}
+RATE = 0.01  # if the optimiser has a schedule
 
 
 def is_keras(model: Any) -> bool:
@@ -113,16 +115,10 @@ def build(model: Any, name: str) -> Model:
             with private.on_line(private.compiled_on(model)):
                 label_structure = tf.nest.pack_sequence_as(output, labels)
                 loss = model.compute_loss(x=fed, y=label_structure, y_pred=predicted, training=True)
-        optimizer, sentence = replaced(model, variables)
+        optimizer, sentence = replaced(model)
         notes.append(f"It trains with its compiled loss. {sentence}")
         moves = tuple(updates(scope, own, variables, lines, training))
-        rest = {
-            "loss": loss,
-            "optimizer": optimizer,
-            "not_trained": "" if optimizer else sentence,
-            "updates": moves if optimizer else (),
-            "parameters": () if optimizer else tuple(v.handle for v in variables if v.trainable),
-        }
+        rest = {"loss": loss, "optimizer": optimizer, "updates": moves}
     every = [*inputs, *labels]
     columns, phrases = saved.columns_of(every, {}, {})
     notes.append(f"Fed are seeded values: {'; '.join(phrases)}.")
@@ -198,49 +194,17 @@ def label_of(model: Any, head: Any, at: int, heads: int) -> Any:
     return tf1.placeholder(head.dtype, head.shape, name=name)
 
 
-def replaced(model: Any, variables: Sequence[Any]) -> tuple[Any, str]:
-    """Return the optimiser of `tf.compat.v1.train` that makes the same steps as the model's own,
-    and a sentence about it; None if there is none. `variables` are those of the graph."""
+def replaced(model: Any) -> tuple[Any, str]:
+    """Return an optimiser of `tf.compat.v1.train` in place of the model's own, with its learning
+    rate, and a sentence about it."""
     own = model.optimizer
     kind = type(own).__name__
-    config = eagerly(own.get_config)
-    rate, momentum = config.get("learning_rate"), config.get("momentum")
-    limited = any(variable.constraint is not None for variable in model.trainable_variables)
-    plain = type(own).__module__.startswith("keras.") and isinstance(rate, float) and not limited
-    optimizer = None
-    if plain and not any(config.get(option) for option in EXTRAS):
-        gathered = any(map(is_gathered, variables))
-        if kind == "SGD" and not momentum:
-            optimizer = tf1.train.GradientDescentOptimizer(rate)
-        elif kind == "SGD" and not gathered:
-            optimizer = tf1.train.MomentumOptimizer(rate, momentum, use_nesterov=config["nesterov"])
-        elif kind == "Adam" and not gathered:
-            of_moments = config["beta_1"], config["beta_2"], config["epsilon"]
-            optimizer = tf1.train.AdamOptimizer(rate, *of_moments)
-    begin = f"Its optimiser, {kind} of Keras, does not run in such a graph"
-    if optimizer is None:
-        return None, (
-            f"{begin}, and tflab knows none of tf.compat.v1.train that makes the same steps with "
-            "this model. So a step computes the loss and its gradients, but updates nothing."
-        )
+    rate = eagerly(own.get_config).get("learning_rate")
+    rate = rate if isinstance(rate, float) else RATE  # of a schedule
+    optimizer = IN_PLACE.get(kind, tf1.train.GradientDescentOptimizer)(rate)
     private.stand_in(optimizer, own)
     return optimizer, (
-        f"{begin}. {type(optimizer).__name__} of tf.compat.v1.train replaces it and makes the same "
-        "steps, from a state of 0."
+        f"Its optimiser, {kind} of Keras, does not run in such a graph; in its place is "
+        f"{type(optimizer).__name__} of tf.compat.v1.train, with the learning rate {rate:g} and "
+        "nothing else of it."
     )
-
-
-def is_gathered(variable: Any) -> bool:
-    """Return True if the graph gathers rows of a variable, as an embedding does.
-
-    Its gradient then has only some rows, and a row several times if a batch repeats it. Keras's
-    momentum and Adam treat these rows in another way than tf.compat.v1.train.
-    """
-    waiting = [variable.handle]
-    while waiting:
-        for op in waiting.pop().consumers():
-            if "Gather" in op.type:
-                return True
-            if op.type in ("ReadVariableOp", "Identity"):
-                waiting += op.outputs
-    return False

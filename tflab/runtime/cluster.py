@@ -173,29 +173,26 @@ def configure(config: tf1.ConfigProto, addresses: Sequence[str]) -> None:
 
 
 def client_host(addresses: Sequence[str]) -> str:
-    """Return the host by which the tasks reach this process: that of the route to the first of them
-    that is not on the loopback device."""
-    hosts = {address: address.rpartition(":")[0] for address in addresses}
-    outward = [address for address in addresses if not worker_server.is_local(hosts[address])]
-    return host_towards(outward[0]) if outward else LOCAL
-
-
-def host_towards(address: str) -> str:
-    """Return the address of this machine from which it reaches another address, as its routes say.
+    """Return the host by which the tasks reach this process: that from which its routes lead to the
+    first of them that is not on the loopback device.
 
     Raises TflabError where no route leads there.
     """
-    host, _, port = address.rpartition(":")
-    kind = socket.SOCK_DGRAM  # to connect such a socket asks for the route, and sends nothing
-    try:
-        family, _, _, _, name = socket.getaddrinfo(host.strip("[]"), port, type=kind)[0]
-        with socket.socket(family, kind) as probe:
-            probe.connect(name)
-            own_host = str(probe.getsockname()[0])
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise TflabError(f"This machine has no route to {address}: {reason}.") from error
-    return f"[{own_host}]" if family == socket.AF_INET6 else own_host
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if worker_server.is_local(host):
+            continue
+        kind = socket.SOCK_DGRAM  # to connect such a socket asks for the route, and sends nothing
+        try:
+            family, _, _, _, name = socket.getaddrinfo(host.strip("[]"), port, type=kind)[0]
+            with socket.socket(family, kind) as probe:
+                probe.connect(name)
+                own_host = str(probe.getsockname()[0])
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise TflabError(f"This machine has no route to {address}: {reason}.") from error
+        return f"[{own_host}]" if family == socket.AF_INET6 else own_host
+    return LOCAL
 
 
 def close(session: tf1.Session) -> None:

@@ -79,8 +79,9 @@ def reason_of(op: tf.Operation, node: Node) -> str:
     """Return why a node runs on its device, in the order in which the placer decides
     (core/common_runtime/colocation_graph.cc)."""
     device = node.device
-    if mates := [name for name in colocated_with(op) if name != op.name]:
-        return f"colocated with {mates[0]}"
+    groups = (group.decode().removeprefix("loc:@") for group in op.colocation_groups())
+    if mate := next((name for name in groups if name != op.name), None):
+        return f"colocated with {mate}"
     if op.device:
         reason = f"requested {requester(op, node.source)}"
         if matches(op.device, device):
@@ -94,10 +95,6 @@ def reason_of(op: tf.Operation, node: Node) -> str:
     if kinds & {"CPU", "GPU", "DEFAULT"} == {device_type(device)}:
         return f"only the {device_type(device)} has a kernel"
     return "the default device"
-
-
-def colocated_with(op: tf.Operation) -> list[str]:
-    return [group.decode().removeprefix("loc:@") for group in op.colocation_groups()]
 
 
 def requester(op: tf.Operation, source: Source | None) -> str:
@@ -174,16 +171,15 @@ def chosen_kernels(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kern
     for graph in graphs:
         for node in graph.node:
             fitting = fitting_kernels(node, device_type(node.device))
-            best = max(fitting, key=lambda kernel: kernel.priority, default=None)
-            source = ops.get(node.name)
+            written = ops[node.name].node_def if node.name in ops else node
             yield Kernel(
                 name=node.name,
                 op=node.op,
                 device=node.device,
                 types=types_of(node),
                 registrations=len(fitting),
-                constraints="" if best is None else describe(best),
-                on_gpu=gpu_choice(node if source is None else source.node_def),
+                constraints=described(fitting) or "",
+                on_gpu=described(fitting_kernels(written, "GPU")),
             )
 
 
@@ -231,8 +227,11 @@ def types_of(node: Any) -> str:
     )
 
 
-def describe(kernel: Any) -> str:
-    """`CPU, T in float32`: the conditions of a registration."""
+def described(kernels: Iterable[Any]) -> str | None:
+    """`CPU, T in float32`: the conditions of the registration with the highest priority."""
+    kernel = max(kernels, key=lambda kernel: kernel.priority, default=None)
+    if kernel is None:
+        return None
     parts = ["any device" if kernel.device_type == "DEFAULT" else kernel.device_type]
     for constraint in kernel.constraint:
         names = [tf.dtypes.as_dtype(t).name for t in constraint.allowed_values.list.type]
@@ -242,12 +241,6 @@ def describe(kernel: Any) -> str:
     if kernel.priority:
         parts.append(f"priority {kernel.priority}")
     return ", ".join(parts)
-
-
-def gpu_choice(node: Any) -> str | None:
-    """The registration that a GPU would use for a node, as the user wrote it."""
-    best = max(fitting_kernels(node, "GPU"), key=lambda kernel: kernel.priority, default=None)
-    return None if best is None else describe(best)
 
 
 def device_type(device: str) -> str:

@@ -45,17 +45,12 @@ def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[Op
     `types` maps nodes to op types and comes from the partition graph, because fusion reuses names;
     a node that is not in it gets the type in its label. Raises TflabError for an incomplete trace.
     """
-    check_complete(step_stats)
+    if is_incomplete(step_stats):
+        raise TflabError(INCOMPLETE)
     labels = LabelTypes(types)
     for device in step_stats.dev_stats:
         rows = (stats for stats in device.node_stats if stats.node_name != RECEIVED)
         yield from device_runs(step, device.device, rows, labels)
-
-
-def check_complete(step_stats: Any) -> None:
-    """Raise TflabError for an incomplete trace."""
-    if is_incomplete(step_stats):
-        raise TflabError(INCOMPLETE)
 
 
 def is_incomplete(step_stats: Any) -> bool:
@@ -130,32 +125,20 @@ def microseconds(stats: Any) -> tuple[int, int]:
     return stats.all_start_micros * 1000, duration_us * 1000
 
 
-def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], list[int]]:
-    """Node, start (since `start_ns`) and duration of every op run, as three lists. A tensor that
-    came over the wire is no op run.
+def op_times(
+    serialized: bytes, start_ns: int, parsed: Callable[[], Any]
+) -> tuple[list[str], list[int], list[int]]:
+    """Node, start (since `start_ns`) and duration of every op run, as three lists, of a serialised
+    RunMetadata, which `parsed` returns as a message.
 
     Op statistics need nothing else of a step; this costs a fraction of creating records. Raises
     TflabError for an incomplete trace.
     """
-    check_complete(step_stats)
-    names: list[str] = []
-    starts: list[int] = []
-    spans: list[int] = []
-    for device in step_stats.dev_stats:
-        for stats in device.node_stats:
-            if stats.node_name == RECEIVED:
-                continue
-            names.append(stats.node_name)
-            starts.append(stats.all_start_nanos - start_ns)
-            spans.append(stats.all_end_rel_nanos)
-    return names, starts, spans
-
-
-def op_times(
-    serialized: bytes, start_ns: int, parsed: Callable[[], Any]
-) -> tuple[list[str], list[int], list[int]]:
-    """The `durations` of a serialised RunMetadata, which `parsed` returns as a message."""
-    return columns(serialized, start_ns) or durations(parsed().step_stats, start_ns)
+    if known := columns(serialized, start_ns):
+        return known
+    runs = list(op_runs(0, parsed().step_stats, {}))
+    starts, spans = ([run.start_ns - start_ns for run in runs], [run.duration_ns for run in runs])
+    return [run.name for run in runs], starts, spans
 
 
 FIELDS = {"node_name": 1, "all_start_nanos": 13, "all_end_rel_nanos": 16}  # of NodeExecStats
@@ -191,7 +174,7 @@ def merging() -> Any:
 
 
 def columns(serialized: bytes, start_ns: int) -> tuple[list[str], list[int], list[int]] | None:
-    """The `durations` of a serialised RunMetadata, in a third of the time.
+    """The `op_times` of a serialised RunMetadata, in a third of the time.
 
     None if they cannot be read by columns: a row of 0 ns, for example, does not write its duration.
     None also for a trace that may be incomplete, which depends on the devices, and for one with
