@@ -125,7 +125,7 @@ def test_json_keeps_every_string_of_every_record_and_lets_none_act(kind):
     silent(document)
     held = json_module.loads(document)["record"]
     assert isinstance(held, dict)
-    page = html.embedded(record)
+    page = html.as_json(html.readable(record))
     silent(page)
     assert "<" not in page
     if kind is not OpStats:  # whose keys depend on where it stands
