@@ -263,8 +263,11 @@ def test_a_call_within_a_call_counts_once_and_a_step_of_a_callable_is_one(lab):
     lab.clock.ns += 5
     lab.seen.leave(call)
     lab.run(7, outer=False)
+    outer = lab.seen.begin(lab.session, None, {"x:0": np.ones(1)}, ["loss"], [])
+    assert lab.run(3, fetch="inner", outer=False) is None
+    lab.seen.end(outer, lab.session)
     (group,) = lab.seen.groups.values()
-    assert (group.calls, group.cold_ns, group.total_ns) == (2, 15, 7)
+    assert (group.calls, group.cold_ns, group.total_ns) == (3, 15, 7 + 3)
     assert lab.seen.calls == {}
 
 

@@ -276,3 +276,6 @@ class Run:
 
     def __init__(self, start_ns: int) -> None:
         self.start_ns = start_ns
+
+    def join(self, group: RunGroup, key: Hashable) -> None:
+        self.group, self.has_group, self.first = group, True, group.begin(key)

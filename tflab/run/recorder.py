@@ -183,11 +183,14 @@ class Recorder:
     ) -> Run | None:
         """A run begins, in a call or as one of its own."""
         self.graphs.look(session.graph)
+        run = self.next_run()
+        if run is None:
+            return None
         shapes = [(tensor, value.shape) for tensor, value in feeds.items()]
         key = (tuple(fetches), tuple(targets), tuple(shapes))
         group = self.groups.get(key) or self.new_group(key, session, (*fetches, *targets), feeds)
-        run = self.new_run(group, key)
-        if run and self.tracer and group.graph is not None:
+        run.join(group, key)
+        if self.tracer and group.graph is not None:
             run.builds = run.first
             self.building += run.first
             self.built += run.first
@@ -198,7 +201,7 @@ class Recorder:
                     group.copied.append(private.copied_bytes(feeds.values()))
             else:
                 run.timed = False
-        if run and self.values and group.graph is not None:
+        if self.values and group.graph is not None:
             began_ns = perf_counter_ns()
             self.values.begin(run, session, feeds, fetches)
             run.own_ns += perf_counter_ns() - began_ns
@@ -206,37 +209,37 @@ class Recorder:
 
     def begin_compiled(self, session: Any) -> Run | None:
         """A run begins that was prepared before, which cannot be traced."""
-        key = ("compiled", id(session.graph))
-        return self.new_run(self.groups.get(key) or self.new_group(key, session, (), {}), key)
+        run = self.next_run()
+        if run:
+            key = ("compiled", id(session.graph))
+            run.join(self.groups.get(key) or self.new_group(key, session, (), {}), key)
+        return run
 
     def begin_function(self, function: Any) -> Run | None:
         """A function is called, or becomes a node of another function's graph."""
         called = private.called(function)
-        if called is None:
+        run = self.next_run() if called else None
+        if called is None or run is None:
             return None
         self.begun += 1
         key = ("function", called[0])
         group = self.groups.get(key) or self.new_function(key, function, *called)
-        run = self.new_run(group, key)
-        if run:
-            self.numbers[group.function] += 1
-            run.number = self.numbers[group.function]
-            self.last_call = run
-            if not run.first and run.owned and group.graph is not None:
-                self.profile(run)
+        run.join(group, key)
+        self.numbers[group.function] += 1
+        run.number = self.numbers[group.function]
+        self.last_call = run
+        if not run.first and run.owned and group.graph is not None:
+            self.profile(run)
         return run
 
-    def new_run(self, group: RunGroup, key: Hashable) -> Run | None:
+    def next_run(self) -> Run | None:
         """Return the run that begins; None if it is part of another one."""
         run = self.calls.get(get_ident())
         if run is None:
             run = self.enter()
             assert run
             run.owned = True
-        elif run.has_group:
-            return None
-        run.group, run.has_group, run.first = group, True, group.begin(key)
-        return run
+        return None if run.has_group else run
 
     def end(self, run: Run | None, session: Any = None) -> None:
         """A run has ended or failed."""
