@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, islice
 from statistics import fmean, median
 from typing import Any
 
@@ -227,12 +227,12 @@ def slowdown(program: Any, usual: Any, slower: Any) -> float:
     from tflab.runtime import session
 
     size = usual.options.batch_size
+    columns = [*session.feed_columns(program, "train").values()]
+    observed = engine.untraced_here([usual, slower], columns, (size,), ROUNDS, turns=1)
     ratios = []
-    for number in range(OBSERVATIONS):
-        batches = session.feed_batches(program, size)
-        plan = engine.rotation(batches, size, 2, ROUNDS)
-        times, slower_times = engine.in_rotation([usual, slower], plan, seed=number)
-        ratios += [after / before for after, before in zip(slower_times, times, strict=True)]
+    for times, slower_times in islice(observed, 1, OBSERVATIONS + 1):
+        steps = zip(slower_times[size], times[size], strict=True)
+        ratios += [after / before for after, before in steps]
     return median(ratios) - 1
 
 

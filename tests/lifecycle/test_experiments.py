@@ -42,9 +42,9 @@ def test_every_experiment_lies_within_its_interval_and_has_the_controls_observat
 
 
 def test_an_observation_is_the_median_of_the_differences_of_a_round(walked, monkeypatch):
-    times = iter([[[100, 200, 300], [101, 203, 302], [150, 260, 340]]] * experiments.LEAST)
-    monkeypatch.setattr(measure, "in_rotation", lambda jobs, plan, seed: next(times))
-    monkeypatch.setattr(experiments, "ROUNDS", 3)
+    times = [[100, 200, 300], [101, 203, 302], [150, 260, 340]]
+    turns = ([{Options().batch_size: ns} for ns in times] for _ in range(99))
+    monkeypatch.setattr(measure, "untraced_here", lambda *_, **__: turns)
     jobs = [measure.Job(None, None, None, Options())] * 3
     added_ns = experiments.observe(jobs, walked("toy")["placement"], Options())
     assert added_ns == [[2, 50]] * experiments.LEAST  # differences 1, 3, 2 and 50, 60, 40
@@ -59,7 +59,7 @@ def test_a_step_of_updates_and_the_runtimes_own_nodes_has_nothing_to_try(walked)
 
 
 def test_ctrl_c_keeps_the_execution_and_says_so(walked, monkeypatch):
-    monkeypatch.setattr(measure, "in_rotation", lambda jobs, plan, seed: [[] for _ in jobs])
+    monkeypatch.setattr(measure, "untraced_here", lambda *_, **__: iter([[]]))
     stages = walked("toy")
     kept = execution.with_experiments(
         stages["execution"], stages["placement"], Options(experiments=1)

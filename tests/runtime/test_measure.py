@@ -2,7 +2,6 @@
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -56,7 +55,7 @@ def observed(program, options, **turns):
     given = [measure.Turn(values, options.batch_size, **how) for how in turns.values()]
     traces = []
     measure.run(
-        [measure.job_of(program, step, options)],
+        measure.job_of(program, step, options),
         measure.Plan("steps", [given], 1),
         lambda turn, timed, trace: traces.append(trace),
     ).check(kept=False)
@@ -123,55 +122,30 @@ def job(threads: int) -> measure.Job:
 JOBS = [job(threads) for threads in range(5)]
 
 
-def places_and_times(monkeypatch, seed: int) -> tuple[list[int], list[list[int]]]:
-    """Which job took which place, and the times that are handed back; a job's steps take 100 ns
-    for each of its threads, and 1 ns more every round."""
-    places: list[int] = []
-
-    def run(jobs, plan, observe):
-        places.extend(job.options.threads for job in jobs)
-        for number in range(3):
-            for at, job in enumerate(jobs):
-                ns = 100 * job.options.threads + number
-                observe(measure.Turn((), 1, job=at), StepTime(number, 0, ns), None)
-        observe(measure.Turn((), 1, job=2), StepTime(3, 0, 9), None)  # then comes Ctrl-C
-        return measure.Outcome(interrupted=True)
-
-    monkeypatch.setattr(measure, "run", run)
-    times = measure.in_rotation(JOBS, measure.Plan("rounds", (), 3), seed)
-    return places, times
-
-
-def test_a_job_gets_its_own_times_whatever_its_place(monkeypatch):
-    orders = set()
-    for seed in range(5):
-        places, times = places_and_times(monkeypatch, seed)
-        orders.add(tuple(places))
-        assert times == [[100 * at + number for number in range(3)] for at in range(5)]
-    assert len(orders) == 5
-    assert len({order[0] for order in orders}) > 1
-
-
-def test_the_same_seed_gives_the_same_places(monkeypatch):
-    assert places_and_times(monkeypatch, 3) == places_and_times(monkeypatch, 3)
-
-
 def test_steps_of_another_process_are_sorted_by_job_and_leave_warm_ups_out(monkeypatch):
     """Each job's steps take 100 ns for each of its threads, and 1 ns for each row."""
 
+    begun, orders = [], set()
+
     @contextmanager
-    def sessions(jobs, traced):
-        def take(turn, threads):
-            ns = 100 * threads + turn.batch_size
-            return StepTime(0, 0, 9 if turn.warmup else ns), None
+    def ready(job, traced):
+        def take(turn):
+            ns = 100 * job.options.threads + turn.batch_size
+            return StepTime(0, 0, 9 if turn.number < 0 else ns), None
 
-        yield [SimpleNamespace(take=partial(take, threads=job.options.threads)) for job in jobs]
+        begun.append(job.options.threads)
+        yield SimpleNamespace(take=take)
 
-    monkeypatch.setattr(measure, "sessions", sessions)
+    monkeypatch.setattr(measure, "ready", ready)
     stream = measure.untraced_here(JOBS, [np.arange(8)], (2, 4), rounds=3, turns=1)
     assert next(stream) == [{2: [], 4: []}] * 5
     for _ in range(3):  # whose sessions are created in another order each time
         assert next(stream) == [{2: [100 * at + 2] * 3, 4: [100 * at + 4] * 3} for at in range(5)]
+        orders.add(tuple(begun))
+        begun.clear()
+    assert len(orders) == 3
+    monkeypatch.setattr(measure.interrupts, "is_waiting", lambda: True)
+    assert next(stream, None) is None
 
 
 def clock(monkeypatch, seconds):

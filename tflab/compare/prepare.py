@@ -117,7 +117,7 @@ def affordable(
         kind = turn.batch_size, turn.traced
         fastest[kind] = min(timed.wall_ns, fastest.get(kind, timed.wall_ns))
 
-    measure.run([job], measure.trial(columns, batch_sizes), observe).check(kept=False)
+    measure.run(job, measure.trial(columns, batch_sizes), observe).check(kept=False)
     return rows_within(seconds, fastest, rows)
 
 

@@ -145,7 +145,7 @@ def run(
         batches[turn.batch_size].fold(turn, timed, recorded, types)
 
     plan = measure.sweep(columns, rows, batch_sizes, options.warmup)
-    ending = measure.run([measure.job_of(program, step, options)], plan, observe)
+    ending = measure.run(measure.job_of(program, step, options), plan, observe)
     for batch in batches.values():
         batch.settle()
         if options.cluster:

@@ -75,7 +75,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     batches = session.feed_batches(program, options.batch_size)
     start = machine_load.beginning()
     plan = measure.pairs(batches, options.batch_size, options.warmup, options.steps)
-    ending = measure.run([measure.job_of(program, step, options)], plan, measured.observe)
+    ending = measure.run(measure.job_of(program, step, options), plan, measured.observe)
     ending.check(kept=bool(measured.steps) and (not ending.failure or bool(options.cluster)))
     executed = renumber(measured.graphs, placement) or placement.nodes
     sent, network = placement.transfers, None

@@ -66,20 +66,15 @@ def observe(
     """Return by how many ns the step of each other job exceeds that of the first job: a list of
     medians per observation, until the time is over or Ctrl-C."""
     size = options.batch_size
+    columns = [*session.feed_columns(placement.program, "train").values()]
+    observed = measure.untraced_here(jobs, columns, (size,), ROUNDS, turns=1)
+    next(observed)
     added_ns: list[list[float]] = []
-    for number in measure.observations(LEAST, options.experiments):
-        batches = session.feed_batches(placement.program, size)
-        label = f"experiments, part {number + 1}"
-        plan = replace(measure.rotation(batches, size, len(jobs), ROUNDS), label=label)
-        times = measure.in_rotation(jobs, plan, seed=number)
-        if len(times[0]) < ROUNDS:
-            break  # Ctrl-C
-        added_ns.append(
-            [
-                median(now - then for now, then in zip(other, times[0], strict=True))
-                for other in times[1:]
-            ]
-        )
+    numbers = measure.observations(LEAST, options.experiments)
+    for _, times in zip(terminal.track("experiments", numbers, LEAST), observed, strict=False):
+        usual, *others = (of_job[size] for of_job in times)
+        pairs = (zip(other, usual, strict=True) for other in others)
+        added_ns.append([median(now - then for now, then in steps) for steps in pairs])
     return added_ns
 
 

@@ -89,7 +89,7 @@ def take(
 
     plan = measure.Plan("captures", rounds(), len(sizes), untraced=False)
     step = session.step_of(program, placement.fetches)
-    ended = measure.run([measure.job_of(program, step, options)], plan, observe)
+    ended = measure.run(measure.job_of(program, step, options), plan, observe)
     if ended.failure:
         failed = [size for size in sizes if len(traced[size]) < STEPS]
         left_out += [f"A batch of {size} is not captured. {ended.failure}" for size in failed]

@@ -1,8 +1,8 @@
 """Measure: the only engine that measures steps. Everything that is compared takes turns.
 
-A turn is one step: of which job, on which values, traced or not. Turns that are compared are in one
-round, so that the machine disturbs all of them alike. A plan says which turns come in which order,
-and an observer receives each turn with its time and its trace. Nothing is aggregated here.
+A turn is one step: on which values, traced or not. Turns that are compared are in one round, so
+that the machine disturbs all of them alike. A plan says which turns come in which order, and an
+observer receives each turn with its time and its trace. Nothing is aggregated here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain, count, cycle, islice, pairwise
+from itertools import count, cycle, islice, pairwise
 from math import ceil, inf
 from typing import Any
 
@@ -47,7 +47,6 @@ class Turn:
     batch_size: int
     number: int = 0  # of the step, among those of its kind
     traced: bool = False
-    job: int = 0  # index among the jobs that are measured together
     warmup: bool = False  # not passed to the observer
 
 
@@ -141,19 +140,19 @@ def job_of(program: Program, step: session.Step, options: Options) -> Job:
     return Job(program.graph, session.start_of(program), step, options)
 
 
-def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
-    """Run the turns of a plan, each in the session of its job, and pass every one to `observe`.
+def run(job: Job, plan: Plan, observe: Observer) -> Outcome:
+    """Run the turns of a plan in a session of the job, and pass every one to `observe`.
 
     Ctrl-C or a step that fails ends it; what was observed until then is complete.
     """
-    with sessions(jobs, plan.traced, plan.untraced) as runners:
+    with ready(job, plan.traced, plan.untraced) as runner:
         try:
             with private.ctrl_c_kept():
                 for turns in terminal.track(plan.label, plan.rounds, plan.count):
                     for turn in turns:
                         if interrupts.is_waiting():
                             return Outcome(interrupted=True)
-                        timed, recorded = runners[turn.job].take(turn)
+                        timed, recorded = runner.take(turn)
                         if not turn.warmup:
                             observe(turn, timed, recorded)
         except KeyboardInterrupt:
@@ -161,17 +160,8 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Outcome:
         except tf.errors.OpError as error:
             if interrupts.is_waiting():  # while the step waited for what failed
                 return Outcome(interrupted=True)
-            return Outcome(failure=refusals.refused(error, jobs[turn.job].options))
+            return Outcome(failure=refusals.refused(error, job.options))
     return Outcome()
-
-
-@contextmanager
-def sessions(
-    jobs: Sequence[Job], traced: bool = True, untraced: bool = True
-) -> Iterator[list[Runner]]:
-    """A session for each job, all of them open at once."""
-    with ExitStack() as stack:
-        yield [stack.enter_context(ready(job, traced, untraced)) for job in jobs]
 
 
 @contextmanager
@@ -191,34 +181,6 @@ def ready(job: Job, traced: bool = True, untraced: bool = True) -> Iterator[Runn
             tracing = job.step.callable(live, trace_level=session.trace_level())
         session.begin(live, job.start)
         yield Runner(job.step.callable(live) if untraced else None, tracing, with_graphs)
-
-
-def in_rotation(jobs: Sequence[Job], plan: Plan, seed: int = 0) -> list[list[int]]:
-    """The times of the untraced steps of each job, in ns, equally many of each.
-
-    The seed determines which job takes which place of the plan. Ctrl-C keeps complete rounds; a
-    step that fails raises TflabError.
-    """
-    places = shuffled(len(jobs), seed)
-    times: list[list[int]] = [[] for _ in jobs]
-
-    def observe(turn: Turn, timed: StepTime, _: Any) -> None:
-        times[places[turn.job]].append(timed.wall_ns)
-
-    ending = run([jobs[place] for place in places], plan, observe)
-    if ending.failure:
-        raise ending.failure
-    complete_rounds = min(map(len, times))
-    return [column[:complete_rounds] for column in times]
-
-
-def shuffled(count: int, seed: int) -> list[int]:
-    """The numbers below `count` in a random order for this seed.
-
-    The first session, or the first step of a round, has an advantage or a disadvantage, which must
-    not always affect the same job.
-    """
-    return random.Random(seed).sample(range(count), count)
 
 
 # Plans: which steps run in which order, so that everything that is compared runs under the same
@@ -244,17 +206,6 @@ def pairs(batches: Iterator[Values], size: int, warmup: int, steps: int) -> Plan
             yield turn, replace(turn, traced=True)
 
     return Plan("steps", rounds(), warmup + steps)
-
-
-def rotation(batches: Iterator[Values], size: int, jobs: int, rounds: int) -> Plan:
-    """Untraced steps of several jobs; the order is reversed every round."""
-
-    def turns() -> Iterator[list[Turn]]:
-        for number, values in enumerate(islice(batches, WARMUP_STEPS + rounds), -WARMUP_STEPS):
-            order = range(jobs) if number % 2 else reversed(range(jobs))
-            yield [Turn(values, size, number, job=at, warmup=number < 0) for at in order]
-
-    return Plan("rounds", turns(), WARMUP_STEPS + rounds, traced=False)
 
 
 def sweep(
@@ -317,21 +268,7 @@ def warmups(columns: Sequence[datasets.Column], rows: int, size: int, count: int
             yield Turn(values, size, traced=True, warmup=True)
 
 
-def several_rotations(
-    columns: Sequence[datasets.Column], batch_sizes: Sequence[int], jobs: int, rounds: int
-) -> Plan:
-    """A rotation at each batch size, one size after the other; the data may start again."""
-
-    def turns(size: int) -> Iterator[Turn]:
-        whole = len(columns[0]) // size * size if columns else size
-        batches = cycle(datasets.slices(columns, 0, whole, size))
-        for turns in rotation(batches, size, jobs, rounds).rounds:
-            yield from turns
-
-    return Plan("steps", map(turns, batch_sizes), len(batch_sizes), traced=False)
-
-
-# Steps in a process of their own, in which nothing ran before
+# Untraced steps of several jobs in turn, also in a process of their own
 
 Times = list[dict[int, list[int]]]  # of every job: batch size -> ns of its untraced steps
 
@@ -345,8 +282,7 @@ def untraced(
     environment: Mapping[str, str],
 ) -> AbstractContextManager[Iterator[Times]]:
     """Open a process that measures untraced steps whenever the next turn is requested, so that
-    several such processes can take turns: each turn has this many rounds of all jobs at every batch
-    size. After `turns` turns the sessions are created anew."""
+    several such processes can take turns."""
     args = list(jobs), columns, tuple(batch_sizes), rounds, turns
     return processes.stream("tflab.runtime.measure:untraced_here", *args, environment=environment)
 
@@ -358,18 +294,29 @@ def untraced_here(
     rounds: int,
     turns: int,
 ) -> Iterator[Times]:
-    """Yield the times of one turn after the other; the first item, when everything is ready, has no
-    times."""
+    """Yield the times of one turn after the other, until Ctrl-C; the first item, when everything is
+    ready, has no times.
+
+    A turn has this many rounds of all jobs at every batch size, after some that warm up; the order
+    is reversed every round. After `turns` turns the sessions are created anew, in another order:
+    the first session has an advantage or a disadvantage, which must not always affect one job.
+    """
     yield [{size: [] for size in batch_sizes} for _ in jobs]
     for seed in count():
-        places = shuffled(len(jobs), seed)
-        in_turn = [jobs[place] for place in places]
-        with sessions(in_turn, traced=False) as runners:
+        places = random.Random(seed).sample(range(len(jobs)), len(jobs))
+        with ExitStack() as stack:
+            runners = {at: stack.enter_context(ready(jobs[at], traced=False)) for at in places}
             for _ in range(turns):
                 times: Times = [{size: [] for size in batch_sizes} for _ in jobs]
-                plan = several_rotations(columns, batch_sizes, len(jobs), rounds)
-                for turn in chain.from_iterable(plan.rounds):
-                    timed, _ = runners[turn.job].take(turn)
-                    if not turn.warmup:
-                        times[places[turn.job]][turn.batch_size].append(timed.wall_ns)
+                for size in batch_sizes:
+                    whole = len(columns[0]) // size * size if columns else size
+                    batches = cycle(datasets.slices(columns, 0, whole, size))
+                    warm_and_counted = islice(batches, WARMUP_STEPS + rounds)
+                    for number, values in enumerate(warm_and_counted, -WARMUP_STEPS):
+                        if interrupts.is_waiting():
+                            return
+                        for at in places if number % 2 else reversed(places):
+                            timed, _ = runners[at].take(Turn(values, size, number))
+                            if number >= 0:
+                                times[at][size].append(timed.wall_ns)
                 yield times
