@@ -1,4 +1,4 @@
-"""Paths: small graphs whose longest chains and slack can be counted on fingers."""
+"""Paths: small graphs whose longest chains can be counted on fingers."""
 
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.examples.runs import run, runs
 from tests.graph_notation import graph
 from tests.records_by_hand import run as run_of
-from tflab.analysis import critical_path, op_runs
+from tflab.analysis import critical_path
 from tflab.records.graph import Node, in_order
 from tflab.records.placed import Transfer
 from tflab.records.timed import CriticalPath
@@ -34,58 +34,58 @@ def path_of(nodes, runs, transfers=(SENT,)):
     return critical_path.critical_path(graph(nodes), runs, transfers)
 
 
-# Graph | runs | the longest chain with its durations | the work of its step | slack
+# Graph | runs | the longest chain with its durations | the work of its step
 
 AB = "a; b(a)"
 SENDS = "a; send=_Send(a); recv=_Recv; b(recv)"
 CYCLE = "in; a(in,c); b(a); c(b,c); out(c)"  # c waits for itself, too
 LOST = "short; long; lost; first=Gone(short); second=Gone(first,long,lost); end(second)"
 PATHS = {
-    "the longer side of a diamond is critical and the other has slack": """
+    "the longer side of a diamond is critical": """
         top; left(top); right(top:1); bottom(left,right)
         | top 0 10; left 10 20; right 15 30; bottom 50 40
-        | top 10, right 30, bottom 40 | 100 | top 0, left 10, right 0, bottom 0""",
+        | top 10, right 30, bottom 40 | 100""",
     "the chain goes back to the parent that ended last whatever its name": """
-        a; b; c(a,b) | a 9; b 2; c 1 | a 9, c 1 | 12 | a 0, b 7, c 0""",
-    "a chain has no parallelism": "a; b(^a) | a 3; b 4 | a 3, b 4 | 7 | a 0, b 0",
+        a; b; c(a,b) | a 9; b 2; c 1 | a 9, c 1 | 12""",
+    "a chain has no parallelism": "a; b(^a) | a 3; b 4 | a 3, b 4 | 7",
     "ops that do not wait for each other are as parallel as there are of them": """
-        a; b; c; d | a 5; b 5; c 5; d 5 | a 5 | 20 | a 0, b 0, c 0, d 0""",
+        a; b; c; d | a 5; b 5; c 5; d 5 | a 5 | 20""",
     "the kernels of a node run one after the other": f"""
-        {AB} | a 5 @/gpu:0/stream:13; a 7 @/gpu:0/stream:13; b 1 | a 5, a 7, b 1 | 13 | a 0, b 0""",
+        {AB} | a 5 @/gpu:0/stream:13; a 7 @/gpu:0/stream:13; b 1 | a 5, a 7, b 1 | 13""",
     "a run waits through all nodes that were not recorded": f"""
-        {LOST} | short 2; long 9; end 1 | long 9, end 1 | 12 | short 7, long 0, end 0""",
+        {LOST} | short 2; long 9; end 1 | long 9, end 1 | 12""",
     "also through several of them": f"""
-        {LOST} | short 9; long 2; end 1 | short 9, end 1 | 12 | short 0, long 7, end 0""",
-    "the slack of a node is the least of its runs": f"""
-        {AB}; c | a 5; a 8; b 1; b 2; c 4 | a 8, b 2 | 20 | a 0, b 0, c 6""",
+        {LOST} | short 9; long 2; end 1 | short 9, end 1 | 12""",
+    "of several runs of a node each is a link": f"""
+        {AB}; c | a 5; a 8; b 1; b 2; c 4 | a 8, b 2 | 20""",
     "a chain goes through a transfer to the other device": f"""
-        {SENDS}; c | a 10; b 20; c 25 | a 10, b 20 | 55 | a 0, b 0, c 5""",
+        {SENDS}; c | a 10; b 20; c 25 | a 10, b 20 | 55""",
     "without the transfer there is none": """
         a; send=_Send(a); other=_Recv; b(other); c
-        | a 10; b 20; c 25 | c 25 | 55 | a 15, b 5, c 0""",
+        | a 10; b 20; c 25 | c 25 | 55""",
     # In whole microseconds, a run may begin before the one that it waits for has ended
     "a chain whose links overlap by rounding": f"""
-        {AB} | a 0 5000; b 4000 10 | a 5000, b 10 | 5010 | a 0, b 0""",
+        {AB} | a 0 5000; b 4000 10 | a 5000, b 10 | 5010""",
     "of several steps the chain is that of the lower median": """
-        a | a 1000; a 4 #1; a 6 #2; a 7 #3 | a 6 | 6 | a 0""",
+        a | a 1000; a 4 #1; a 6 #2; a 7 #3 | a 6 | 6""",
     "a step whose links overlap is left out unless such steps are the half": f"""
         {AB} | a 5; b 10; a 7 #1; b 10 #1; a 0 5e6 #2; b 1e6 10 #2
-        | a 5, b 10 | 15 | a 0, b 0""",
+        | a 5, b 10 | 15""",
     "a step whose receive was not recorded is left out": f"""
         {SENDS} | a 5; b 10; a 5 #1; recv 90 #1; b 10 #1; a 5 #2; b 11 #2
-        | a 5, recv 90, b 10 | 105 | a 0, recv 0, b 0""",
+        | a 5, recv 90, b 10 | 105""",
     "runs and inputs of unknown nodes do not count": """
-        a(elsewhere) | a 1; elsewhere 9 | a 1 | 1 | a 0""",
+        a(elsewhere) | a 1; elsewhere 9 | a 1 | 1""",
     "a cycle is cut where a node did not wait": f"""
         {CYCLE} | in 1; b 3; c 4; out 5; a 2
-        | b 3, c 4, out 5 | 15 | in 9, b 0, c 0, out 0, a 3""",
+        | b 3, c 4, out 5 | 15""",
     # The runs of a loop: its n-th run waits for that of its own iteration
     "a run of an iteration waits for none of a later one": """
         switch=Switch; body(switch) | switch 5; switch 50; body 10; body 1
-        | switch 50, body 1 | 66 | switch 0, body 0""",
+        | switch 50, body 1 | 66""",
     "a switch runs once more to leave the loop": """
         switch=Switch; body(switch) | switch 5; switch 50; switch 3; body 10; body 1
-        | switch 50, body 1 | 69 | switch 0, body 0""",
+        | switch 50, body 1 | 69""",
 }
 
 
@@ -95,12 +95,11 @@ def numbers(text):
 
 @pytest.mark.parametrize("case", PATHS.values(), ids=PATHS.keys())
 def test_the_longest_chain(case):
-    nodes, recorded, chain, work, slack = case.split("|")
+    nodes, recorded, chain, work = case.split("|")
     path = path_of(nodes, timed(recorded))
     assert list(zip(path.nodes, path.durations_ns, strict=True)) == numbers(chain)
     assert path.ns == sum(path.durations_ns)
     assert path.parallelism == int(work) / path.ns
-    assert dict(path.slack) == dict(numbers(slack))
 
 
 @pytest.mark.parametrize(
@@ -127,13 +126,6 @@ def test_a_transfer_of_which_one_end_is_missing_joins_nothing():
         assert critical_path.dependencies([Node(name, "Op")], [SENT]) == {name: []}
 
 
-def test_a_later_run_with_more_slack_does_not_hide_an_earlier_one_with_less():
-    # a runs twice: 5 and then b's 10; the second run of a, 2 ns, could end 13 ns later
-    recorded = op_runs.of(runs("a 0 5; a 1 2; b 9 10"))
-    path = critical_path.longest(recorded, [[], [], [0]])
-    assert (path.nodes, path.ns, dict(path.slack)) == (("a", "b"), 15, {"a": 0, "b": 0})
-
-
 def test_the_time_of_a_node_is_the_lower_median_of_its_steps():
     recorded = runs("a 0 5; a 9 2; a 0 3 #1; b 0 1 #1")
     assert critical_path.median_per_step(recorded) == {"a": 3, "b": 1}
@@ -149,10 +141,6 @@ def test_a_loop_is_in_the_chain_once_for_each_iteration(back):
     assert path.nodes == ("enter", *["merge", "switch", "body", "next"] * 3, *path.nodes[-3:])
     assert path.nodes[-3:] == ("merge", "switch", "exit")
     assert path.ns == 1 + (3 + 10) + (3 + 20) + (3 + 30) + 3 == sum(path.durations_ns)
-    slack = dict.fromkeys({node.name for node in graph(nodes)}, 0)
-    assert dict(path.slack) == slack | {
-        "limit": 2
-    }  # enter, merge and switch before the body take 3
 
 
 # Graphs that are deep, or that TensorFlow would not have made
@@ -166,7 +154,6 @@ def test_a_deep_graph_is_walked_without_recursion():
     recorded = [run_of(name, place, 1) for place, name in enumerate(MANY)]
     path = critical_path.critical_path(nodes[::-1], recorded)
     assert (path.nodes, path.ns) == (tuple(MANY), 20_000)
-    assert {ns for _, ns in path.slack} == {0}
 
 
 @pytest.mark.slow
@@ -196,17 +183,9 @@ def graphs(draw):
     return nodes, recorded
 
 
-def length(nodes, recorded, name, more):
-    """The length of the chain if one node takes longer."""
-    return critical_path.critical_path(
-        nodes,
-        [run._replace(duration_ns=run.duration_ns + more * (run.name == name)) for run in recorded],
-    ).ns
-
-
 @settings(max_examples=30)
 @given(graphs())
-def test_the_chain_is_no_longer_than_the_work_and_an_op_may_end_later_by_its_slack(graph):
+def test_the_chain_is_no_longer_than_the_work_and_each_link_waits_for_the_one_before(graph):
     nodes, recorded = graph
     path = critical_path.critical_path(nodes, recorded)
     durations = {run.name: run.duration_ns for run in recorded}
@@ -215,10 +194,6 @@ def test_the_chain_is_no_longer_than_the_work_and_an_op_may_end_later_by_its_sla
     waits = {node.name: node.inputs for node in nodes}
     assert all(before in waits[after] for before, after in pairwise(path.nodes))
     assert path.ns * path.parallelism == pytest.approx(sum(durations.values()))
-    assert {name for name, _ in path.slack} == {node.name for node in nodes}
-    for name, slack in path.slack:
-        assert length(nodes, recorded, name, slack) == path.ns
-        assert length(nodes, recorded, name, slack + 1) == path.ns + 1
 
 
 # A real trace
@@ -226,12 +201,11 @@ def test_the_chain_is_no_longer_than_the_work_and_an_op_may_end_later_by_its_sla
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("model, options", [("lenet", {}), ("toy", {"devices": 2})])
-def test_a_walk_has_slack_for_its_ops(walked, model, options):
+def test_a_walk_has_a_chain_of_its_ops(walked, model, options):
     stage = walked(model, **options)["execution"]
     path = stage.critical_path
     assert path.parallelism >= 1
-    assert {name for name, _ in path.slack} <= {run.name for run in stage.runs}
-    assert all(dict(path.slack)[name] == 0 for name in path.nodes)
+    assert {*path.nodes} <= {run.name for run in stage.runs}
     assert path.ns == sum(path.durations_ns) <= max(step.wall_ns for step in stage.step_times)
 
 

@@ -78,7 +78,6 @@ FUSED = NodeHistory(
             peak_bytes=None,
         ),
     },
-    slack_ns=2_400.0,
 )
 PLAIN = NodeHistory("x", "Placeholder", "runtime", None, (), (), ())
 

@@ -185,7 +185,6 @@ EXECUTION = Execution(
         nodes=("read", "relu", "loss"),
         ns=9_600,
         parallelism=1.25,
-        slack=(("read", 0), ("relu", 0), ("loss", 0), ("decay", 2_400)),
     ),
     memory=Memory(
         per_op=(OpMemory("relu", 3_072), OpMemory("loss", 512)),

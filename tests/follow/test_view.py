@@ -18,7 +18,7 @@ DEAD = replace(RAN, fate=EXECUTED, not_run=True)
 FORWARD = replace(PLAIN, kind="forward")
 MANY = tuple(f"near{n}" for n in range(1, 27))  # two more than are named
 CHANGES = ("removed", "folded", "merged", "compiled", "replaced", "bypassed", "reused")
-UNDONE = {"carrier": None, "fate": None, "times": {}, "slack_ns": None}
+UNDONE = {"carrier": None, "fate": None, "times": {}}
 GATE = GradientNode("x", "", "dL/dy", True, True, "gate")
 
 # Title -> a history, or what is different
@@ -48,8 +48,8 @@ VARIANTS = {
     "used by gradients": {"later_consumers": ("loss",)},
     "it ran": RAN,
     "it ran on the critical path": replace(RAN, critical=True),
-    "it ran as it was made": replace(RAN, ran_outputs=FUSED.outputs, slack_ns=None),
-    "it ran and its outputs are not known": replace(RAN, ran_outputs=(), slack_ns=None),
+    "it ran as it was made": replace(RAN, ran_outputs=FUSED.outputs),
+    "it ran and its outputs are not known": replace(RAN, ran_outputs=()),
     "it ran under its name": replace(RAN, fate=EXECUTED),
     "nobody did its work": UNDONE | {"fate": Fate("conv", "removed", "a pass", None)},
     "nothing is known of its fate": UNDONE,

@@ -1,9 +1,9 @@
 """Critical path: the chain of dependent op runs that takes longest.
 
-The critical path method (Kelley and Walker, "Critical-path planning and scheduling", 1959): a
-forward pass finds the earliest end of each run, a backward pass the latest; the difference is its
-slack. Only dependencies count. The model has unlimited processors and starts ops at no cost, so the
-traced step takes longer. An untraced step may be faster: a trace makes its ops longer.
+The critical path method (Kelley and Walker, "Critical-path planning and scheduling", 1959) finds
+the earliest end of each run. Only dependencies count. The model has unlimited processors and starts
+ops at no cost, so the traced step takes longer. An untraced step may be faster: a trace makes its
+ops longer.
 
 A node in a loop has a run for each iteration, and each run is a link of its own. A trace does not
 say which iteration a run belongs to. If two nodes ran equally often, the n-th run of one waits for
@@ -43,10 +43,10 @@ def critical_path(
 
     The possible parallelism is the total work divided by the length of the chain: the largest
     speed-up that any number of processors could bring (work over span, Blumofe and Leiserson 1999).
-    The slack of a node is the least slack of its runs. Nodes without a run (`_Send`) are passed
-    through. Steps in which the runtime recorded fewer receives than in others are ignored, because
-    their chains lack the time on the wire. So are steps in which a run began before one that it
-    waits for had ended; if these are half of the steps or more, there is no chain.
+    Nodes without a run (`_Send`) are passed through. Steps in which the runtime recorded fewer
+    receives than in others are ignored, because their chains lack the time on the wire. So are
+    steps in which a run began before one that it waits for had ended; if these are half of the
+    steps or more, there is no chain.
     """
     transfers = tuple(transfers)
     parents = waits(nodes, transfers)
@@ -77,30 +77,21 @@ def in_order_of_starts(runs: OpRuns, parents: Parents) -> OpRuns:
 
 
 def longest(runs: OpRuns, before: Sequence[Sequence[int]]) -> CriticalPath:
-    """Return the longest chain of runs, and the slack of each node. `before` are the indices of the
-    runs that each one waits for, all of which come earlier."""
-    names = [runs.kinds[kind][0] for kind in runs.kind.tolist()]
+    """Return the longest chain of runs. `before` are the indices of the runs that each one waits
+    for, all of which come earlier."""
     durations = runs.duration_ns.tolist()
     ends: list[int] = []  # the earliest of each run, since the start of the step
     for duration, waits_for in zip(durations, before, strict=True):
         ends.append(max((ends[place] for place in waits_for), default=0) + duration)
     length = max(ends)
-    latest = [length] * len(ends)
-    for place in range(len(ends) - 1, -1, -1):
-        for earlier in before[place]:
-            latest[earlier] = min(latest[earlier], latest[place] - durations[place])
     path = [ends.index(length)]
     while before[path[-1]]:
         path.append(max(before[path[-1]], key=ends.__getitem__))
     path.reverse()
-    slack: dict[str, float] = {}
-    for name, end, last in zip(names, ends, latest, strict=True):
-        slack[name] = min(last - end, slack.get(name, length))
     return CriticalPath(
-        nodes=tuple(names[place] for place in path),
+        nodes=tuple(runs.kinds[kind][0] for kind in runs.kind[path].tolist()),
         ns=length,
         parallelism=sum(durations) / length if length else 0,
-        slack=tuple(slack.items()),
         durations_ns=tuple(durations[place] for place in path),
     )
 

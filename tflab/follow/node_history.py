@@ -142,7 +142,6 @@ def with_times(
 ) -> Histories:
     """The times of their carriers, whether the step waited for these, and the machine's load."""
     known = {size: {row.key: row for row in rows} for size, rows in tables.items()}
-    slack_ns = dict(execution.critical_path.slack) if execution else {}
     waited_for = set(execution.critical_path.nodes) if execution else set()
     timed = {key for rows in known.values() for key in rows}
     timed |= {row.key for row in execution.top_ops} if execution else set()
@@ -151,7 +150,6 @@ def with_times(
             history,
             not_run=False if at in timed else history.not_run,
             times={size: rows[at] for size, rows in known.items() if at in rows},
-            slack_ns=slack_ns.get(at),
             critical=at in waited_for,
             load=execution.load if execution else None,
         )

@@ -19,7 +19,7 @@ from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.options import STAGES
 from tflab.records.placed import Fate
 from tflab.records.values import FED, VARIABLE, Value
-from tflab.units import plural, short_device, time
+from tflab.units import plural, short_device
 from tflab.views import execution, generated_code, op_table
 from tflab.views.values import amounts_of
 from tflab.views.words import FATES, REMAINS, place, tensor
@@ -231,9 +231,6 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"A batch of {size} is not measured. {why}",)
     if history.critical:
         yield ("on the critical path by median traced times",)
-    elif history.slack_ns is not None:
-        slack = time(history.slack_ns)
-        yield (f"not on the critical path, with a slack of {slack} by median traced times",)
 
 
 def did_not_run(history: NodeHistory) -> Iterator[Line]:

@@ -65,8 +65,6 @@ class NodeHistory(Shown):
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
     # batch size -> the reason for missing times
     untimed: Mapping[int, str] = field(default_factory=dict)
-    # how much longer it could take without delaying the end of the step
-    slack_ns: float | None = None
     critical: bool = False
     load: Load | None = None  # of the machine when its times were measured
     meaning: GradientNode | None = None  # for a gradient node, its purpose

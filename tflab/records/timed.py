@@ -64,7 +64,6 @@ class CriticalPath:
     nodes: tuple[str, ...]
     ns: float
     parallelism: float  # possible parallelism: total work divided by the length of the path
-    slack: tuple[tuple[str, float], ...] = ()  # (node, ns), in the order of their first runs
     durations_ns: tuple[int, ...] = ()  # of `nodes`
 
 
