@@ -198,11 +198,11 @@ class Sampler:
         return False
 
     def main_line(self) -> Line | None:
-        """The innermost line of the program in the main thread, at this moment."""
+        """Return the innermost line of the program in the main thread, at this moment."""
         return self.line_of(frames_of_threads().get(self.main))
 
     def owner_of(self, frame: FrameType | None) -> tuple[str, Line | None]:
-        """The owner of the time at this frame, and the innermost line of the program."""
+        """Return the owner of the time at this frame, and the innermost line of the program."""
         importing = tensorflow = False
         owner = None
         while frame is not None:
@@ -227,7 +227,7 @@ class Sampler:
         return GRAPHS if builds else owner or FRAMEWORK, line
 
     def line_of(self, frame: FrameType | None) -> Line | None:
-        """The innermost line of the program, from this frame outwards."""
+        """Return the innermost line of the program, from this frame outwards."""
         while frame is not None:
             file = frame.f_code.co_filename
             if self.kind_of(file) == PROGRAM:
@@ -262,7 +262,7 @@ class Sampler:
         return LIBRARY if library else PROGRAM
 
     def segment(self) -> dict[str, object]:
-        """The results so far, without owners of 0 ns."""
+        """Return the results so far, without owners of 0 ns."""
         _, began_ns, runs = self.inside
         tail = BETWEEN if began_ns or self.tail[0] < runs else AFTER
         owners = {**self.owners, tail: self.owners.get(tail, 0) + self.tail[1]}
@@ -348,7 +348,7 @@ def is_called(frame: FrameType | None) -> bool:
 
 
 def installed_package(file: str) -> list[str] | None:
-    """The parts of the path of an installed package, of which this file is a part."""
+    """Return the parts of the path of an installed package, of which this file is a part."""
     parts = file.split(os.sep)
     place = next((at for at, part in enumerate(parts) if part in PACKAGES), None)
     return None if place is None else parts[: place + 2]
@@ -363,7 +363,7 @@ def entered_from(frame: FrameType | None) -> FrameType | None:
 
 
 def line_at(frame: FrameType) -> Line | None:
-    """The line of a frame. Some instructions of Python have none, or 0."""
+    """Return the line of a frame. Some instructions of Python have none, or 0."""
     number, code = frame.f_lineno, frame.f_code
     return (code.co_filename, number, code.co_name) if number else None
 

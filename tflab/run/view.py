@@ -207,7 +207,7 @@ def ops(seen: Watched) -> Table:
 
 
 def waiting(seen: Watched) -> Iterator[str]:
-    """What the program waits for: data, and child processes."""
+    """Return what the program waits for: data, and child processes."""
     children, all_ns = seen.for_children, program_ns(seen)
     if seen.input_pipeline and seen.input_pipeline.waited_ns >= WAITING * all_ns:
         yield pipeline(seen.input_pipeline, all_ns)
@@ -287,7 +287,7 @@ def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
 
 
 def reason(function: TracedFunction) -> str:
-    """Which argument differed: `because x was float32 (8, 4) and is float32 (7, 4)`."""
+    """Return which argument differed: `because x was float32 (8, 4) and is float32 (7, 4)`."""
     if not function.changed:
         return ALIKE
     changes = [f"{name} was {was} and is {now}" for name, was, now in function.changed[:CHANGES]]
@@ -326,7 +326,7 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
 
 
 def fetched(seen: Watched) -> Iterator[str]:
-    """Which fetched values were not finite, and which run shows why."""
+    """Return which fetched values were not finite, and which run shows why."""
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:
             name, first = min(group.not_finite.items(), key=lambda item: item[1])

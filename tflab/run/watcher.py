@@ -201,7 +201,7 @@ class Watcher:
         self.flush_at_ns = began_ns + max(int(FLUSH_S * 1e9), FLUSH_SHARE * took_ns)
 
     def segment(self, final: bool) -> dict[str, object]:
-        """The results; with `final`, the main thread waits until all traces are read."""
+        """Return the results; with `final`, the main thread waits until all traces are read."""
         recorder = self.recorder
         recorded = recorder.segment(final) if recorder else {}
         notes = [*recorder.notes.values()] if recorder else []

@@ -269,11 +269,11 @@ class TraceBuffers:
         return self._buffer()
 
     def content(self, buffer: Any) -> bytes:
-        """What a buffer holds: of RunOptions that ask for nothing, nothing."""
+        """Return what a buffer holds: of RunOptions that ask for nothing, nothing."""
         return bytes(self._content(buffer))
 
     def taken(self, metadata: Any) -> bytes:
-        """The RunMetadata that a run has written."""
+        """Return the RunMetadata that a run has written."""
         try:
             return self.content(metadata)
         finally:

@@ -85,7 +85,7 @@ def called(function: Any) -> tuple[Any, Any] | None:
 
 
 def results(function: Any) -> int:
-    """How many tensors a function returns; 0 if none of them is a single real number."""
+    """Return how many tensors a function returns; 0 if none of them is a single real number."""
     kinds = function.function_type.flat_outputs
     single = any(kind.dtype.is_floating and kind.shape.rank == 0 for kind in kinds)
     return len(kinds) if single else 0
@@ -144,7 +144,7 @@ def op_by_op() -> Iterator[None]:
 
 
 def is_eager() -> bool:
-    """Whether this thread runs ops at once, and functions as graphs."""
+    """Return whether this thread runs ops at once, and functions as graphs."""
     from tensorflow.python.eager import context
     from tensorflow.python.eager.polymorphic_function import eager_function_run
 
@@ -280,7 +280,7 @@ class Profiling:
         self.folder = Path(folder, "profile")
 
     def start(self) -> bool:
-        """Whether it could be started: the program may have its own."""
+        """Return whether it could be started: the program may have its own."""
         try:
             self._start(str(self.folder))
         except self._busy:
@@ -288,7 +288,7 @@ class Profiling:
         return True
 
     def stop(self) -> bytes:
-        """The XSpace that it recorded."""
+        """Return the XSpace that it recorded."""
         self._stop()
         try:
             return next(self.folder.rglob("*.xplane.pb")).read_bytes()
