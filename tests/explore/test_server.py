@@ -233,9 +233,6 @@ def test_the_file_is_followed_and_saved(site):
     assert site.request("GET", "/")[0] == 200
     status, _, text = site.request("GET", f"/file?known={known}")
     assert (status, "There is no file" in text) == (400, True)
-
-
-def test_a_page_without_a_file_saves_nothing(site):
     site.app.path = None
     assert site.request("POST", "/save", {"text": "x", "known": ""})[0] == 404
 

@@ -20,7 +20,7 @@ from tflab.records.placed import Partition, Transfer
 from tflab.records.values import ValuesStep
 from tflab.records.verdicts import Diagnosis, Experiment, Experiments
 from tflab.report import chapters, drawing, handout, parts, selection
-from tflab.report.contents import DrawnGraph, Lab, Walked
+from tflab.report.contents import Chapter, DrawnGraph, Lab, Picture, Report, Walked
 from tflab.runtime import trace
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -137,3 +137,23 @@ def test_a_graph_on_two_devices_is_drawn_as_it_is_before_anything_runs():
     last = drawn.drawing.states[drawn.start]
     assert (drawn.name, last.title) == ("x*y + z on two devices", "feeds_and_fetches")
     assert drawn.drawing.transfers == SENT
+
+
+def test_chapters_come_in_their_order_each_once_and_some_only_if_they_are_named():
+    assert selection.chosen(("memory", "toy", "memory"), "lenet") == ("toy", "memory")
+    usual = tuple(name for name in selection.CHAPTERS if name not in ("lab", "toy", "devices"))
+    assert selection.chosen((), "lenet") == usual
+    assert selection.chosen(("lab", "graph"), "lenet") == ("lab", "graph")
+    # The chapters of the small model are those of its graph and of two devices
+    assert selection.chosen(("toy",), "toy") == ("graph",)
+    assert selection.chosen((), "toy")[:2] == ("graph", "devices")
+    assert selection.needs(("memory", "batch-sizes")) == {"walked", "compared"}
+
+
+def test_every_picture_of_every_chapter_is_written_in_both_formats(tmp_path):
+    pictures = [Picture(name, "A_curve.", f"<svg>{name}</svg>", b"png") for name in "ab"]
+    whole = tuple(Chapter(picture.name, ("A sentence.", picture)) for picture in pictures)
+    handout.write_pictures(Report("", "", "", whole), tmp_path / "files")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "files").iterdir()}
+    svgs = {f"{name}.svg": f"<svg>{name}</svg>".encode() for name in "ab"}
+    assert files == {"a.png": b"png", "b.png": b"png", **svgs}

@@ -201,7 +201,7 @@ def measuring():
     return lab
 
 
-def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
+def test_a_wrong_chapter_and_chinese_without_the_lab_are_refused(capsys):
     assert report.main(["--chapters", "batchsizes", "environment"]) == 2
     assert capsys.readouterr() == (
         "",
@@ -209,23 +209,19 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
         "graph, toy, devices, network, training, ops, batch-sizes, slow, times, configurations, "
         "memory, environment.\n",
     )
-
-
-def test_the_command_that_repeats_a_report_has_its_chapters():
-    options = "--model toy --chapters memory times"
-    args = report.parser().parse_args(options.split())
-    assert report.repeated(args) == f"python -m tflab.report {options}"
-    assert report.repeated(report.parser().parse_args([])) == ("python -m tflab.report --model toy")
-    options = "--model toy --chapters lab --language zh"
-    args = report.parser().parse_args(options.split())
-    assert report.repeated(args) == f"python -m tflab.report {options}"
-
-
-def test_only_the_report_of_the_lab_is_in_chinese(capsys):
     assert report.main(["--language", "zh", "--chapters", "lab", "memory"]) == 2
     assert capsys.readouterr().err == (
         "tflab: --language zh is for the report of the lab: add --chapters lab.\n"
     )
+
+
+@pytest.mark.parametrize(
+    "options", ["--chapters memory times", "--chapters lab --language zh", "--trust"]
+)
+def test_the_command_that_repeats_a_report_has_its_options(options):
+    line = f"--model toy {options}"
+    args = report.parser().parse_args(line.split())
+    assert report.repeated(args) == f"python -m tflab.report {line}"
 
 
 def test_a_training_has_so_many_rows_that_it_ends_in_its_time():
@@ -316,10 +312,10 @@ def test_a_whole_report_of_a_model_has_every_chapter(tmp_path, monkeypatch):
     for module, names in SHORTER.items():
         for name, value in names.items():
             monkeypatch.setattr(importlib.import_module(f"tflab.{module}"), name, value)
-    done = run_here(report.main, "--model", "lenet", "--out", str(tmp_path / "out"))
+    done = run_here(report.main, "--model", "toy", "--out", str(tmp_path / "out"))
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "out" / "report.html").read_text()
     titles = re.findall("^## (.*)", (tmp_path / "out" / "report.md").read_text(), re.M)
-    assert len(titles) == len(selection.chosen((), "lenet"))
+    assert len(titles) == len(selection.chosen((), "toy"))
     shown = map(unescape, re.findall(r"<li><a href=.*?>(.*?)</a>", page))
     assert list(shown) == [title.replace("\\", "") for title in titles]

@@ -89,13 +89,6 @@ def test_a_cycle_is_laid_out_all_the_same():
     assert sorted(itertools.chain(*shape(rows))) == ["a", "b"]
 
 
-def test_two_chains_that_need_not_cross_do_not():
-    boxes = [Box(name, name) for name in ("a1", "a2", "b2", "b1")]
-    waits = {"a1": set(), "a2": set(), "b2": {"a2"}, "b1": {"a1"}}
-    upper, lower = shape(layering.rows(boxes, Waits(waits)))
-    assert [name[1] for name in upper] == [name[1] for name in lower]
-
-
 def test_gates_are_where_something_comes_in_or_leaves():
     boxes = [Box(name, name) for name in "abc"]
     waits = {"a": {"far"}, "b": {"a"}, "c": {"b"}, "far": set(), "away": {"a", "c"}, "on": {"away"}}
@@ -250,13 +243,3 @@ def test_any_graph_has_each_node_once_whatever_the_names(names, data):
     )
     graph = drawn(Frontend(program=None, nodes=nodes))
     assert sorted(name for track in graph.tracks for name in nodes_of(track)) == sorted(names)
-
-
-def test_a_thousand_nodes_all_have_a_place():
-    nodes = tuple(
-        Node(f"block{i // 10}/op{i}", "Op", (f"block{(i - 1) // 10}/op{i - 1}",) if i else ())
-        for i in range(1000)
-    )
-    forward = drawn(Frontend(program=None, nodes=nodes)).tracks[0]
-    assert len(nodes_of(forward)) == 1000
-    assert len(forward.rows) == 100  # a scope a row

@@ -109,12 +109,6 @@ def test_the_edge_by_which_a_gradient_does_not_come_back_is_cut():
     assert graph_states.with_gradients(FRONTEND, backward).cut == (("matmul", "relu"),)
 
 
-def test_a_node_that_changed_is_defined_again():
-    renewed = replace(LOSS, control_inputs=())
-    backward = replace(BACKWARD, nodes=(*FORWARD[:-1], renewed, SEED))
-    assert graph_states.with_gradients(FRONTEND, backward).defined == (renewed, SEED)
-
-
 def test_a_pass_is_about_what_it_added_what_it_rewrote_and_what_took_over():
     (step,) = graph_notation.passes(
         "remapper: +new, relu Relu>_FusedMatMul, ~far, matmul fused relu, copy merged twin, "

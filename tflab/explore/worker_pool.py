@@ -25,7 +25,6 @@ START_S = 120.0  # time limit for importing TensorFlow, on a busy machine
 SECONDS = 20.0  # of a stage: longer than one of LeNet takes on a busy machine
 GRACE_S = 2.0  # after the time limit of a stage, for the worker to end it
 MOST_BYTES = 2**26  # of an answer
-SAID = 4_000  # bytes kept of the last output of a process
 
 Message = dict[str, Any]
 
@@ -50,18 +49,11 @@ class WorkerProcess:
         self.start()
 
     def start(self) -> None:
-        """Start a new process; it is ready after its first line."""
-        # Ctrl-C is for the server
-        self.process = processes.start("tflab.explore.worker", own_session=True)
-        self.ready, self.said = False, b""
-        threading.Thread(target=self.drain, args=(self.process,), daemon=True).start()
-
-    def drain(self, process: subprocess.Popen[bytes]) -> None:
-        """Read the output of the process, so that it does not block, and keep the end of it."""
-        assert process.stderr
-        with process.stderr as stream:
-            while said := os.read(stream.fileno(), 65536):
-                self.said = (self.said + said)[-SAID:]
+        """Start a new process; it is ready after its first line. Ctrl-C is for the server."""
+        self.process = processes.start(
+            "tflab.explore.worker", stderr=subprocess.DEVNULL, own_session=True
+        )
+        self.ready = False
 
     def life(self, page: str, number: int, request: ProgramRequest) -> Iterator[Message]:
         """The message of each stage. The last one has `done`, `error` or `superseded`."""
@@ -135,9 +127,9 @@ class WorkerProcess:
         """How the process ended by itself."""
         status = self.process.wait()
         how = f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
-        last = self.said.decode(errors="replace").strip().splitlines()[-1:]
-        told = f" Its last line was: {last[0]}" if last and not self.ready else ""
-        return LostError(f"The program ended its process {how}.{told}")
+        if not self.ready:
+            return LostError(f"The process ended {how}. `python -m tflab.doctor` may say why.")
+        return LostError(f"The program ended its process {how}.")
 
     def replace(self) -> None:
         self.end()

@@ -57,10 +57,6 @@ def numbers(lab: Lab) -> Iterator[Fact]:
         yield Fact("nodes written", f"{len(lab.walked.stages[0].nodes):,}")
         placing = lab.walked.placement
         yield Fact("nodes that run", f"{len(placing.nodes) - len(placing.not_run):,}")
-    if lab.walked and not lab.compared:
-        step = lab.walked.execution
-        note = f"{parts.phase(lab.walked)}, batch {step.batch_size}"
-        yield Fact("median step", time(step.untraced_step_ns.median), note)
     if lab.compared:
         steps = lab.compared.steps
         times = " / ".join(time(step.untraced_ns.median) for step in steps.values())
@@ -112,15 +108,4 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         yield "memory", "Memory", parts.memory(walked), result
     named = dict(lab.environment)
     result = ", ".join(named[name] for name in ("Framework", "Operating system") if name in named)
-    yield "environment", "Environment", environment(lab), result
-
-
-def environment(lab: Lab) -> Iterator[Part]:
-    yield contents.pairs("Environment, by inspection", lab.environment)
-    measured = [("Model", f"{lab.model}, as a graph that a session runs")]
-    if lab.walked:
-        step = lab.walked.execution
-        what = f"{parts.phase(lab.walked)}, batch {step.batch_size}"
-        measured += [("Data", step.data), ("Graphs, times, memory", what)]
-    measured.append(("Graph passes", "the runtime's defaults; XLA is off"))
-    yield contents.pairs("Configuration that was measured", measured)
+    yield "environment", "Environment", (contents.pairs("", lab.environment),), result
