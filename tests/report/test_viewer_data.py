@@ -69,10 +69,11 @@ def test_the_shape_of_a_tensor_is_that_of_the_step_if_both_ran_else_as_its_maker
             ("x:2", early),  # no such output
             ("gone", late),  # another node ran for it
             ("same:1", late),
+            ("same:1", early),
             ("same", late),  # nobody knows it
         )
     ]
-    assert shapes == ["?x28x6", "16x28x6", "", "", "?", "?x28x6", ""]
+    assert shapes == ["?x28x6", "16x28x6", "", "", "?", "?x28x6", "?x28x6", ""]
 
 
 def test_the_lines_of_a_drawing_are_those_of_its_program_or_of_the_file_that_made_most_nodes():
