@@ -1,10 +1,7 @@
 """Plots: all marks and words of each picture, in approved files, and what all pictures keep."""
 
 import functools
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -104,19 +101,3 @@ def test_pictures_in_one_page_share_no_ids_and_each_reference_leads_somewhere():
         assert used and set(used) <= set(own)
         all_ids += own
     assert len(set(all_ids)) == len(all_ids) > 100
-
-
-def test_another_process_writes_the_same_bytes_and_imports_neither_pyplot_nor_tensorflow():
-    code = (
-        "import sys; from tests.examples.plots import draw; from tflab.exporters import plots;"
-        "print({'matplotlib.pyplot', 'tensorflow'} & sys.modules.keys());"
-        "print(plots.svg(draw('batch_sizes')), end='')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"set()\n{plots.svg(drawn('batch_sizes'))}"

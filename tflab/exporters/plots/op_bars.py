@@ -37,7 +37,8 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
         color, hatch = (style.RED, "////") if marked else (style.PALE, None)
         look: dict[str, Any] = {"color": color, "hatch": hatch, "edgecolor": "white", "zorder": 2}
         bar = axes.barh(place, ns, 0.7, linewidth=0, **look)
-        axes.bar_label(bar, [f"{time(ns)}, {percent(share)}"], padding=4, size=style.SMALL)
+        label = f"{time(ns)}, {percent(share)}"
+        axes.bar_label(bar, [label], padding=4, size=style.SMALL, backgroundcolor="white")
     axes.axvline(THRESHOLD * total_ns, color=style.INK, linewidth=1, linestyle="--", zorder=1)
     limit = 1.3 * (max(ns for ns, *_ in drawn) or 1)
     axes.set_xlim(0, limit)
