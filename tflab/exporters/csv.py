@@ -54,7 +54,7 @@ def text_of(lines: Iterable[Iterable[Any]]) -> str:
 
 
 def cell(value: Any) -> Any:
-    """A value as it is written in a cell, a list as one text. The writer leaves None empty."""
+    """Return a value as a cell has it, a list as one text. The writer leaves None empty."""
     if isinstance(value, list):
         return cell(" ".join(value))
     if not isinstance(value, str):

@@ -93,7 +93,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def fenced(text: str) -> str:
-    """A block of code, between fences that are longer than any inside it."""
+    """Return a block of code, between fences that are longer than any inside it."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
@@ -106,12 +106,12 @@ ADDRESS = re.compile(r"(?<=[a-zA-Z])(?=://)|(?<=www)(?=\.)")
 
 
 def escape(text: str) -> str:
-    """Escaped text: names may contain anything, but must not become Markdown, HTML or an
-    address."""
+    """Return escaped text: names may contain anything, but must not become Markdown, HTML or
+    an address."""
     text = " ".join(visible(text).split()).replace("&", "&amp;")
     return ADDRESS.sub(r"\\", MARKUP.sub(r"\\\1", text))
 
 
 def paragraph(text: str) -> str:
-    """A text that opens a line, and is neither a heading nor an item of a list."""
+    """Return a text that opens a line, and is neither a heading nor an item of a list."""
     return OPENING.sub(r"\1\\", escape(text))

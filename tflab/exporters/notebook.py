@@ -44,7 +44,7 @@ def show_as(record: type, blocks: Callable[[Any], Iterable[Block]]) -> None:
 
 
 def render(blocks: Iterable[Block]) -> str:
-    """Blocks as HTML."""
+    """Return blocks as HTML."""
     return CELLS.render(blocks=list(map(readable, blocks)))
 
 

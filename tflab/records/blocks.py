@@ -52,7 +52,7 @@ class Table(Shown):
         return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
 
     def rest(self) -> str:
-        """`... and 37 more (--top shows more)`; empty if all rows are shown."""
+        """Return `... and 37 more (--top shows more)`; empty if all rows are shown."""
         if not self.more:
             return f"({self.option} shows every row)" if self.everything and self.option else ""
         return f"... and {self.more:,} more{f' ({self.option} shows more)' if self.option else ''}"
@@ -107,7 +107,7 @@ def dearest(rows: Iterable[Any], cost: Callable[[Any], float]) -> Callable[[Any]
 
 
 def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:
-    """A table of the first rows, with the number of the others."""
+    """Return a table of the first rows, with the number of the others."""
     table = Table(title, tuple(columns), tuple(rows[:most]))
     if len(rows) <= most:
         return table
@@ -115,7 +115,7 @@ def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: 
 
 
 def in_full(block: Block) -> Block:
-    """The block with all that it omits and folds, for `--full`."""
+    """Return the block with all that it omits and folds, for `--full`."""
     if isinstance(block, Table) and block.everything:
         return replace(block, rows=tuple(block.everything()), everything=None, more=0, option="")
     if isinstance(block, Strip):
@@ -128,14 +128,14 @@ def in_full(block: Block) -> Block:
 
 
 def offered(block: Block, option: str) -> Block:
-    """The block; one that omits or folds rows names the option that shows all of them."""
+    """Return the block; one that omits or folds rows names the option that shows all."""
     if isinstance(block, Table) and block.everything:
         return replace(block, option=option)
     return block
 
 
 def readable(block: Block) -> Block:
-    """The block with all of its text made visible: exporters pass all blocks through this."""
+    """Return the block with all of its text made visible: exporters pass all through this."""
     if isinstance(block, str):
         return visible(block)
     if isinstance(block, Strip):

@@ -130,7 +130,7 @@ def output_name(node: str, slot: int) -> str:
 
 
 def edge_count(nodes: tuple[Node, ...]) -> int:
-    """Edges of a graph: all inputs and control inputs of all nodes."""
+    """Return the number of all inputs and control inputs of all nodes."""
     return sum(len(node.inputs) + len(node.control_inputs) for node in nodes)
 
 

@@ -99,7 +99,7 @@ class Options:
 
     @property
     def of_file(self) -> Saved:
-        """Everything that matters for a graph from a file: its feeds depend on its fetches."""
+        """Return what matters for a graph from a file: its feeds depend on its fetches."""
         return replace(self.saved, fetches=self.fetches or self.saved.fetches)
 
 

@@ -103,7 +103,7 @@ def parallel(path: CriticalPath) -> Iterator[Fact]:
 
 
 def compiled(nodes: Iterable[Node]) -> bool:
-    """Whether code compiled by XLA ran. The runtime does not record the memory that it requests."""
+    """Return whether code compiled by XLA ran, whose memory the runtime does not record."""
     return any(node.op == "_XlaRun" for node in nodes)
 
 

@@ -108,7 +108,7 @@ def scope_table(title: str, nodes: Sequence[Node]) -> Table:
 
 
 def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
-    """A whole graph, one node per line, with data flowing down the rails."""
+    """Return a whole graph, one node per line, with data flowing down the rails."""
     order = rails.ordered(nodes, ends)
     rows = zip(rails.draw(order), order, strict=True)
 

@@ -17,7 +17,7 @@ from tflab.records.graph import Node
 
 
 def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
-    """Producers before consumers, what leads to `ends` first, and short rails."""
+    """Return producers before consumers, what leads to `ends` first, and short rails."""
     by_name = {node.name: node for node in nodes}
     done: dict[str, None] = {}  # a set that keeps its order
     begun: set[str] = set()  # nodes that wait for their parents, or are done
@@ -38,8 +38,10 @@ def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
 
 
 def draw(nodes: Sequence[Node]) -> list[str]:
-    """The rails of nodes in the order of `ordered`: one string per node, all of the same length."""
-    takes = drawn_parents(nodes)
+    """Return the rails of nodes in the order of `ordered`: a string per node, of one length."""
+    takes: dict[str, list[str]] = {}  # from above it; the back edge of a loop is not drawn
+    for node in nodes:
+        takes[node.name] = [parent for parent in parents(node) if parent in takes]
     uses = Counter(parent for taken in takes.values() for parent in taken)
     rails: list[str | None] = []  # what each rail carries now
     resting = None  # the rail of an unused value, which the next node must not seem to use
@@ -61,16 +63,8 @@ def draw(nodes: Sequence[Node]) -> list[str]:
     return [line.ljust(width) for line in rows]
 
 
-def drawn_parents(nodes: Sequence[Node]) -> dict[str, list[str]]:
-    """What each node takes from above it; the back edge of a loop is not drawn."""
-    takes: dict[str, list[str]] = {}
-    for node in nodes:
-        takes[node.name] = [parent for parent in parents(node) if parent in takes]
-    return takes
-
-
 def parents(node: Node) -> list[str]:
-    """The nodes that it takes inputs from, each once."""
+    """Return the nodes that it takes inputs from, each once."""
     return list(dict.fromkeys(node.waits_for))
 
 
@@ -92,9 +86,6 @@ def row(rails: Sequence[str | None], own: int, taken: Sequence[int], ending: Seq
 
 
 def joint(rail: int, left: int, right: int, ends: bool) -> str:
-    """The joint of a rail and the line to the node: the rail ends there, or continues."""
-    if rail == left:
-        return "╰" if ends else "├"
-    if rail == right:
-        return "╯" if ends else "┤"
-    return "┴" if ends else "┼"
+    """Return the joint of a rail and the line to the node: the rail ends there, or continues."""
+    signs = "╰├" if rail == left else "╯┤" if rail == right else "┴┼"
+    return signs[0] if ends else signs[1]

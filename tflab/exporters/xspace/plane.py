@@ -89,7 +89,7 @@ MISREAD = re.compile(
 
 
 def event_names(kinds: Iterable[Kind]) -> dict[Kind, str]:
-    """A `<node>:<OpType>` for each node and type, in which no two have the same node.
+    """Return a `<node>:<OpType>` for each node and type, in which no two have the same node.
 
     Characters that are not allowed become underscores. A leading underscore marks nodes that the
     runtime has added, and XProf does not count these: `_arg_x` becomes `runtime/arg_x`. A name that
@@ -122,6 +122,6 @@ def plain_type(op: str) -> str:
 
 
 def display_name(node: str) -> str:
-    """`Relu (conv1/Relu)`: the last part first, because a box is rarely wide enough for all."""
+    """Return `Relu (conv1/Relu)`: the last part first, as few boxes are wide enough for all."""
     scope, _, leaf = node.rpartition("/")
     return f"{leaf} ({node})" if scope and leaf else node
