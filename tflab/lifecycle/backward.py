@@ -124,19 +124,17 @@ def unchanged(frontend: Frontend) -> Backward:
 def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Options) -> Backward:
     """Return the stage with formulas, the purpose of each gradient node, and checks of the
     gradients: without checks if a graph from a file cannot, or may not, run."""
-    program = stage.program
-    graph = gradients.graph_of(stage, calls)
-    if program.model.unready:
-        reason = str(program.model.unready).rstrip(".")
-        return described(stage, graph, pairs, f"no step can be run. {reason}", options)
-    try:
-        with gradient_check.opened(program, graph, pairs, options) as copy:
-            return described(stage, graph, pairs, copy, options)
-    except RefusedError as error:
-        if program.model.optimizer is not None:
-            raise
-        reason = str(error).rstrip(".")
-    reason = f"a run of the loss and its gradients failed. {reason}"
+    model, graph = stage.program.model, gradients.graph_of(stage, calls)
+    why: Exception | None = model.unready
+    if why is None:
+        try:
+            with gradient_check.opened(stage.program, graph, pairs, options) as copy:
+                return described(stage, graph, pairs, copy, options)
+        except RefusedError as error:
+            if model.optimizer is not None:
+                raise
+            why = error
+    reason = f"no step can be run. {str(why).rstrip('.')}"
     return described(stage, graph, pairs, reason, options)
 
 
