@@ -150,7 +150,7 @@ def test_on_a_gpu_nothing_is_counted_twice_and_a_kernel_has_the_name_of_its_node
 def test_the_label_has_the_type_that_ran_and_the_graph_has_it_otherwise(
     device, name, label, expected
 ):
-    assert reading.RowTypes(device, {"relu": "Relu"})[name, label] == expected
+    assert reading.row_types(device, {"relu": "Relu"})(name, label) == expected
 
 
 # Graphs

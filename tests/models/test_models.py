@@ -109,7 +109,6 @@ def differentiated(name):
 @pytest.mark.parametrize(
     ("name", "precision", "bound"),
     [
-        ("cudnn-lenet", "float64", 1e-4),
         ("convnet", "float64", 1e-4),
         ("resnet20", "float32", 0.1),  # fused batch norm has no float64 version
     ],

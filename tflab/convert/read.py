@@ -7,9 +7,10 @@ of all files, only the columns of their op runs are kept.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -139,31 +140,30 @@ def by_device(step: int, step_stats: Any, types: Mapping[str, str]) -> dict[str,
         rows.setdefault(device.device, []).append(device.node_stats)
     runs = partial(trace.device_runs, step)
     return {
-        device: op_runs.of(runs(device, chain.from_iterable(own), labels=RowTypes(device, types)))
+        device: op_runs.of(runs(device, chain.from_iterable(own), typed=row_types(device, types)))
         for device, own in rows.items()
     }
 
 
-class RowTypes(dict[tuple[str, str], tuple[str, str]]):
-    """Node and op type by the name and the label of a row of one device.
+def row_types(device: str, types: Mapping[str, str]) -> Callable[[str, str], tuple[str, str]]:
+    """Return what gives node and op type by the name and the label of a row of one device.
 
     The label has the type that ran. The graph may be from before fusion, which reuses names, so it
     is used only if the label has no type.
     """
+    kind = tracks.track_kind(device)
 
-    def __init__(self, device: str, types: Mapping[str, str]) -> None:
-        self._kind, self._types = tracks.track_kind(device), types
-
-    def __missing__(self, row: tuple[str, str]) -> tuple[str, str]:
-        name, label = row
-        if self._kind in (tracks.OPS, tracks.LAUNCHES):
+    @functools.cache
+    def typed(name: str, label: str) -> tuple[str, str]:
+        if kind in (tracks.OPS, tracks.LAUNCHES):
             op = RPC if name == RPC else trace.labelled_type(label)
             known = bool(label and OP_TYPE.fullmatch(op))
         else:
             name, op = tracks.node_and_op(name, label)
             known = op != "unknown"
-        self[row] = name, op if known else self._types.get(name, "unknown")
-        return self[row]
+        return name, op if known else types.get(name, "unknown")
+
+    return typed
 
 
 def possible_runs(path: str, runs: OpRuns) -> tuple[OpRuns, list[str]]:

@@ -123,14 +123,15 @@ def function(
     shapes: dict[str, Shape] = {}
     if traced:
         makers, shapes = makers_and_shapes(definition, traced)
-    names = TensorNames(definition, signatures)
+    by_name = {node_def.name: node_def for node_def in definition.node_def}
     arguments = zip_longest(definition.signature.input_arg, traced.inputs if traced else ())
     body = [argument(arg, tensor, lines.get(arg.name)) for arg, tensor in arguments if arg]
     for node_def in definition.node_def:
         node = nodes.from_node_def(node_def, makers, shapes, signatures)
-        body.append(replace(node, inputs=tuple(map(names.name_of, node.inputs))))
+        inputs = tuple(graph_name(tensor, by_name, signatures) for tensor in node.inputs)
+        body.append(replace(node, inputs=inputs))
     results = (definition.ret.get(arg.name, "") for arg in definition.signature.output_arg)
-    returns = tuple(names.name_of(result) for result in results if result)
+    returns = tuple(graph_name(result, by_name, signatures) for result in results if result)
     ends = tuple(dict.fromkeys(definition.control_ret.values()))
     return Function(definition.signature.name, called_by, tuple(body), returns, ends)
 
@@ -167,33 +168,28 @@ def makers_and_shapes(
     return makers, shapes
 
 
-class TensorNames:
-    """Tensors of one function by the names that they would have in a graph.
+def graph_name(tensor: str, by_name: Mapping[str, Any], signatures: Mapping[str, Any]) -> str:
+    """Return a tensor of a function, whose nodes are `by_name`, as a graph would name it.
 
     A FunctionDef writes `split:output:1`, naming the argument of the OpDef that the output is of;
     a GraphDef counts through all outputs and writes `split:1`. What does not fit is left alone.
     """
+    node, *rest = tensor.split(":")
+    if rest and node in by_name:
+        start = first_output(by_name[node], rest[0], signatures)
+        if start is None or not all(n.isdecimal() and len(n) < 10 for n in rest[1:]):
+            return tensor
+        rest = [str(start + sum(map(int, rest[1:2])))]
+    return node if rest in ([], ["0"]) else ":".join([node, *rest])
 
-    def __init__(self, definition: Any, signatures: Mapping[str, Any]) -> None:
-        self.by_name = {node_def.name: node_def for node_def in definition.node_def}
-        self.signatures = signatures
 
-    def name_of(self, tensor: str) -> str:
-        node, *rest = tensor.split(":")
-        if rest and node in self.by_name:
-            start = self.first_output(node, rest[0])
-            if start is None or not all(n.isdecimal() and len(n) < 10 for n in rest[1:]):
-                return tensor
-            rest = [str(start + sum(map(int, rest[1:2])))]
-        return node if rest in ([], ["0"]) else ":".join([node, *rest])
-
-    def first_output(self, node: str, argument: str) -> int | None:
-        node_def, total = self.by_name[node], 0
-        for arg in nodes.output_args(node_def.op, self.signatures):
-            if arg.name == argument:
-                return total
-            total += nodes.count_of(arg, node_def)
-        return None
+def first_output(node_def: Any, argument: str, signatures: Mapping[str, Any]) -> int | None:
+    total = 0
+    for arg in nodes.output_args(node_def.op, signatures):
+        if arg.name == argument:
+            return total
+        total += nodes.count_of(arg, node_def)
+    return None
 
 
 # Nodes that the runtime inlined. It replaces a call by the body of its function, and names each

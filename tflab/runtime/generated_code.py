@@ -67,7 +67,7 @@ def read(folder: str | Path, fetches: tuple[str, ...], batch_size: int) -> tuple
             if name.endswith(".ir-with-opt.ll"):
                 llvm |= llvm_functions(text(Path(folder, name)))
             elif name.endswith(".o"):
-                code |= machine_code(Path(folder, name).read_bytes(), name)
+                code |= machine_code(Path(folder, name).read_bytes())
         hlo = text(Path(folder, after))
         kernels = tuple(kernels_of(hlo, llvm, code))
         listings = {"hlo-before.txt": text(Path(folder, match[0])), "hlo-after.txt": hlo}
@@ -141,12 +141,9 @@ def llvm_functions(module: str) -> dict[str, list[str]]:
     return functions
 
 
-def machine_code(data: bytes, file: str) -> dict[str, tuple[int, list[str]]]:
-    """Return the size and the disassembled instructions of each function of an ELF object file;
-    nothing without the packages of an extra.
-
-    Raises TflabError for another format, and for processors other than x86-64 and AArch64.
-    """
+def machine_code(data: bytes) -> dict[str, tuple[int, list[str]]]:
+    """Return the size and the disassembled instructions of each function of an ELF object file for
+    x86-64 or AArch64; nothing for another, and without the packages of an extra."""
     if package_environment.missing(*package_environment.EXTRAS["code"]):
         return {}
     import capstone
@@ -156,16 +153,10 @@ def machine_code(data: bytes, file: str) -> dict[str, tuple[int, list[str]]]:
         "EM_X86_64": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
         "EM_AARCH64": (capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM),
     }
-    try:
-        elf = ELFFile(io.BytesIO(data))
-        processor = elf["e_machine"]
-        functions = list(function_bytes(elf))
-    except Exception as error:  # pyelftools raises many types for a damaged file
-        raise TflabError(f"{file} is not an object file that tflab can read: {error}.") from error
+    elf = ELFFile(io.BytesIO(data)) if data.startswith(b"\x7fELF") else None
+    processor = elf["e_machine"] if elf else None
     if processor not in processors:
-        raise TflabError(
-            f"The object file {file} is for {processor}; tflab disassembles x86-64 and AArch64."
-        )
+        return {}
     disassembler = capstone.Cs(*processors[processor])
     disassembler.skipdata = True  # data between instructions are listed as bytes
     return {
@@ -176,7 +167,7 @@ def machine_code(data: bytes, file: str) -> dict[str, tuple[int, list[str]]]:
                 for i in disassembler.disasm(code, start)
             ],
         )
-        for name, start, code in functions
+        for name, start, code in function_bytes(elf)
     }
 
 

@@ -47,10 +47,14 @@ def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[Op
     """
     if is_incomplete(step_stats):
         raise TflabError(INCOMPLETE)
-    labels = LabelTypes(types)
+
+    @functools.cache
+    def typed(name: str, label: str) -> tuple[str, str]:
+        return name, types.get(name) or labelled_type(label)
+
     for device in step_stats.dev_stats:
         rows = (stats for stats in device.node_stats if stats.node_name != RECEIVED)
-        yield from device_runs(step, device.device, rows, labels)
+        yield from device_runs(step, device.device, rows, typed)
 
 
 def is_incomplete(step_stats: Any) -> bool:
@@ -89,28 +93,16 @@ def received(step: int, step_stats: Any) -> Iterator[Received]:
                 yield Received(step, *names, size, rate, start_ns, duration_ns)
 
 
-class LabelTypes(dict[tuple[str, str], tuple[str, str]]):
-    """Node and op type by the name and the label of a row."""
-
-    def __init__(self, types: Mapping[str, str]) -> None:
-        self._types = types
-
-    def __missing__(self, row: tuple[str, str]) -> tuple[str, str]:
-        name, label = row
-        self[row] = name, self._types.get(name) or labelled_type(label)
-        return self[row]
-
-
 def device_runs(
     step: int,
     device: str,
     rows: Iterable[Any],
-    labels: Mapping[tuple[str, str], tuple[str, str]],
+    typed: Callable[[str, str], tuple[str, str]],
 ) -> Iterator[OpRun]:
-    """The op runs of one device. `labels` returns the node and the op type for the name and the
+    """The op runs of one device. `typed` returns the node and the op type for the name and the
     label of a row."""
     for stats in rows:
-        name, op = labels[stats.node_name, stats.timeline_label]
+        name, op = typed(stats.node_name, stats.timeline_label)
         start_ns, duration_ns = stats.all_start_nanos, stats.all_end_rel_nanos
         if not start_ns:
             start_ns, duration_ns = microseconds(stats)
