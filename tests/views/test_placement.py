@@ -110,10 +110,7 @@ STAGE = Placement(
     notes=("No GPU was found.",),
 )
 DEAD = ("executed/None/2", "folding/b", "executed/remapper/0")
-MANY = tuple(Fate(f"n{n}", "executed", None, None) for n in range(1_002))
-MANY_NODES = tuple(Node(fate.name, "Exp") for fate in MANY)
 TASKS = [f"/job:worker/replica:0/task:{number}/device:CPU:0" for number in (0, 1)]
-ON_GPU = (("p", "GPU"), ("q", "GPU, dtype in int32"), ("r", None), ("s", "GPU"))
 
 # Title -> what is different
 VARIANTS = {
@@ -124,14 +121,6 @@ VARIANTS = {
         )
     },
     "branches that were not taken": {"not_run": DEAD},
-    "more than a thousand nodes": {
-        "user_nodes": MANY_NODES,
-        "nodes": MANY_NODES,
-        "ledger": MANY,
-        "origins": (),
-        "partitions": (),
-    },
-    "many fetches": {"fetches": tuple("abcdefghijklmno")},
     "many reasons": {
         "assignments": tuple(
             Assignment(f"{n}/{copy}", CPU_1, f"reason {n}")
@@ -156,17 +145,9 @@ VARIANTS = {
             for copy in range(n + 1)
         )
     },
-    "kernels that differ on a GPU only": {
-        "kernels": tuple(
-            Kernel(name, "Const", CPU_0, "", 1, "CPU", on_gpu) for name, on_gpu in ON_GPU
-        )
-    },
     "one device and one reason": {
         "partitions": (Partition(CPU_0, RUNNING),),
         "assignments": (Assignment("a", CPU_0, "the only device"),),
-    },
-    "four devices": {
-        "partitions": tuple(Partition(f"/device:CPU:{n}", RUNNING[:1]) for n in range(4))
     },
     "nodes that are fused and nodes that are compiled": {
         "ledger": (*LEDGER, Fate("a", "compiled", "p", "cluster"), Fate("l", "unreached", "p", "")),
@@ -175,7 +156,6 @@ VARIANTS = {
             one_pass("remapper: e fused f"),
         ),
     },
-    "one idle pass": {"passes": PASSES[1:2]},
     "passes that are idle in another run": {
         "passes": (
             *PASSES[:2],
