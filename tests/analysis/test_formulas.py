@@ -99,8 +99,8 @@ def broadcast(small, large):
         ("a", [axes(), last("Mean", (2, 3), "a", "axes")]),
         ("n", [last("Sum", (), "a", "one")]),  # the axes are known only at run time
         ("prod(rows, axis=0)", [axes(0), last("Prod", (3,), "rows", "axes")]),
-        ("n", broadcast("small", "a")),
-        ("n", broadcast("free", "a")),
+        ("sum_to(a, shape(small))", broadcast("small", "a")),
+        ("sum_to(a, shape(free))", broadcast("free", "a")),
         ("a", broadcast("a", "a")),
         # of a bias, over all but the channels
         ("sum(g, axis=0)", [node("g", "X", (5, 4)), last("BiasAddGrad", (4,), "g")]),

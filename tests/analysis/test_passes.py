@@ -163,8 +163,8 @@ TAKEN = {
         a=Const; b=Const; c=Const; d=Const; u=Add(a,b); v=Neg(a) => c; d; u=Add(c,d); v=Neg(d)
         : a merged d, b merged c""",
     "identities of a sum were removed in favour of what they passed on": """
-        x; a=Neg(x); b=Abs(x); c=Exp(x); i=Identity(a); j=Identity(b); u=AddN(i,j,c)
-        => x; a; b; c; u=AddN(a,b,c) : i removed a, j removed b""",
+        x; a=Neg(x); b=Abs(x); c=Exp(x); i=Identity(a); j=Identity(i); l=Identity(b); u=AddN(j,l,c)
+        => x; a; b; c; u=AddN(a,b,c) : i removed a, j removed a, l removed b""",
     "what an identity passed on into a rewritten user is not the value of that": """
         x; a=Neg(x); i=Identity(a); b=Abs(i) => x; b=_NegAbs(x) : a fused in b, i fused in b""",
     "what fed a node that stayed has no heir from beyond it": """

@@ -162,6 +162,19 @@ def expand_dims(value: Array, axis: float) -> Array:
     return np.expand_dims(value, int(axis))
 
 
+def sum_to(value: Array, dims: Any) -> Array:
+    """Return the sum over the axes along which an array of this shape would be broadcast."""
+    value = np.asarray(value)
+    goal = tuple(np.asarray(dims, np.int64).ravel())
+    extra = value.ndim - len(goal)
+    trailing_shape = value.shape[extra:]
+    axes = [
+        *range(extra),
+        *(n + extra for n, dim in enumerate(goal) if dim == 1 != trailing_shape[n]),
+    ]
+    return np.asarray(np.sum(value, axis=tuple(axes)).reshape(goal))
+
+
 def softmax(value: Array) -> Array:
     powers = np.exp(value - np.max(value, axis=-1, keepdims=True))
     return np.asarray(powers / np.sum(powers, axis=-1, keepdims=True))
@@ -200,7 +213,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{f.__name__: f for f in (np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.sign)},
     **{f.__name__: f for f in (np.floor, np.ceil, np.maximum, np.minimum, np.matmul, np.where)},
     **{f.__name__: f for f in (np.log1p, np.expm1, size, shape, np.transpose, reshape)},
-    **{f.__name__: f for f in (expand_dims, softmax, one_hot, cross_entropy)},
+    **{f.__name__: f for f in (softmax, one_hot, cross_entropy)},
+    **{f.__name__: f for f in (expand_dims, sum_to)},
     "abs": np.abs,
     "sum": np.sum,
     "mean": np.mean,

@@ -26,7 +26,7 @@ FUNCTIONS = frozenset(
         *("abs", "ceil", "cos", "cross_entropy", "exp", "expand_dims", "expm1", "floor", "log"),
         *("log1p", "matmul", "max", "maximum", "mean", "min", "minimum", "one_hot", "prod", "relu"),
         *("reshape", "shape", "sigmoid", "sign", "sin", "size", "softmax", "softplus"),
-        *("sqrt", "sum", "tanh", "transpose", "where"),
+        *("sqrt", "sum", "sum_to", "tanh", "transpose", "where"),
     )
 )
 

@@ -425,17 +425,26 @@ class Step:
         """Return the replacement of a node at a sum or product whose inputs a pass exchanged: the
         only one that does not replace another input, or the one that the node passed on."""
         old, new = self.old, self.new
-        inputs = old[name].inputs if old[name].op in PASS_ON else ()
-        passed = {node_of(tensor) for tensor in inputs[:1]}
         users = (user for user, _ in self.before.users[name])
         for user in (user for user in users if user in new and new[user].op == old[user].op):
             before = [*map(node_of, old[user].inputs)]
             others = {known[one].node for one in before if one in known}
             left = {*map(node_of, new[user].inputs)} - others - {*before}
-            choice = left if len(left) == 1 else left & passed
-            if only := next(iter(choice), None):
-                return only if only in new else None
+            passed = [one for one in self.passed_on(name) if one in left][:1]
+            for choice in ([*left], passed):
+                if len(choice) == 1 and choice[0] in new:
+                    return choice[0]
         return None
+
+    def passed_on(self, name: str) -> Iterator[str]:
+        """Yield what a node passes on, what that passes on, and so on."""
+        visited = {name}
+        while self.old[name].op in PASS_ON and self.old[name].inputs:
+            name = node_of(self.old[name].inputs[0])
+            if name in visited or name not in self.old:
+                return
+            visited.add(name)
+            yield name
 
     def moved(self, node: Node, by: Replacement) -> Replacement:
         """Return a replacement, or the node that the pass made of this one and named after it.

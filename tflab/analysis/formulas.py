@@ -140,7 +140,7 @@ def undoes_broadcasting(nodes: Mapping[str, Node], node: Node | None) -> bool:
 def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
     """Return a sum, a mean, a maximum, ... over some axes or all."""
     if undoes_broadcasting(composer.nodes, node):
-        return unbroadcast(composer, node, args)
+        return sum_to(composer, node, args)
     axes, shape = composer.axes(node), composer.shape(node.inputs[0])
     if axes == ():
         return args[0]
@@ -157,15 +157,17 @@ def over(axes: Sequence[int]) -> ast.keyword:
     return ex.option("axis", axes[0] if len(axes) == 1 else axes)
 
 
-def unbroadcast(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """Return the gradient itself for a sum over the axes that were broadcast, if the shape before,
-    as far as known, was that of the gradient; None for another sum."""
+def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
+    """Return a sum over the axes that were broadcast; no sum if the shape before, as far as known,
+    was that of the gradient."""
     maker, _, number = node.inputs[1].partition(":")
-    before = node_of(composer.nodes[maker].inputs[int(number or 0)])
-    source = composer.nodes.get(before)
-    is_shape = source is not None and source.op == "Shape"
-    known = composer.shape(source.inputs[0]) if source and is_shape else composer.whole.get(before)
-    return args[0] if known is not None and known == composer.shape(node.inputs[0]) else None
+    goal = composer.sized(composer.nodes[maker].inputs[int(number or 0)], args[1])
+    if goal is None:
+        return None
+    dims, known = goal
+    if known is not None and known == composer.shape(node.inputs[0]):
+        return args[0]
+    return Call("sum_to", args[0], dims)
 
 
 def product_of(composer: Composer, node: Node, args: Parts) -> Expression | None:
@@ -303,4 +305,7 @@ def composed(
         add(node.name, composer.formula(node, args))
         if node.op in op_rules.DERIVATIVES:
             add(f"{node.name}:1", op_rules.applied(op_rules.DERIVATIVES[node.op], args))
+        if node.op == "BroadcastGradientArgs":  # in a sum, its outputs stand for those shapes
+            for tensor, formula in zip((node.name, f"{node.name}:1"), args, strict=True):
+                add(tensor, formula)
     return formulas
