@@ -44,6 +44,21 @@ def op_stats(key: str, **said: Any) -> OpStats:
     return OpStats(key, **UNSAID | spent | said)
 
 
+COLUMNS = (  # of `op_row`
+    *("calls", "total_ns", "self_ns", "mean_ns", "median_ns", "p95_ns", "share"),
+    *("cumulative_share", "requested_bytes", "flops", "gflops", "step_ns"),
+    *("peak_bytes", "step_median_ns", "image_ns"),
+)
+
+
+def op_row(key: str, ops: str, nodes: str, fused_from: str, *numbers: float | None) -> OpStats:
+    """A row of a table of ops, whose numbers are in the order of COLUMNS; the last may be left
+    out."""
+    names = {"ops": ops, "nodes": nodes, "fused_from": fused_from}
+    named = {name: tuple(text.split()) for name, text in names.items()}
+    return op_stats(key, **named, **dict(zip(COLUMNS, numbers, strict=False)))
+
+
 def op_total(
     name: str, op: str, calls: int, total_ns: int, self_ns: int, mean_ns: float, share: float
 ) -> OpStats:

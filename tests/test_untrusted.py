@@ -47,12 +47,3 @@ def test_a_file_is_read_up_to_its_limit(tmp_path):
     with pytest.raises(OSError) as error:
         untrusted.content(path, largest=4)
     assert error.value.strerror == "it has 5 B, but tflab reads at most 4 B"
-
-
-def test_a_large_file_is_not_read(tmp_path):
-    path = tmp_path / "file"
-    with path.open("wb") as file:
-        file.truncate(1 << 40)
-    with pytest.raises(OSError) as error:
-        untrusted.content(path)
-    assert error.value.strerror == "it has 1024 GiB, but tflab reads at most 2.00 GiB"

@@ -54,25 +54,17 @@ def test_what_is_no_cluster_is_said(given, said):
 
 
 @pytest.mark.parametrize(
-    "given, said",
+    "option, value, why",
     [
-        (
-            {"cluster": 2, "devices": 2},
-            "--cluster cannot be combined with --devices: each task has one CPU device; give "
-            "one of the two.",
-        ),
-        (
-            {"cluster": 2, "xla": True},
-            "--cluster cannot be combined with --xla: XLA compiles for the devices of one process.",
-        ),
-        (
-            {"cluster": 2, "experiments": 60},
-            "--cluster cannot be combined with --experiments: the experiments run in one process.",
-        ),
+        ("devices", 2, "each task has one CPU device; give one of the two"),
+        ("xla", True, "XLA compiles for the devices of one process"),
+        ("experiments", 60, "the experiments run in one process"),
+        ("configs", ["default", "xla"], "it measures the step in other processes"),
     ],
 )
-def test_what_does_not_go_together_is_said(given, said):
-    usual = {"cluster": (), "devices": 1, "xla": False, "experiments": None}
+def test_what_does_not_go_together_is_said(option, value, why):
+    usual = {"cluster": 2, "devices": 1, "xla": False, "experiments": None, "configs": ["default"]}
+    arguments.check_cluster(argparse.Namespace(**usual))
     with pytest.raises(UsageError) as error:
-        arguments.check_cluster(argparse.Namespace(**usual | given))
-    assert str(error.value) == said
+        arguments.check_cluster(argparse.Namespace(**usual | {option: value}))
+    assert str(error.value) == f"--cluster cannot be combined with --{option}: {why}."

@@ -1,7 +1,5 @@
 """Arguments: what the types of several commands' options take, and what they say of the rest."""
 
-import argparse
-
 import pytest
 
 from tflab.cli import arguments
@@ -26,10 +24,3 @@ def test_a_shape_is_a_name_and_sizes_or_none_for_a_scalar(text, shape):
     assert str(error.value) == (
         f"'{text}' is not a shape; give it as NAME=1,224,224,3, or NAME= for a scalar."
     )
-
-
-def test_a_graph_from_a_file_is_trusted_only_if_the_user_says_so():
-    parser = argparse.ArgumentParser()
-    arguments.saved(parser)
-    assert not arguments.saved_of(parser.parse_args([])).trust
-    assert arguments.saved_of(parser.parse_args(["--trust"])).trust

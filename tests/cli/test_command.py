@@ -19,21 +19,6 @@ STAGE = command.one_of("stage", ("frontend", "backward"))
 BATCH, BATCHES = command.count("batch size"), command.count("batch size", several=True)
 
 
-@pytest.mark.parametrize(
-    "kind, given, value",
-    [
-        (STAGE, "backward", "backward"),
-        (BATCH, "1", 1),
-        (BATCH, " 7 ", 7),
-        (command.count("number of warm-up steps", 0), "0", 0),
-        (command.percentage("overhead"), "2.5", 2.5),
-        (command.path("logdir"), "a/", "a/"),
-    ],
-)
-def test_an_argument_has_a_type(kind, given, value):
-    assert kind(given) == value
-
-
 WRONG = (
     *((STAGE, "bakward"), (STAGE, "xyz"), (STAGE, ""), (BATCH, "0"), (BATCH, "1.5"), (BATCH, "")),
     *((BATCHES, "1,16"), (command.count("size", 2, 9), "10")),
@@ -149,14 +134,6 @@ def test_chatter_is_shown_only_where_it_explains_something(ending, status, said)
     done = process(CHATTY.format(ending=ending))
     assert (done.returncode, done.stdout) == (status, "result\n")
     assert done.stderr == f"progress\n{said}2 is as before\n"
-
-
-@pytest.mark.slow
-def test_chatter_is_shown_before_a_traceback():
-    done = process(CHATTY.format(ending="1 / 0"))
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"progress\n{MESSAGES}Traceback")
-    assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
 @pytest.mark.slow

@@ -35,12 +35,6 @@ def files(folder: Path) -> list[str]:
 # Files
 
 
-def test_a_file_is_written_into_a_folder_that_was_not_there(here):
-    output_paths.write(Path("new/a"), b"mine", "picture")
-    assert Path("new/a").read_bytes() == b"mine"
-    assert files(here) == ["new", "new/a"]
-
-
 @pytest.mark.parametrize("meanwhile", [False, True])
 def test_a_file_that_is_there_or_appears_meanwhile_is_not_overwritten(here, meanwhile):
     def appears(moment: bool):
@@ -170,14 +164,6 @@ def test_a_failure_leaves_nothing_and_a_full_disk_is_a_sentence(here, failure, s
         raise failure
     assert str(error.value) == said
     assert files(here) == []
-
-
-def test_an_empty_folder_is_taken_and_no_empty_one_is_left(here):
-    Path("run").mkdir()
-    write(Path("run"))
-    with output_paths.new(Path("nothing"), "folder", folder=True):
-        pass
-    assert files(here) == ["run", "run/events"]
 
 
 # Two at once

@@ -33,12 +33,6 @@ def test_a_command_that_does_not_fit_is_whole_on_a_line_of_its_own(monkeypatch, 
         assert capsys.readouterr().out == f"Open it:{joined}{line}\n"
 
 
-def test_in_a_file_nothing_is_folded(monkeypatch, capsys):
-    monkeypatch.delenv("COLUMNS", raising=False)
-    terminal.say(f"The plots are in {PATH}{PATH}")
-    assert capsys.readouterr().out == f"The plots are in {PATH}{PATH}\n"
-
-
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_is_no_wider_than_the_terminal_and_has_every_word(command, monkeypatch, capsys):
     def help_of(columns: int) -> str:

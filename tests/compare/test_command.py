@@ -14,7 +14,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests.approval import approve
-from tests.commands import in_one_process, run_here
+from tests.commands import in_one_process
 from tflab.analysis import memory
 from tflab.analysis.row_labels import KEYS, RUNTIME
 from tflab.compare import (
@@ -25,7 +25,7 @@ from tflab.compare import (
     sweep,
 )
 from tflab.compare import __main__ as compare
-from tflab.datasets import Dataset, files
+from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.records.options import Model
 
@@ -164,13 +164,6 @@ def test_every_row_has_its_nodes(lenet):
     assert layers[RUNTIME].ops == ("_Arg", "_Retval")
     lines = [row.key for row in lenet.by["line"].rows]
     assert [key for key in lines if not key.startswith("lenet.py:")] == [RUNTIME]
-
-
-def test_gflops_are_those_of_every_image_over_the_measured_time(lenet):
-    # An image: a multiply-add counts as 2, then come the bias and the comparison with 0.
-    flops = 28 * 28 * 6 * (2 * 5 * 5 + 1 + 1)
-    for cell in rows(lenet.by["node"])["conv1/Relu"].cells.values():
-        assert cell.gflops == pytest.approx(IMAGES * flops / cell.total_ns)
 
 
 # Memory
@@ -314,29 +307,14 @@ def bad_shape() -> Model:
     return lookup("index", np.zeros((64, 2)))
 
 
-def bad_column() -> Model:
-    return lookup("another", np.zeros(64))
-
-
-@pytest.mark.parametrize(
-    "model, said",
-    [
-        (
-            "bad_shape",
-            "The column 'index' of indices holds int32 of shape (64, 2), which cannot be fed to "
-            "'indices:0': int32 of shape (None,).",
-        ),
-        (
-            "bad_column",
-            "The model 'tests.compare.test_command:bad_column' feeds from a column 'index', but "
-            "its data (indices) have another.",
-        ),
-    ],
-)
-def test_a_step_that_fails_is_one_sentence_and_status_1(model, said, capsys):
-    assert run(f"--model tests.compare.test_command:{model} --batch-sizes 4 16 --images 64") == 1
+def test_a_step_that_fails_is_one_sentence_and_status_1(capsys):
+    assert run(f"--model {__name__}:bad_shape --batch-sizes 4 16 --images 64") == 1
     out, err = capsys.readouterr()
-    assert (out, err.splitlines()[-1]) == ("", f"tflab: {said}")
+    assert (out, err.splitlines()[-1]) == (
+        "",
+        "tflab: The column 'index' of indices holds int32 of shape (64, 2), which cannot be fed to "
+        "'indices:0': int32 of shape (None,).",
+    )
 
 
 def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
@@ -443,25 +421,14 @@ def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
 @pytest.mark.parametrize(
     "data", ["digits, not MNIST", pytest.param("MNIST", marks=pytest.mark.mnist)]
 )
-def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path, data, monkeypatch):
-    monkeypatch.setattr(files, "announced", set())
+def test_json_goes_to_standard_output(capsys, data, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    line = "--model lenet --batch-sizes 4 16 --images 32 --by layer --format json"
-    done = run_here(compare.main, *line.split())
-    # Except the one line that says that these are not the data one would expect.
-    stood_in = (
-        "Using the digits of scikit-learn, not MNIST; set TFLAB_DATA_DIR to a folder with its "
-        f"four files. {tmp_path}/tflab/mnist lacks train-images-idx3-ubyte, "
-        "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (tflab looked "
-        "for each name as it is and with .gz). TFLAB_OFFLINE forbids downloads.\n"
-    )
-    said = "" if data == "MNIST" else stood_in
-    assert (done.returncode, done.stderr) == (0, said)
-    found = json.loads(done.stdout)
-    assert found["data"] == data
-    assert [*found["steps"]] == ["4", "16"]
+    assert run("--model lenet --batch-sizes 4 16 --images 32 --by layer --format json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["data"], [*found["steps"]]) == (data, ["4", "16"])
     assert found["environment"]["packages"]["tensorflow"]
     (conv1,) = (row for row in found["rows"] if row["key"] == "conv1")
     assert conv1["cells"]["16"]["calls"] == 5 * found["steps"]["16"]["steps"]
-    keys = "calls total_ns mean_ns ns_per_image share bytes gflops forward_ns backward_ns update_ns"
-    assert " ".join(conv1["cells"]["16"]) == keys
+    assert {"calls", "total_ns", "mean_ns", "ns_per_image", "share", "bytes", "gflops"} <= {
+        *conv1["cells"]["16"]
+    }

@@ -10,7 +10,7 @@ import pytest
 from tests.approval import approve
 from tests.records_by_hand import config_times, verdict
 from tflab.analysis.slow_steps import Evidence, WholeTable, Work
-from tflab.compare import CONFIGURATIONS, DEFAULT, findings
+from tflab.compare import DEFAULT, findings
 from tflab.records.verdicts import Diagnosis
 
 
@@ -178,13 +178,6 @@ def test_from_where_on_a_reason_is_told(evidence, kind):
 @pytest.mark.parametrize("other", [(400_000, 0.5, False), (900_000, 1.2), (780_000, 0.95)])
 def test_a_configuration_that_is_slower_alike_or_unclear_is_not_named(other):
     assert raced("xla", *other) == ()
-
-
-@pytest.mark.parametrize("name", [name for name in CONFIGURATIONS if name != DEFAULT])
-def test_every_configuration_that_is_faster_says_how_to_have_it(name):
-    (reason,) = raced(name, 405_000, 0.5)
-    setting = CONFIGURATIONS[name].setting
-    assert setting and reason.sentence.endswith(f". Try {setting}.")
 
 
 def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():

@@ -8,7 +8,6 @@ import pytest
 
 from tflab.compare import __main__ as compare
 from tflab.compare import sweep
-from tflab.errors import UsageError
 from tflab.records.cluster import Received
 from tflab.records.timed import OpRun, StepTime
 
@@ -43,19 +42,6 @@ def test_ctrl_c_keeps_what_was_measured_over_tasks(two_tasks, capsys, monkeypatc
     assert compare.main(command) == 130
     result = json.loads(capsys.readouterr().out)
     assert (result["interrupted"], result["steps"]["64"]["steps"]) == (True, 2)
-
-
-def test_a_task_that_does_not_come_is_named(capsys):
-    assert compare.main([*TOY, "--cluster", "127.0.0.1:1"]) == 1
-    out, err = capsys.readouterr()
-    said = "tflab: Task 0 of the cluster, 127.0.0.1:1, cannot be reached: connection refused."
-    assert (out, err.startswith(said)) == ("", True)
-
-
-@pytest.mark.parametrize("other", [["--configs", "xla"]])
-def test_what_needs_other_processes_is_refused_over_tasks(other):
-    with pytest.raises(UsageError, match=rf"^--cluster cannot be combined with {other[0]}: it me"):
-        compare.run(["--cluster", "1", *other])
 
 
 def test_kept_runs_are_moved_to_one_time_axis():

@@ -57,10 +57,6 @@ def test_steps_and_rows_are_compared_and_what_differs_comes_first():
     approve("compare-saved.txt", text.as_text(saved.blocks(result)))
 
 
-def test_a_time_is_the_geometric_mean_of_the_rounds():
-    assert saved.mean((1.0, 4.0)) == pytest.approx(2)
-
-
 def test_a_step_that_only_one_file_has_has_no_ratio():
     other = content()
     del other["rounds"]["16"], other["rounds"]["4"]["rows_ns"]["MaxPool"]

@@ -114,15 +114,6 @@ def test_every_shape_that_will_come_is_warmed_up(size, rows, count):
     assert fed == [(shape, traced, True) for shape in shapes for traced in (False, True)]
 
 
-def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
-    rounds = measure.sweep([np.arange(40)], 40, [16], warmup=1).rounds
-    turns = [turn for turns in rounds for turn in turns]
-    warm = [(size, traced, True) for size in (16, 8) for traced in (False, True)]
-    measured = [(size, traced, False) for size in (16, 16, 8) for traced in (False, True)]
-    fed = [(len(turn.values[0]), turn.traced, turn.warmup) for turn in turns]
-    assert fed == warm + measured
-
-
 # Records by hand
 
 

@@ -85,27 +85,10 @@ def test_without_a_graph_there_is_neither_a_critical_path_nor_an_arrow(run):
     assert Counter(event["ph"] for event in chart if event["ph"] in "Xsf") == {"X": 4}
 
 
-@pytest.mark.parametrize("width", [40, 80, 160])
-def test_tables_are_as_wide_as_the_output_and_numbers_stay_whole(run, monkeypatch, width):
-    monkeypatch.setenv("COLUMNS", str(width))
-    lines = output(run, "gpu cpu --graph graph.pb").splitlines()
-    assert max(map(len, lines)) <= width
-    first = lines.index("The steps") + 1
-    rule = next(at for at in range(first, len(lines)) if set(lines[at].strip()) == {"─"})
-    headers = " ".join(" ".join(lines[first:rule]).split())
-    assert "90.0 us" in lines[rule + 1]
-    assert ("an op ran" in headers) is (width >= 80)
-    assert "step" in headers and "file" in headers
-
-
 def test_an_xspace_goes_into_a_logdir(run, folder):
     assert "--logdir logs" in output(run, "cpu gpu --to xspace --out logs")
     (file,) = (folder / "logs").rglob("*.xplane.pb")
     assert file.parts[-4:-1] == ("plugins", "profile", "cpu-and-1-more")
-
-
-def test_steps_of_different_years_make_a_table_all_the_same(run):
-    assert json.loads(output(run, "cpu later --to json"))["steps"] == 2
 
 
 def test_what_was_left_out_is_told_beside_the_result(run):

@@ -234,12 +234,6 @@ def test_a_run_whose_clock_is_an_hour_or_more_off_is_left_out(read, wrong):
     assert [run.name for run in of_two.runs] == ["a"]
 
 
-def test_the_latest_time_and_the_largest_size_are_kept(read):
-    last = row("a", 2**62 - 1, 1, more=allocation(2**62 // 1000, 2**48))
-    found = read(text((CPU, [last])))
-    assert (len(found.runs), found.notes) == (1, ())
-
-
 def test_a_step_with_as_many_op_runs_as_are_recorded_may_be_incomplete(read, monkeypatch):
     monkeypatch.setattr(trace, "MOST_OP_RUNS", 2)
     one, two = (text((CPU, [row(name, 100, 7) for name in names])) for names in ("a", "bc"))

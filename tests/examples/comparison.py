@@ -1,7 +1,7 @@
 """A comparison by hand. In the record no two numbers that could be mixed up agree: one step in four
 was traced, so that traced steps, their images and all steps differ, and nothing is divided by 1."""
 
-from tests.records_by_hand import LOAD, config_times, op_at_size, op_stats, step_times, verdict
+from tests.records_by_hand import LOAD, config_times, op_at_size, op_row, step_times, verdict
 from tflab.records.measured import Compared, Comparison, Rounds
 from tflab.records.verdicts import Diagnosis
 
@@ -54,45 +54,26 @@ STEPS = {
         (3, 192, 10, 49_152), (2_300, 2_210, 2_560), (2_740, 2_650, 2_980), 25_264.6, ops_us=1_882
     ),
 }
-COLUMNS = (
-    *("calls", "total_ns", "self_ns", "mean_ns", "median_ns", "p95_ns", "share"),
-    *("cumulative_share", "requested_bytes", "flops", "gflops", "step_ns"),
-    *("step_median_ns", "peak_bytes", "image_ns"),
-)
-
-
-def row(key: str, nodes: str, fused_from: str, *numbers: float | None):
-    named = dict(zip(COLUMNS, numbers, strict=True))
-    ops = (key, "Conv2D") if "conv2/Relu" in nodes else (key,)
-    return op_stats(
-        key, ops=ops, nodes=tuple(nodes.split()), fused_from=tuple(fused_from.split()), **named
-    )
-
-
-POOL_AT_4 = row(
-    *("MaxPool", "pool1/MaxPool pool2/MaxPool", ""),
+POOL_AT_4 = op_row(
+    *("MaxPool", "MaxPool", "pool1/MaxPool pool2/MaxPool", ""),
     *(190, 11_400_000, 10_640_000, 60_000, 55_000, 91_000, 0.74),
-    *(0.75, 2_048, 26_000, 0.09, 300_000),
-    *(290_000, 1_536, 70_000.0),
+    *(0.75, 2_048, 26_000, 0.09, 300_000, 1_536, 290_000, 70_000.0),
 )
-CONV_AT_4 = row(
-    *("_FusedConv2D", "conv1/Relu conv2/Relu"),
+CONV_AT_4 = op_row(
+    *("_FusedConv2D", "_FusedConv2D Conv2D", "conv1/Relu conv2/Relu"),
     "conv1/Conv2D conv1/BiasAdd conv1/Relu conv2/Conv2D conv2/Relu",
     *(76, 3_040_000, 2_888_000, 40_000, 38_000, 47_000, 0.24),
-    *(0.99, 1_024, 1_254_000, 16.5, 80_000),
-    *(77_000, 768, 19_000.0),
+    *(0.99, 1_024, 1_254_000, 16.5, 80_000, 768, 77_000, 19_000.0),
 )
-CONST_AT_4 = row(
-    *("Const", "one", ""),
+CONST_AT_4 = op_row(
+    *("Const", "Const", "one", ""),
     *(228, 13_680, 13_300, 60, 58, 77, 0.003),
-    *(1.0, 96, None, None, 360),
-    *(None, None, 87.5),
+    *(1.0, 96, None, None, 360, None, None, 87.5),
 )
-CONV_AT_16 = row(
-    *("_FusedConv2D", "conv1/Relu", "conv1/Conv2D conv1/BiasAdd"),
+CONV_AT_16 = op_row(
+    *("_FusedConv2D", "_FusedConv2D", "conv1/Relu", "conv1/Conv2D conv1/BiasAdd"),
     *(20, 2_000_000, 1_920_000, 100_000, 97_000, 130_000, 0.28),
-    *(0.98, 4_096, 5_016_000, 26.4, 200_000),
-    *(198_000, 3_584, 12_000.0),
+    *(0.98, 4_096, 5_016_000, 26.4, 200_000, 3_584, 198_000, 12_000.0),
 )
 
 

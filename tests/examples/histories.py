@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.records_by_hand import op_stats
+from tests.records_by_hand import op_row
 from tflab.follow import node_history
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
@@ -39,43 +39,15 @@ FUSED = NodeHistory(
     kernel=Kernel("relu", "_FusedConv2D", "CPU", "T=float", 2, "label 'mkl'", "GPU: cuDNN"),
     code=(CompiledKernel("f", ("add",), ("conv",), 64, ("%a = add(%x, %y)",), ("fadd a",), ()),),
     times={
-        4: op_stats(
-            key="relu",
-            ops=("_FusedConv2D",),
-            nodes=("relu",),
-            fused_from=("conv",),
-            calls=1_203,
-            total_ns=9_000_000,
-            self_ns=8_000_000,
-            mean_ns=150_000,
-            median_ns=120_000,
-            p95_ns=310_000,
-            share=0.375,
-            cumulative_share=0.875,
-            requested_bytes=3 * 2**10,
-            flops=1_254_400,
-            gflops=8.36,
-            step_ns=451_000,
-            peak_bytes=5 * 2**10,
+        4: op_row(
+            *("relu", "_FusedConv2D", "relu", "conv"),
+            *(1_203, 9_000_000, 8_000_000, 150_000, 120_000, 310_000, 0.375),
+            *(0.875, 3 * 2**10, 1_254_400, 8.36, 451_000, 5 * 2**10),
         ),
-        16: op_stats(
-            key="relu",
-            ops=("_FusedConv2D",),
-            nodes=("relu",),
-            fused_from=("conv",),
-            calls=301,
-            total_ns=70_000_000,
-            self_ns=60_000_000,
-            mean_ns=420_000,
-            median_ns=400_000,
-            p95_ns=530_000,
-            share=0.45,
-            cumulative_share=0.95,
-            requested_bytes=12 * 2**10,
-            flops=None,
-            gflops=None,
-            step_ns=1_260_000,
-            peak_bytes=None,
+        16: op_row(
+            *("relu", "_FusedConv2D", "relu", "conv"),
+            *(301, 70_000_000, 60_000_000, 420_000, 400_000, 530_000, 0.45),
+            *(0.95, 12 * 2**10, None, None, 1_260_000),
         ),
     },
 )

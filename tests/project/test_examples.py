@@ -1,7 +1,6 @@
 """Examples: each runs as a student runs it, says what to look at, and shows what it promises."""
 
 import ast
-import importlib
 import os
 import re
 import subprocess
@@ -158,25 +157,3 @@ def test_the_model_of_an_example_can_be_named_on_the_command_line(monkeypatch):
     done = run_here(lifecycle.main, *line.split(), "--stage", "frontend")
     assert (done.returncode, done.stderr) == (0, "")
     assert "adding_a_model.py:" in done.stdout
-
-
-# What the examples share
-
-
-@pytest.fixture
-def lesson(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return importlib.import_module(SHARED)
-
-
-def test_ways_are_timed_in_turn_and_the_order_is_turned_around(lesson):
-    called = []
-    times = lesson.in_turn([lambda: called.append("a"), lambda: called.append("b")], 2, warmup=1)
-    assert "".join(called) == "abbaab"
-    assert [len(all_ns) for all_ns in times] == [2, 2]
-
-
-def test_a_difference_within_the_noise_is_called_that(lesson):
-    usual = [100] * 40
-    assert lesson.against(usual, [90, 110] * 20) == "within the noise"
-    assert lesson.against(usual, [150] * 40) == "1.50 x"

@@ -128,11 +128,3 @@ def test_a_model_of_the_folder_one_works_in_is_found_with_its_lines_and_those_of
         toy,
         installed.folder / "mine.py",
     }
-
-
-def test_a_report_has_its_page_and_writes_into_the_folder_one_works_in(installed):
-    installed("report", "--model", "toy", "--chapters", "environment")
-    page = (installed.folder / "report" / "report.html").read_text()
-    parts = [*(installed.packages / "tflab" / "report" / "page").glob("*.css")]
-    assert parts
-    assert all(part.read_text().strip() in page for part in parts)

@@ -67,10 +67,6 @@ def test_a_moved_folder_is_as_good_as_before(folder):
     assert checkpoints.newest(elsewhere).path == str(elsewhere / "checkpoints/step-15")
 
 
-def test_a_training_before_the_end_of_its_first_epoch_begins_anew(folder, ready):
-    assert checkpoints.newest(folder.with_name("none")) is None
-
-
 @pytest.mark.parametrize("step, restored", [(0, False), (10, True), (15, False)])
 def test_a_resumed_training_says_what_is_done_and_what_is_restored(step, restored):
     start = checkpoints.Checkpoint(step, "path") if step else None

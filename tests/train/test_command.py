@@ -140,16 +140,3 @@ def test_an_interrupt_shows_the_epochs_so_far_and_how_to_go_on(here, capsys, mon
     assert status == 0
     assert err.startswith("Continuing in 'mine': 10 of 15 steps are done. Restored: ")
     assert re.findall(r"\n      (\d) +(\d+) ", out) == [("3", "15")]
-
-
-def test_an_interrupt_after_the_last_epoch_changes_nothing(here, capsys, monkeypatch):
-    show = train.show
-
-    def interrupted(*args):
-        signal.raise_signal(signal.SIGINT)
-        show(*args)
-
-    monkeypatch.setattr(train, "show", interrupted)
-    status, out, _ = called(capsys, "--model", MODEL, "--epochs", "1")
-    assert status == 0
-    assert "Open it in TensorBoard" in out

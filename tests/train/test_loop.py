@@ -3,11 +3,10 @@
 import math
 import resource
 from contextlib import closing
-from dataclasses import astuple, replace
+from dataclasses import astuple
 
 import numpy as np
 import pytest
-import tensorflow.compat.v1 as tf1
 
 from tests.examples import training
 from tests.examples.training import STEPS, saved, steps_in, trained, untimed, with_rate
@@ -109,16 +108,6 @@ def test_a_stopped_training_goes_on_from_its_last_epoch_to_the_same_end(
     assert steps_in(tmp_path) == [5, 10, 15]
     for name, value in saved(expected, STEPS).items():
         assert np.array_equal(saved(tmp_path, STEPS)[name], value), name
-
-
-def test_local_variables_begin_anew_in_a_resumed_training(tmp_path):
-    def counting():
-        seen = tf1.get_local_variable("seen", [], initializer=tf1.zeros_initializer())
-        return replace(training.build(), updates=(seen.assign_add(1.0),))
-
-    with closing(trained(tmp_path, counting)) as stopped:
-        assert next(record for record in stopped if isinstance(record, Epoch)).step == 5
-    assert len(list(trained(tmp_path, counting))) == 12
 
 
 # Failures

@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
 from tflab.datasets import Dataset
@@ -77,11 +76,3 @@ def test_pictures_are_of_the_first_images_and_of_the_first_mistakes(monkeypatch)
     assert [*dict(prediction_images.pictures(program(images, labels), labels))] == [
         "predictions/first"
     ]
-
-
-@pytest.mark.parametrize("shape", [(7, 4, 4), (7, 4, 4, 2), (7, 2, 4, 4, 1)])
-def test_a_column_that_holds_no_images_is_not_drawn(shape):
-    labels = np.zeros(7, np.int32)
-    assert list(prediction_images.pictures(program(np.zeros(shape), labels), labels)) == []
-    whole = program(np.zeros((7, 4, 4, 1)), labels)
-    assert list(prediction_images.pictures(whole, np.zeros((7, 2)))) == []

@@ -65,11 +65,10 @@ def test_data_that_stand_in_for_others_are_named_in_every_chart(tmp_path):
     assert all(tag.endswith(" (digits, not MNIST)") for tag in tags)
 
 
-@pytest.mark.parametrize("stop", [6, 7, 9])
-def test_curves_of_a_resumed_training_are_those_of_one_without_a_stop(tmp_path, stop):
+def test_curves_of_a_resumed_training_are_those_of_one_without_a_stop(tmp_path):
     list(trained(tmp_path / "straight"))
     records = trained(tmp_path / "stopped")
-    for _ in range(stop):  # the sixth is the first epoch
+    for _ in range(7):  # the sixth is the first epoch
         next(records)
     records.close()
     list(trained(tmp_path / "stopped"))

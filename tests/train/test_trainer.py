@@ -115,14 +115,6 @@ def test_without_a_softmax_of_its_own_the_output_is_scored():
     assert right == ((points @ before).argmax(axis=1) == labels).sum()
 
 
-def test_scores_that_cannot_be_told_are_not_guessed():
-    def apart() -> Model:
-        model = one_head()
-        return replace(model, loss=tf.nn.l2_loss(tf1.trainable_variables()[0]))
-
-    assert len(prepare(apart).train.fetches) == 1
-
-
 def test_a_model_without_labels_classifies_nothing():
     ready = prepare(models.find("toy"))
     assert (len(ready.train.fetches), len(ready.test.fetches)) == (1, 1)
