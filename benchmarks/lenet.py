@@ -53,7 +53,7 @@ class Steps:
         self, count: int, into: sweep.MeasuredBatch | None = None, batch: int = 1
     ) -> sweep.MeasuredBatch:
         """Trace and fold this number of steps."""
-        measured = into or sweep.MeasuredBatch(batch, count)
+        measured = into or sweep.MeasuredBatch(batch, count * batch)
         runner = measure.Runner(self.untraced, self.traced)
         for number, values in enumerate(self.batches(batch, count)):
             turn = measure.Turn(values, batch, number, traced=True)

@@ -170,6 +170,8 @@ def bar() -> Iterator[None]:
 
     left = () if phases[0].whole and phases[0].total else (TextColumn("left"), Remaining())
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), *left)
-    with Bar(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    to_terminal = sys.stdout.isatty()  # results that go to a file must not go to the console
+    with Bar(*columns, console=console, transient=True, redirect_stdout=to_terminal) as progress:
         progress.add_task("", total=None)
         yield

@@ -11,7 +11,6 @@ from operator import add
 from statistics import median
 from typing import Any
 
-from tflab import datasets
 from tflab.analysis import (
     memory,
     op_table,
@@ -41,7 +40,6 @@ class MeasuredBatch:
 
     batch_size: int
     planned_rows: int  # rows of data to process
-    batched: int | None = None  # which of the fed values has a row for each row of the batch
     rounds: Sequence[range] = ()  # the step numbers of each round, in which all sizes take turns
     untraced_ns: list[int] = field(default_factory=list)
     rows: int = 0  # rows of data that the traced steps processed
@@ -67,7 +65,7 @@ class MeasuredBatch:
         if recorded is None:
             self.untraced_ns.append(step.wall_ns)
             return
-        rows = self.batch_size if self.batched is None else len(turn.values[self.batched])
+        rows = min(self.batch_size, self.planned_rows - turn.number * self.batch_size)
         self.waiting.append((recorded, step.start_ns))
         self.waiting_bytes += len(recorded.serialized)
         if len(self.kept) < KEPT and rows == self.batch_size:
@@ -134,10 +132,8 @@ def run(
     and keeps the measurements so far.
     """
     columns = list(session.feed_columns(program, split).values())
-    cut = (place for place, column in enumerate(columns) if not isinstance(column, datasets.Whole))
-    batched = next(cut, None)
     batches = {
-        size: MeasuredBatch(size, rows, batched, measure.steps_of_rounds(rows, batch_sizes, size))
+        size: MeasuredBatch(size, rows, measure.steps_of_rounds(rows, batch_sizes, size))
         for size in batch_sizes
     }
 

@@ -19,6 +19,7 @@ from tflab.views.words import control_text, ratio_text
 
 BRIEF = 10  # rows of each table
 CONCLUSIONS = 4  # sentences on one screen
+FINDINGS = "Findings, computed from the tables"
 MORE = "More: --full, --by node, layer or line, docs/reference.md."
 SIZES_ABREAST = 3  # that fit next to a name
 # The columns of one batch size beside others, and how spare they are
@@ -58,26 +59,28 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
         yield work(comparison, batch, top)
 
 
+def strip(title: str, sentences: Sequence[str]) -> Iterator[Strip]:
+    if sentences:
+        yield Strip(title, (Frame("", "", tuple(sentences)),))
+
+
 def first(comparison: Comparison) -> Iterator[Strip]:
     """Yield the first reason why a step is slow, and the first findings."""
-    reasons = tuple(reason.sentence for reason in comparison.diagnosis)
+    reasons = [reason.sentence for reason in comparison.diagnosis]
     every = (*reasons, *comparison.findings)
     shown = (*reasons[:1], *comparison.findings)[:CONCLUSIONS]
     some = f" ({len(shown)} of {len(every)}; --full shows all)" if len(shown) < len(every) else ""
-    if shown:
-        yield Strip(f"Findings, computed from the tables{some}", (Frame("", "", shown),))
+    return strip(f"{FINDINGS}{some}", shown)
 
 
 def findings(comparison: Comparison) -> Iterator[Strip]:
-    if comparison.findings:
-        yield Strip("Findings, computed from the tables", (Frame("", "", comparison.findings),))
+    return strip(FINDINGS, comparison.findings)
 
 
 def diagnosis(comparison: Comparison) -> Iterator[Strip]:
     """Yield why a step is slow."""
-    if comparison.diagnosis:
-        sentences = tuple(reason.sentence for reason in comparison.diagnosis)
-        yield Strip("Why a step is slow (largest cost first)", (Frame("", "", sentences),))
+    sentences = [reason.sentence for reason in comparison.diagnosis]
+    return strip("Why a step is slow (largest cost first)", sentences)
 
 
 def opening(comparison: Comparison) -> str:
