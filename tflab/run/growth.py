@@ -53,15 +53,15 @@ class Memory:
         while (now_ns - self.since_ns) // self.span_ns >= MOST_SPANS:
             self.spans = [*map(joined, self.spans[::2], [*self.spans[1::2], None])]
             self.span_ns *= 2
-        place = (now_ns - self.since_ns) // self.span_ns
+        at = (now_ns - self.since_ns) // self.span_ns
         rise = size - self.last if self.last else 0
         rises = {line(): rise} if rise >= NOTED else {}
         new = (size, rises, max(0, -rise))
         self.last = size
-        if place < len(self.spans):
+        if at < len(self.spans):
             self.spans[-1] = joined(self.spans[-1], new)
         else:  # nobody looked in the spans between
-            missing = place - len(self.spans)
+            missing = at - len(self.spans)
             self.spans += [(size, {}, 0)] * missing + [new]
 
     def segment(self) -> dict[str, object] | None:

@@ -250,14 +250,13 @@ class Ops:
 
 def as_json(value: Value) -> Value:
     """Return the value with NaN and Inf as text, because JSON has no such numbers."""
-    if value.moved is not None and not value.moved <= MOST:
-        value = replace(value, moved=None)
-    if value.values is None:
-        return value
-    after = value.after
-    if after is not None and after.values is not None:
-        after = replace(after, values=tuple(map(as_text, after.values)))
-    return replace(value, values=tuple(map(as_text, value.values)), after=after)
+    moved = value.moved if value.moved is not None and value.moved <= MOST else None
+    after = value.after and replace(value.after, values=as_texts(value.after.values))
+    return replace(value, values=as_texts(value.values), after=after, moved=moved)
+
+
+def as_texts(elements: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    return elements and tuple(map(as_text, elements))
 
 
 def as_text(element: Any) -> Any:
