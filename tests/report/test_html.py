@@ -220,7 +220,9 @@ SENT = (
 
 def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
     drawn = drawn_graph(STAGES)
-    drawn = replace(drawn, drawing=replace(drawn.drawing, transfers=SENT))
+    written, derived, *placed = drawn.drawing.states
+    states = (written, replace(derived, cut=(("x", "layer/MatMul"),)), *placed)
+    drawn = replace(drawn, drawing=replace(drawn.drawing, states=states, transfers=SENT))
     data = viewer_data.graph_data(drawn)
     rows = {key: data.pop(key) for key in ("nodes", "boxes", "states")}
     lines = [f"{key}: {json.dumps(value)}" for key, value in data.items()]

@@ -77,6 +77,8 @@ def test_a_file_that_unpacks_to_more_than_the_limit_is_damaged(path, life, monke
     monkeypatch.setattr(storage, "MOST_TEXT", 10_000)
     with pytest.raises(TflabError, match="is damaged"):
         storage.read(path)
+    with pytest.raises(TflabError, match="its data are too large"):
+        storage.write(path.parents[2] / "run", life | {"padding": "0" * 10_000})
 
 
 def test_a_life_of_another_version_says_so(path, life):

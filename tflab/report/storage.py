@@ -180,7 +180,7 @@ def check(graph: Mapping[str, Any]) -> None:
         and len(boxes) <= 3 * MOST_NODES
         and 0 < len(graph["states"]) <= MOST_STATES
         and all(p is None or 0 <= p < number for number, p in enumerate(parents))
-        and all(number < entry and parents[entry] == number for number, entry in inner)
+        and all(parents[entry] == number for number, entry in inner)
         and len({entry for _, entry in inner}) == len(inner)
     )
     if not right:

@@ -41,11 +41,9 @@ export const round = (value) => Math.round(value * 10) / 10;
  * @returns {string} */
 export const nodesOf = (count) => `${thousands(count)} nodes`;
 
-const NUMBERS = new Intl.NumberFormat("en");
-
 /** @param {number} count
  * @returns {string} */
-export const thousands = (count) => NUMBERS.format(count);
+export const thousands = (count) => count.toLocaleString("en");
 
 export function rounded(rect) {
   return { x: round(rect.x), y: round(rect.y), width: round(rect.width), height: round(rect.height) };

@@ -68,8 +68,7 @@ export class Graph {
 
   /* Whether a node was in the graph in this state or before. */
   seen(node, state) {
-    const { versions } = this.data.nodes[node];
-    return versions.length > 0 && versions[0][FIRST] <= state;
+    return this.data.nodes[node].versions[0]?.[FIRST] <= state; // false of a node that never was
   }
 
   track(id) {

@@ -78,18 +78,15 @@ export class Timeline {
       this.viewer.go(this.viewer.state + 1);
       if (this.viewer.state === this.viewer.last) this.pause();
     }, 1000 * PLAY_SECONDS);
-    this.playing(true);
+    this.part("play").textContent = "❚❚ Pause";
+    this.part("play").setAttribute("aria-pressed", "true");
   }
 
   pause() {
     clearInterval(this.timer);
     this.timer = null;
-    this.playing(false);
-  }
-
-  playing(on) {
-    this.part("play").textContent = on ? "❚❚ Pause" : "▶ Play";
-    this.part("play").setAttribute("aria-pressed", String(on));
+    this.part("play").textContent = "▶ Play";
+    this.part("play").setAttribute("aria-pressed", "false");
   }
 
   show() {
