@@ -8,7 +8,7 @@ from tflab.records.placed import Fate
 from tflab.report import storage
 
 BEFORE = {
-    "x": ["forward", "Placeholder() -> float32 [None]", "executed"],
+    "x": ["forward", "Placeholder() -> float32 [None]", None],
     "mul": ["forward", "Mul(x, y) -> float32 [None]", "executed"],
     "mul_grad": ["gradient", "Mul(x, ones) -> float32 []", "removed"],
     "old": ["forward", "Neg(x) -> float32 [None]", None],

@@ -27,8 +27,8 @@ sums = tf.nn.bias_add(tf.matmul(x, w), tf.ones([4]))
 loss = tf.reduce_mean(tf.sqrt(tf.abs(sums)), name="loss")
 """
 CLEANER = """\
-import glob, os, shutil, tempfile
-for folder in glob.glob(f"{tempfile.gettempdir()}/tflab-{os.getpid()}-*"):
+import glob, shutil, tempfile
+for folder in glob.glob(f"{tempfile.gettempdir()}/tflab-*"):
     shutil.rmtree(folder)
 """
 SMALL = "x = tf.constant(1.0)\ny = x + 2.0\n"
@@ -150,8 +150,8 @@ def test_switches_reach_the_runtime(run):
         ("import no_such_package", 1, "No module named 'no_such_package'"),
         ("open('/no/such/file')", 1, "No such file or directory"),
         ("raise SystemExit(3)", 1, "SystemExit: 3"),
-        ("", None, "The program makes no node."),
-        ("with tf.Graph().as_default() as own: tf.ones([])", None, "in a graph of its own"),
+        ("", None, "The program makes no node"),
+        ("with tf.Graph().as_default() as own: tf.ones([])", None, "makes a graph of its own"),
         ("x = tf.ones([])\nloss = 3.0", None, "`loss` is float; it has to be a tensor"),
         ("x = tf1.placeholder(tf.float32, name='x')\ny = x + 1.0", None, "'x' has no shape"),
         (
@@ -167,8 +167,12 @@ def test_switches_reach_the_runtime(run):
             3,
             "bad : Tensor had Inf values",
         ),
-        ("x = tf1.placeholder(tf.float32, [None], 'x')\ny = -x\nfeeds = {x: []}", 3, "no row"),
-        ("x = tf.ones([])\nif True:\n    feeds = [x]\nfeeds: dict = feeds\ny = -x", 4, "is list"),
+        ("x = tf1.placeholder(tf.float32, [None], 'x')\ny = -x\nfeeds = {x: []}", None, "no row"),
+        (
+            "x = tf.ones([])\nif True:\n    feeds = [x]\nfeeds: dict = feeds\ny = -x",
+            None,
+            "is list",
+        ),
         (
             "x = tf1.placeholder(tf.float32, [None])\ny = tf1.placeholder(tf.float32, [None])\n"
             "z = x * y\nfeeds = {x: [1.0, 2.0], y: [1.0, 2.0, 3.0]}",

@@ -48,6 +48,10 @@ MERGED = placed(
         replace(row, fate="merged") if row.name == "matmul" else row for row in PLACEMENT.ledger
     )
 )
+FATES = {"w": "fused", "matmul": "removed"}  # an op is asked about before a variable
+PLAIN = placed(
+    ledger=tuple(replace(row, fate=FATES.get(row.name, "executed")) for row in PLACEMENT.ledger)
+)
 
 # Questions about gradients
 
@@ -66,6 +70,7 @@ def test_the_questions_are_those_that_this_run_can_answer():
         "a program": questions.of_program(ran()),
         "a branch that was not taken": questions.nodes_that_run(BRANCH),
         "a node that was merged": questions.node_that_goes(MERGED),
+        "a variable that was fused, and an op that was removed": questions.node_that_goes(PLAIN),
         "images that cost as much as before": questions.longer(slowed(24e6, 20e6), 4, 64),
         "rows that cost as much": questions.longer(slowed(24e6, 20e6, unit="row"), 4, 64),
     }

@@ -6,7 +6,6 @@ the feeds; other placeholders get made-up values.
 
 from __future__ import annotations
 
-import ast
 import linecache
 import os
 import sys
@@ -26,17 +25,9 @@ from tflab.records.graph import FORWARD
 from tflab.records.options import Model
 from tflab.runtime import nodes, private
 
-DERIVED = (  # types of tensors, and of the variables and lists in which they are
-    *(tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64, tf.complex128),
-    *(tf.resource, tf.variant),
-)
 NO_NODE = (
-    "The program makes no node. Write a line that calls TensorFlow, such as "
-    "`y = tf.constant(1.0) + 2.0`."
-)
-OWN_GRAPH = (
-    "The program builds its nodes in a graph of its own. Build them in the default graph: remove "
-    "`tf.Graph()`."
+    "The program makes no node in the default graph. Write a line that calls TensorFlow, such as "
+    "`y = tf.constant(1.0) + 2.0`, and none that makes a graph of its own."
 )
 OPTIMISERS: Mapping[str, Callable[[], Any]] = {  # all of `request.OPTIMISERS` except the last
     "gradient descent": lambda: tf1.train.GradientDescentOptimizer(0.1),
@@ -66,17 +57,12 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
     graph = tf1.get_default_graph()
     operations = graph.get_operations()
     if not operations:
-        own = any(isinstance(value, tf.Graph) for value in names.values())
-        raise TflabError(OWN_GRAPH if own else NO_NODE)
+        raise TflabError(NO_NODE)
     named = tensors(names, graph)
     variables = graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)
     goals = {variable.op for variable in variables} or set(filter(is_float, operations))
     loss, output = ends(named, names, operations, goals)
-    try:
-        values = feeds.values_of(graph, names.get("feeds", {}))
-    except TflabError as error:
-        error.line = line_of_assignment(text, "feeds")
-        raise
+    values = feeds.values_of(graph, names.get("feeds", {}))
     fed, dataset, notes = feeds.fed(graph, values, batch_size)
     model = Model(
         output,
@@ -135,10 +121,15 @@ def depends(loss: tf.Operation, goals: Collection[tf.Operation]) -> bool:
         if op in goals:
             return True
         inputs = op.inputs if gradients.registered(op)[0] else ()
-        before = {t.op for t in inputs if t.dtype.base_dtype in DERIVED} - visited
+        before = {tensor.op for tensor in inputs if is_derived(tensor.dtype.base_dtype)} - visited
         visited |= before
         waiting.extend(before)
     return False
+
+
+def is_derived(dtype: tf.DType) -> bool:
+    """Whether gradients flow through tensors of this type, or variables and lists of them."""
+    return dtype.is_floating or dtype.is_complex or dtype in (tf.resource, tf.variant)
 
 
 def results(names: Mapping[str, Any], graph: tf.Graph) -> Iterator[str]:
@@ -191,13 +182,3 @@ def ends(
     last = next((op.outputs[0] for op in reversed(operations) if op.outputs), None)
     output = named.get("output", others[-1] if others else loss)
     return loss, last if output is None else output
-
-
-def line_of_assignment(text: str, name: str) -> int | None:
-    """The last line of a program that assigns to this name; None if none does."""
-    lines = [
-        node.lineno
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-    ]
-    return max(lines, default=None)
