@@ -46,7 +46,7 @@ def plural(count: int, noun: str) -> str:
 
 
 CLUSTER_JOBS = ("/job:worker", "/job:client")  # of the tasks that tflab starts, and of itself
-TASK = re.compile(r"/job:([^/]+)(?:/replica:(\d+))?(?:/task:(\d+))?")
+TASK = re.compile(r"/job:([^/]+)(?:/replica:0)?(?:/task:(\d+))?")
 
 
 def short_device(device: str) -> str:
@@ -67,9 +67,8 @@ def short_task(task: str) -> str:
     match = TASK.fullmatch(task)
     if not match:
         return task
-    job, replica, number = match.groups()
-    if job in ("localhost", "client") and replica in (None, "0") and number in (None, "0"):
+    job, number = match.groups()
+    if job in ("localhost", "client") and number in (None, "0"):
         return job.removeprefix("localhost")
     words = [] if job == "worker" and number else [job]
-    words += [f"replica {replica}"] if replica not in (None, "0") else []
     return " ".join([*words, *([f"task {number}"] if number else [])])

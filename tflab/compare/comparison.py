@@ -12,9 +12,8 @@ from tflab.compare import SweepOptions, configurations, findings, passes, prepar
 from tflab.compare.prepare import Prepared
 from tflab.errors import RefusedError, TflabError
 from tflab.exporters import notebook
-from tflab.records.measured import Comparison, ConfigTimes, OpStats, Rounds
+from tflab.records.measured import Comparison, ConfigTimes, Rounds
 from tflab.records.options import Options
-from tflab.records.verdicts import Diagnosis
 from tflab.runtime import machine_load, measure
 
 notebook.show_as(Comparison, view.blocks)
@@ -77,11 +76,19 @@ def concluded(
         for size, batch in batches.items()
     }
     steps = {size: sweep.times(batch, tables[size]) for size, batch in batches.items()}
-    # The rules are about the ops and the pauses of one process, and tasks are not other programs.
-    reasons = () if options.cluster else diagnosed(prepared, batches, raced)
     during = machine_load.since(prepared.beginning)
-    if options.cluster:
+    if options.cluster:  # tasks are not other programs
         during = replace(during, during=None)
+    evidence = [
+        sweep.evidence(
+            batch,
+            placed[size],
+            sweep.table(batch, placed[size], "node"),
+            sweep.costs_of(placed[size]),
+        )
+        for size, batch in batches.items()
+        if not options.cluster  # the rules are about the ops and the pauses of one process
+    ]
     compared = sweep.side_by_side(tables)
     dataset = prepared.program.dataset(prepared.split)
     return Comparison(
@@ -103,35 +110,15 @@ def concluded(
         images=prepared.images,
         tasks=len(options.cluster),
         load=during,
-        diagnosis=reasons,
-        rounds={size: rounds_of(batch, tables[size]) for size, batch in batches.items()},
-    )
-
-
-def rounds_of(batch: sweep.MeasuredBatch, table: Sequence[OpStats]) -> Rounds:
-    """Return the median of each round of a sweep, of the step and of every row."""
-    return Rounds(
-        step_ns=tuple(median(times) for times in batch.untraced_rounds()),
-        rows_ns={
-            row.key: batch.accumulator.round_medians_ns(row.nodes, batch.rounds) for row in table
+        diagnosis=findings.diagnose(evidence, raced),
+        rounds={
+            size: Rounds(
+                step_ns=tuple(median(times) for times in batch.untraced_rounds()),
+                rows_ns={
+                    row.key: batch.accumulator.round_medians_ns(row.nodes, batch.rounds)
+                    for row in tables[size]
+                },
+            )
+            for size, batch in batches.items()
         },
     )
-
-
-def diagnosed(
-    prepared: Prepared,
-    batches: Mapping[int, sweep.MeasuredBatch],
-    raced: tuple[ConfigTimes, ...],
-) -> tuple[Diagnosis, ...]:
-    """Return why a step is slow, from the measurements of every node at every batch size."""
-    placed = prepared.placed
-    evidence = [
-        sweep.evidence(
-            batch,
-            placed[size],
-            sweep.table(batch, placed[size], "node"),
-            sweep.costs_of(placed[size]),
-        )
-        for size, batch in batches.items()
-    ]
-    return findings.diagnose(evidence, raced)

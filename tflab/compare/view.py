@@ -111,7 +111,12 @@ def steps(comparison: Comparison) -> Table:
             Column("median", lambda row: time(row[1].untraced_ns.median), right=True),
             Column("p10", lambda row: time(row[1].untraced_ns.p10), right=True, spare=3),
             Column("p90", lambda row: time(row[1].untraced_ns.p90), right=True, spare=3),
-            Column("mean", lambda row: mean_step(*row), right=True, spare=1),
+            Column(
+                "mean",
+                lambda row: time(1e9 * row[0] / row[1].mean_images_per_second),
+                right=True,
+                spare=1,
+            ),
             Column(
                 f"{comparison.unit}s a second",
                 lambda row: f"{row[1].mean_images_per_second:,.0f}",
@@ -123,11 +128,6 @@ def steps(comparison: Comparison) -> Table:
         ),
         tuple(comparison.steps.items()),
     )
-
-
-def mean_step(batch: int, steps: StepTimes) -> str:
-    """Return the mean untraced step: the batch size divided by the images per second."""
-    return time(1e9 * batch / steps.mean_images_per_second) if steps.mean_images_per_second else ""
 
 
 # All batch sizes

@@ -60,9 +60,7 @@ def run(args: argparse.Namespace) -> int:
     if args.to == "xspace":
         return write_xspace(args)
     with output(args.out) as stream:
-        content = recorded(args)
-        with interrupts.held():  # half a JSON document is useless
-            WRITERS[args.to](stream, content)
+        write(args.to, stream, recorded(args))
     if args.out is not None:
         terminal.say(visible(args.out))
     return 0
@@ -92,29 +90,20 @@ def output(name: str | None) -> Iterator[TextIO]:
         yield stream
 
 
-def write_text(stream: TextIO, recorded: Recording) -> None:
+def write(to: str, stream: TextIO, recorded: Recording) -> None:
+    """Write the steps in one of these formats."""
     from tflab.convert import conversion, view
-    from tflab.exporters import text
+    from tflab.exporters import chrome_trace, text
 
-    text.show_blocks(list(view.blocks(conversion.convert(recorded))), stream)
-
-
-def write_json(stream: TextIO, recorded: Recording) -> None:
-    from tflab.convert import conversion
-
-    conversion.write_json(stream, conversion.convert(recorded))
-
-
-def write_csv(stream: TextIO, recorded: Recording) -> None:
-    from tflab.convert import conversion
-
-    conversion.write_csv(stream, recorded)
-
-
-def write_chrome(stream: TextIO, recorded: Recording) -> None:
-    from tflab.exporters import chrome_trace
-
-    chrome_trace.write(stream, [recorded.capture()], recorded.nodes, recorded.transfers)
+    capture = [recorded.capture()]
+    writers = {
+        "text": lambda: text.show_blocks([*view.blocks(conversion.convert(recorded))], stream),
+        "json": lambda: conversion.write_json(stream, conversion.convert(recorded)),
+        "csv": lambda: conversion.write_csv(stream, recorded),
+        "chrome": lambda: chrome_trace.write(stream, capture, recorded.nodes, recorded.transfers),
+    }
+    with interrupts.held():  # half a JSON document is useless
+        writers[to]()
 
 
 def write_xspace(args: argparse.Namespace) -> int:
@@ -128,7 +117,6 @@ def write_xspace(args: argparse.Namespace) -> int:
     return 0
 
 
-WRITERS = {"text": write_text, "json": write_json, "csv": write_csv, "chrome": write_chrome}
 FORMATS = ("text", "json", "csv", "xspace", "chrome")
 
 
