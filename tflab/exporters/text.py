@@ -100,12 +100,19 @@ def prose_width(out: Console) -> int:
 def show_strip(out: Console, strip: Strip) -> None:
     out.print(Text(strip.title, style="bold"))
     for frame in strip.frames:
-        if frame.heading:
-            heading = Text.assemble((frame.heading, "bold"), f"  {frame.about}".rstrip())
-            out.print(Padding(heading, (0, 0, 0, INDENT)), width=prose_width(out))
+        heading, about = Text(frame.heading, style="bold"), Text(frame.about)
+        if INDENT + heading.cell_len + INDENT + about.cell_len <= prose_width(out):
+            heading, about = Text.assemble(heading, "  " * bool(about), about), Text()
+        if heading:
+            show_line(out, heading, 1)
+        if about:
+            show_line(out, about, 2)
         for line in frame.lines:
-            shown = Text(fitting.cut(line, STRIP_LINES * (WIDTH - 3 * INDENT)))
-            out.print(Padding(shown, (0, 0, 0, 3 * INDENT)), width=prose_width(out))
+            show_line(out, Text(fitting.cut(line, STRIP_LINES * (WIDTH - 3 * INDENT))), 3)
+
+
+def show_line(out: Console, text: Text, depth: int) -> None:
+    out.print(Padding(text, (0, 0, 0, depth * INDENT)), width=prose_width(out))
 
 
 def show_table(out: Console, table: Table) -> None:

@@ -131,8 +131,8 @@ def as_run(before: Placement, stage: Execution) -> State:
 def idle(stage: Placement) -> str:
     """The passes that changed nothing, in a sentence; empty if there are none."""
     names = [step.name for step in stage.passes if not step.changed]
-    runs = plural(len(names), "run")
-    return f"{runs} {pass_log.IDLE}: {pass_log.each_once(names)}." if names else ""
+    each = ", ".join(dict.fromkeys(names))
+    return f"{plural(len(names), 'run')} {pass_log.IDLE}: {each}." if names else ""
 
 
 def versions(states: Sequence[State]) -> Versions:

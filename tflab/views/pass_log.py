@@ -41,17 +41,14 @@ def pass_log(stage: Placement) -> Strip:
         else:
             idle.append(step.name)
     if idle:
-        frames.append(Frame(plural(len(idle), "run"), f"{IDLE}: {each_once(idle)}", ()))
+        frames.append(
+            Frame(plural(len(idle), "run"), f"{IDLE}: {listed([*dict.fromkeys(idle)], NAMED)}", ())
+        )
     return Strip("What each pass did to the graph (nodes before -> after)", tuple(frames))
 
 
 def unreached(stage: Placement) -> set[str]:
     return {fate.name for fate in stage.ledger if fate.fate == "unreached"}
-
-
-def each_once(names: Iterable[str]) -> str:
-    """Return the names of passes in a line; a pass may run several times."""
-    return ", ".join(dict.fromkeys(names))
 
 
 def happened(step: Pass, lost: set[str], types: Mapping[str, str]) -> Iterator[str]:
