@@ -57,7 +57,6 @@ class Plan:
     label: str  # of the progress bar
     rounds: Iterable[Iterable[Turn]]  # may be generated
     count: int  # of rounds
-    traced: bool = True  # whether any turn is
     untraced: bool = True  # whether any turn is
 
 
@@ -145,7 +144,7 @@ def run(job: Job, plan: Plan, observe: Observer) -> Outcome:
 
     Ctrl-C or a step that fails ends it; what was observed until then is complete.
     """
-    with ready(job, plan.traced, plan.untraced) as runner:
+    with ready(job, untraced=plan.untraced) as runner:
         try:
             with private.ctrl_c_kept():
                 for turns in terminal.track(plan.label, plan.rounds, plan.count):

@@ -98,18 +98,13 @@ def last_lines(output: IO[bytes], most: int) -> list[str]:
     return output.read().decode(errors="backslashreplace").strip().splitlines()[-most:]
 
 
-def call(
-    function: str,
-    *args: Any,
-    environment: Mapping[str, str] | None = None,
-    seconds: float | None = None,
-) -> Any:
+def call(function: str, *args: Any, seconds: float | None = None) -> Any:
     """Return the result of `module:function(*args)`, computed in a process of its own, which has
-    these variables and this time.
+    this time.
 
     Raises the TflabError that the function raised, or one that says how the process ended.
     """
-    with stream(function, *args, environment=environment, seconds=seconds) as results:
+    with stream(function, *args, seconds=seconds) as results:
         return next(results)
 
 
