@@ -143,6 +143,10 @@ def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError 
     if not isinstance(error, AWAY):
         return None
     clauses = failures(addresses)
+    if not clauses and isinstance(error, tf.errors.DeadlineExceededError):
+        clauses = [
+            "it did not end in time; perhaps a task cannot reach another one, or this process"
+        ]
     if not clauses and "Session handle is not found" in str(error.message):
         # A task ends the sessions of a master when another one with the same name starts
         # (`SessionMgr::CreateSession` in core/distributed_runtime/session_mgr.cc).
