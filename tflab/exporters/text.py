@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TextIO
 
@@ -100,19 +101,22 @@ def prose_width(out: Console) -> int:
 def show_strip(out: Console, strip: Strip) -> None:
     out.print(Text(strip.title, style="bold"))
     for frame in strip.frames:
-        heading, about = Text(frame.heading, style="bold"), Text(frame.about)
-        if INDENT + heading.cell_len + INDENT + about.cell_len <= prose_width(out):
-            heading, about = Text.assemble(heading, "  " * bool(about), about), Text()
-        if heading:
-            show_line(out, heading, 1)
-        if about:
-            show_line(out, about, 2)
+        heading = Text.assemble("  ", (frame.heading, "bold"), f"  {frame.about}".rstrip())
+        if frame.heading and heading.cell_len <= prose_width(out):
+            out.print(heading)
+        elif frame.heading:
+            show_line(out, frame.heading, 2, "bold")
+            show_line(out, frame.about, 4)
         for line in frame.lines:
-            show_line(out, Text(fitting.cut(line, STRIP_LINES * (WIDTH - 3 * INDENT))), 3)
+            show_line(out, fitting.cut(line, STRIP_LINES * (WIDTH - 8)), 6)
 
 
-def show_line(out: Console, text: Text, depth: int) -> None:
-    out.print(Padding(text, (0, 0, 0, depth * INDENT)), width=prose_width(out))
+def show_line(out: Console, words: str, indent: int, style: str = "") -> None:
+    """Print a text in lines, all but the first of which are two characters further in."""
+    first, rest = " " * indent, " " * (indent + 2)
+    width = prose_width(out)
+    for line in textwrap.wrap(words, width, initial_indent=first, subsequent_indent=rest):
+        out.print(Text(line, style=style))
 
 
 def show_table(out: Console, table: Table) -> None:
