@@ -21,7 +21,7 @@ from tests.examples.histories import X as X_VALUE
 from tests.examples.histories import Y as Y_VALUE
 from tests.examples.printed import approve_text
 from tests.graph_notation import one_pass
-from tests.records_by_hand import LOAD, LOAD_LINE, op_stats
+from tests.records_by_hand import CPU_0, LOAD, LOAD_LINE, op_stats
 from tflab.errors import UsageError
 from tflab.follow import node_history, view
 from tflab.records.graph import Node, Source, Tensor
@@ -32,63 +32,18 @@ from tflab.records.placed import (
     Fate,
     Generated,
     Kernel,
-    Origin,
-    Pass,
-    Rewrite,
-    Takeover,
 )
-from tflab.records.stages import Backward, Frontend, Gradient, Placement
+from tflab.records.stages import Backward, Frontend
 from tflab.records.timed import CriticalPath
 
 LINE = Source("model.py", 7, "build", "y = tf.nn.relu(tf.matmul(x, w))")
-CPU = "/device:CPU:0"
-
-X = Node("x", "Placeholder", source=LINE, outputs=(Tensor("float32", (None, 4)),))
-MATMUL = Node("matmul", "MatMul", inputs=("x", "w"), source=LINE)
-RELU = Node(
-    "relu", "Relu", inputs=("matmul",), source=LINE, outputs=(Tensor("float32", (None, 4)),)
-)
-SEED_NODE = Node("gradients/seed", "Const")
-RELU_GRAD = Node("gradients/relu_grad", "ReluGrad", inputs=("gradients/seed", "relu"))
-TRAIN = Node("train", "NoOp", control_inputs=("gradients/relu_grad",))
-FEED = Node("_arg_x", "_Arg", outputs=(Tensor("float32", (16, 4)),))
-FUSED = Node("relu", "_FusedMatMul", inputs=("_arg_x", "w"), outputs=(Tensor("float32", (16, 4)),))
-PASSING = Node("passing", "Identity", inputs=("x",))
-
-FRONTEND = Frontend(None, (X, MATMUL, RELU))
-BACKWARD = Backward(
-    None,
-    (X, MATMUL, RELU, SEED_NODE, RELU_GRAD, TRAIN),
-    gradients=(
-        Gradient("relu", "Relu", "_ReluGrad (nn_grad.py:1)", ("gradients/relu_grad",)),
-        Gradient("x", "Placeholder", None, (), "it does not depend on a trainable variable"),
-    ),
-    update_nodes=("train",),
-)
-PLACEMENT = Placement(
-    None,
-    (FEED, FUSED),
-    passes=(
-        Pass("placer", None, 3, 4, added=("passing",), moved=("relu",), definitions=(PASSING,)),
-        Pass(
-            "remapper",
-            0,
-            4,
-            2,
-            removed=("matmul", "passing"),
-            rewritten=(Rewrite("relu", "Relu", "_FusedMatMul"),),
-            rewired=("relu",),
-            taken=(Takeover("matmul", "fused", "relu"), Takeover("passing", "removed", None)),
-        ),
-    ),
-    ledger=(
-        Fate("x", "removed", "feeds", "_arg_x"),
-        Fate("matmul", "fused", "remapper", "relu"),
-        Fate("relu", "executed", "remapper", None),
-    ),
-    origins=(Origin("_arg_x", "feed"),),
-    assignments=(Assignment("relu", CPU, "the default device"),),
-    kernels=(Kernel("relu", "_FusedMatMul", CPU, "T=float32", 1, "CPU", None),),
+X = replace(walk.X, source=LINE, outputs=(Tensor("float32", (None, 4)),))
+FRONTEND = replace(walk.FRONTEND, nodes=(X, *walk.FORWARD[1:]))
+BACKWARD = replace(walk.BACKWARD, nodes=(X, *walk.WHOLE[1:]))
+PLACEMENT = replace(
+    walk.PLACEMENT,
+    assignments=(Assignment("relu", CPU_0, "the default device"),),
+    kernels=(Kernel("relu", "_FusedMatMul", CPU_0, "T=float32", 1, "CPU", None),),
     generated=(
         Generated(
             *("c", (), 1),
@@ -100,8 +55,7 @@ PLACEMENT = Placement(
         ),
     ),
 )
-PATH = CriticalPath(("relu",), 10.0, 1.0)
-EXECUTION = replace(walk.EXECUTION, nodes=(FEED, FUSED), critical_path=PATH)
+EXECUTION = replace(walk.EXECUTION, critical_path=CriticalPath(("relu",), 10.0, 1.0))
 
 
 def row(key: str) -> OpStats:
