@@ -190,7 +190,7 @@ def cost(row: Compared) -> float:
 
 
 def keys(comparison: Comparison) -> tuple[Column, ...]:
-    return op_table.keys(comparison.by, 24, lambda row: next(iter(row.cells.values())).code)
+    return op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code)
 
 
 # Verdicts, of a race and of files

@@ -97,17 +97,17 @@ def columns(
         )
 
 
-def key(by: str, least: int = 16) -> Column:
+def key(by: str) -> Column:
     """Return the column with the label of a row."""
-    return Column(NAMES[by], lambda row: row.key, elastic=True, least=least, name=True)
+    return Column(NAMES[by], lambda row: row.key, elastic=True, name=True)
 
 
-def keys(by: str, least: int, code: Callable[[Any], str | None]) -> tuple[Column, ...]:
+def keys(by: str, code: Callable[[Any], str | None]) -> tuple[Column, ...]:
     """Return the columns with the label of a row; for a source line also its code, which `code`
     takes from the row."""
     if by != "line":
-        return (key(by, least),)
-    return key(by, least), Column("code", lambda row: code(row) or "", elastic=True, least=CODE)
+        return (key(by),)
+    return key(by), Column("code", lambda row: code(row) or "", elastic=True, least=CODE)
 
 
 def columns_of(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
@@ -140,7 +140,7 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
     spare = SPARE_OF_LINES if by == "line" else {}
     table = shortened(
         f"Batch {batch}: times, {order}",
-        (*keys(by, 18, lambda row: row.code), *columns(names, spare=spare)),
+        (*keys(by, lambda row: row.code), *columns(names, spare=spare)),
         ranked(by, rows, top, lambda row: row.self_ns),
         top,
     )
@@ -168,7 +168,7 @@ def work(comparison: Comparison, batch: int, top: int) -> Table:
     """Return the work of the same rows in that time."""
     return shortened(
         f"Batch {batch}: work per step, in the same order",
-        (*keys(comparison.by, 18, lambda row: row.code), *columns(WORK)),
+        (*keys(comparison.by, lambda row: row.code), *columns(WORK)),
         ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.self_ns),
         top,
     )

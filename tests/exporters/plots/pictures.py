@@ -85,7 +85,7 @@ def panel(axes: Axes) -> Iterator[str]:
         for row in np.asarray(image.get_array()):
             yield f"pixels {' '.join(map(to_hex, row))}"
     for arrow in filter(lambda text: getattr(text, "arrow_patch", None), axes.texts):
-        yield f"arrow: {numbers(arrow.xyann)} to {numbers(arrow.xy)}"
+        yield f"arrow +{arrow.get_zorder():g}: {numbers(arrow.xyann)} to {numbers(arrow.xy)}"
     for text in filter(lambda text: text.get_text(), axes.texts):
         at = numbers(text.get_position())
         if isinstance(text, Annotation):

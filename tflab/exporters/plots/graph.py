@@ -86,14 +86,8 @@ def draw_edge(axes: Axes, start: Place, end: Place, shape: str) -> None:
     else:
         down = 1 if to_y > y else -1
         y, to_y = y + down * HIGH / 2, to_y - down * HIGH / 2
-    arrow = {
-        "arrowstyle": "-|>",
-        "color": style.FAINT,
-        "linewidth": 0.8,
-        "shrinkA": 0,
-        "shrinkB": 0,
-    }
-    axes.annotate("", (to_x, to_y), (x, y), arrowprops=arrow)
+    arrow = {"arrowstyle": "-|>", "color": style.FAINT, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", (to_x, to_y), (x, y), arrowprops=arrow, zorder=1)  # behind the boxes
     if shape and start[0] == end[0] == 0 and wide == 1 and abs(to_y - y) < 1:
         words = style.short_name(shape, LETTERS)
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
