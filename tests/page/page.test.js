@@ -261,9 +261,10 @@ test("of two labels at one place the more important one stays, and none lies on 
 });
 
 test("an edge knows the shapes of its tensors, and whether a gradient stops there", () => {
-  const at = (state, of) => of.edges(state, (node) => node).find(({ a, b }) => a === NODE.x && b === NODE["layer/MatMul"]);
-  const nodes = data.nodes.map((node) => ({ ...node, versions: node.versions.map((version) => version.with(6, ["?x2"])) }));
-  assert.deepEqual([...at(WRITTEN, graphOf({ nodes })).shapes], ["?x2"]);
+  const at = (state, of, from = "x") => of.edges(state, (node) => node).find(({ a, b }) => a === NODE[from] && b === NODE["layer/MatMul"]);
+  const nodes = data.nodes.map((node) => ({ ...node, versions: node.versions.map((version) => version.with(6, ["?x2", "2x3"])) }));
+  const shapes = ["x", "layer/MatMul/ReadVariableOp"].map((from) => [...at(WRITTEN, graphOf({ nodes }), from).shapes]);
+  assert.deepEqual(shapes, [["?x2"], ["2x3"]]);
   const states = data.states.map((state, number) => ({ ...state, cut: number === GRADIENTS ? [[NODE.x, NODE["layer/MatMul"]]] : [] }));
   const cut = graphOf({ states });
   assert.deepEqual([at(WRITTEN, cut).cut, at(GRADIENTS, cut).cut, at(GRADIENTS, graph).cut], [false, true, false]);
