@@ -213,20 +213,3 @@ def test_what_a_gpu_would_run_is_of_the_type_that_the_user_wrote(monkeypatch):
     graph = SimpleNamespace(get_operations=lambda: [written])
     (chosen,) = devices.chosen_kernels([SimpleNamespace(node=[node("MadeOfText")])], graph)
     assert chosen == Kernel("n", "MadeOfText", CPU0, "", 1, "CPU", GPU)
-
-
-def test_kernels_of_the_toy_are_those_that_tensorflow_has(walked):
-    kernels = {kernel.name: kernel for kernel in walked("toy")["placement"].kernels}
-    single, any_device = "T=float32", "any device"
-    assert kernels["mul"] == Kernel(
-        *("mul", "Mul", CPU0, single, 1, "CPU, T in float32", "GPU, T in float32")
-    )
-    assert kernels["train"] == Kernel("train", "NoOp", CPU0, "", 1, any_device, any_device)
-    assert kernels["_arg_x_0_1"].on_gpu == "any device, T in float32"  # the runtime made it
-
-
-@pytest.mark.parametrize(
-    "device, kind", [(CPU0, "CPU"), ("/device:GPU:1", "GPU"), ("CPU", "CPU"), ("", "")]
-)
-def test_the_type_of_a_device_stands_in_its_name(device, kind):
-    assert devices.device_type(device) == kind

@@ -1,7 +1,6 @@
 """Measure: what a turn hands to its observer, and what it costs the step."""
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,22 +16,12 @@ from tflab.runtime import measure, session
 pytestmark = pytest.mark.tensorflow
 
 
-@dataclass
-class Traced:
-    """A traced step that stands in: it says when its trace is handed over."""
-
-    given: list = field(default_factory=list)
-
-    def __call__(self, *values, run_metadata):
-        run_metadata.ParseFromString(b"no RunMetadata at all")
-        self.given.append(run_metadata)
-
-
 def test_a_traced_step_does_not_parse_its_trace():
-    step = Traced()
+    def step(run_metadata):
+        run_metadata.ParseFromString(b"no RunMetadata at all")
+
     timed, recorded = session.timed_step(step, [], 7)
     assert (timed.step, recorded.serialized) == (7, b"no RunMetadata at all")
-    assert step.given == [recorded]
 
 
 @pytest.mark.parametrize(
@@ -67,11 +56,6 @@ def ran(recorded):
     return {row.node_name for device in devices for row in device.node_stats}
 
 
-@pytest.fixture(scope="module")
-def usual(program):
-    return observed(program, Options(batch_size=4), untraced={}, traced={"traced": True})
-
-
 def test_every_op_run_of_xla_stands_in_the_graph_that_was_asked_for_once(program):
     """Measured steps themselves return no graphs, and the first step is a warm-up."""
     options, traced = Options(batch_size=16, xla=True), {"traced": True}
@@ -88,8 +72,9 @@ def test_every_op_run_of_xla_stands_in_the_graph_that_was_asked_for_once(program
         assert ran(recorded) - {"_SOURCE"} <= {node.name for graph in graphs for node in graph.node}
 
 
-def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace(usual):
-    untraced, traced = usual
+def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace(program):
+    turns = {"untraced": {}, "traced": {"traced": True}}
+    untraced, traced = observed(program, Options(batch_size=4), **turns)
     assert untraced is None
     assert traced.graphs == ()
     assert not traced.parsed().partition_graphs
@@ -115,21 +100,18 @@ def test_after_a_long_trace_two_steps_are_not_counted(monkeypatch, values, trace
     assert made == calls
 
 
-def job(threads: int) -> measure.Job:
-    return measure.Job(None, None, None, Options(threads=threads))
-
-
-JOBS = [job(threads) for threads in range(5)]
+JOBS = [measure.Job(None, None, None, Options(threads=threads)) for threads in range(5)]
 
 
 def test_steps_of_another_process_are_sorted_by_job_and_leave_warm_ups_out(monkeypatch):
     """Each job's steps take 100 ns for each of its threads, and 1 ns for each row."""
 
-    begun, orders = [], set()
+    begun, taken, orders = [], [], set()
 
     @contextmanager
     def ready(job, traced):
         def take(turn):
+            taken.append(job.options.threads)
             ns = 100 * job.options.threads + turn.batch_size
             return StepTime(0, 0, 9 if turn.number < 0 else ns), None
 
@@ -144,6 +126,8 @@ def test_steps_of_another_process_are_sorted_by_job_and_leave_warm_ups_out(monke
         orders.add(tuple(begun))
         begun.clear()
     assert len(orders) == 3
+    rounds = [taken[start : start + 5] for start in (0, 5, 10)]
+    assert rounds[0] == rounds[1][::-1] == rounds[2]
     monkeypatch.setattr(measure.interrupts, "is_waiting", lambda: True)
     assert next(stream, None) is None
 
