@@ -21,7 +21,7 @@ from tflab.records.values import (
     Value,
 )
 from tflab.units import plural, time
-from tflab.views.words import place
+from tflab.views.words import listed, place
 
 FEW = 16  # elements of each tensor of a step whose numbers are all shown
 SHORT = 64  # tensors of such a step
@@ -73,13 +73,12 @@ def consequence(results: Sequence[str]) -> str:
     """Return which results of the step are not finite."""
     if not results:
         return "It reached no fetched tensor and no variable."
-    names = ", ".join(map(graph_def_name, results[:MOST_ORIGINS]))
-    more = len(results) - MOST_ORIGINS
-    return f"Not finite after the step: {names}{f' and {more:,} more' if more > 0 else ''}."
+    names = listed(list(map(graph_def_name, results)), MOST_ORIGINS)
+    return f"Not finite after the step: {names}."
 
 
 def facts(stage: Execution) -> Iterator[Fact]:
-    """Yield which step the values are of, and how far training moved the variables."""
+    """Yield which step the values are of."""
     step = stage.values_step
     if step is None or step.ns is None:
         return
