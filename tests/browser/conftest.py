@@ -220,9 +220,9 @@ def free_port():
 SENTENCE = "a sentence that is far too long to stand in one line of a phone beside its numbers"
 LOW = Table("Low", (Column("step", str), Column("found", lambda _: SENTENCE)), (1, 2))
 ASKED = (
-    Question("How many nodes will run?", (), "nodes", "80", "The passes took the others."),
-    Question(f"Which goes, {EVIL}?", ("a/b", EVIL), "", EVIL, "It was fused."),
-    Question("How many times as long?", (), "x", "2.5", "A reason."),
+    Question("How many nodes will run?", "80", "The passes took the others.", unit="nodes"),
+    Question(f"Which goes, {EVIL}?", EVIL, "It was fused.", ("a/b", EVIL)),
+    Question("How many times as long?", "2.5", "A reason.", unit="x"),
 )
 
 

@@ -71,7 +71,6 @@ def test_the_questions_are_those_that_this_run_can_answer():
         "a branch that was not taken": questions.nodes_that_run(BRANCH),
         "a node that was merged": questions.node_that_goes(MERGED),
         "a variable that was fused, and an op that was removed": questions.node_that_goes(PLAIN),
-        "images that cost as much as before": questions.longer(slowed(24e6, 20e6), 4, 64),
         "rows that cost as much": questions.longer(slowed(24e6, 20e6, unit="row"), 4, 64),
     }
     usual = told(questions.questions(LAB))

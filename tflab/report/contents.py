@@ -115,8 +115,8 @@ class State:
     title: str
     about: str  # what this step does
     lines: tuple[str, ...]  # its effect on this graph
-    gone: tuple[str, ...]
-    defined: tuple[Node, ...]  # new or changed
+    gone: tuple[str, ...] = ()
+    defined: tuple[Node, ...] = ()  # new or changed
     touched: tuple[str, ...] = ()  # nodes that this state is about
     place: int | None = None  # index among all passes of the placement
     # Edges, as pairs of nodes, by which the gradient of a variable does not come back
@@ -223,10 +223,10 @@ class Question:
     """A question that a reader may answer before looking, with the measured answer."""
 
     text: str
-    options: tuple[str, ...]  # empty if the answer is a number
-    unit: str  # of the number
     answer: str
     reason: str
+    options: tuple[str, ...] = ()  # empty if the answer is a number
+    unit: str = ""  # of the number
 
 
 @dataclass(frozen=True)

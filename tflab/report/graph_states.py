@@ -45,7 +45,6 @@ def as_written(stage: Frontend) -> State:
         title="Frontend",
         about="The lines of the program have become nodes. Nothing is computed yet.",
         lines=(plural(edge_count(stage.nodes), "edge"),),
-        gone=(),
         defined=stage.nodes,
     )
 
@@ -123,8 +122,6 @@ def as_run(before: Placement, stage: Execution) -> State:
         title="Execution",
         about="The ops ran in the order of their dependencies.",
         lines=tuple(lines if path.nodes else lines[::2]),
-        gone=(),
-        defined=(),
     )
 
 

@@ -61,10 +61,9 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
     into = f" {PREPOSITIONS[gone.fate]} {gone.into}" if gone.into else ""
     yield Question(
         f"Which of these nodes of {title_of(walked.model)} will not be in the graph that runs?",
-        tuple(sorted((gone.name, *stay[: OPTIONS - 1]))),
-        "",
         gone.name,
         f"{gone.by}: {gone.fate}{into}.",
+        options=tuple(sorted((gone.name, *stay[: OPTIONS - 1]))),
     )
 
 
@@ -94,10 +93,9 @@ def nodes_added(walked: Walked) -> Iterator[Question]:
     yield Question(
         f"{title_of(walked.model)} has {plural(len(written.nodes), 'node')} as written. How many "
         f"will its gradients{' and updates' if updates else ''} add?",
-        (),
-        "nodes",
         str(added),
         f"{plural(added - updates, 'node')} for gradients{others}.",
+        unit="nodes",
     )
 
 
@@ -114,10 +112,9 @@ def nodes_that_run(walked: Walked) -> Iterator[Question]:
     yield Question(
         f"{title_of(walked.model)} has {plural(len(names), 'node')} as written. How many of these "
         "will run under their own name?",
-        (),
-        "nodes",
         str(run),
         f"Fates of the others: {others or 'none'}.",
+        unit="nodes",
     )
 
 
@@ -137,11 +134,10 @@ def takes_longest(walked: Walked) -> Iterator[Question]:
     yield Question(
         f"Which of these nodes of {title_of(walked.model)} will take longest at batch "
         f"{step.batch_size}?",
-        tuple(sorted(ranked)),
-        "",
         most,
         f"It took {time(median[most])} a step, {then} {time(median[then])}: medians of "
         f"{plural(step.steps, 'traced step')}.",
+        options=tuple(sorted(ranked)),
     )
 
 
@@ -155,12 +151,10 @@ def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
     yield Question(
         f"Which op of {title_of(comparison.model)} will take most of a step's op time at batch "
         f"{size}?",
-        tuple(sorted(row.key for row in ranked)),
-        "",
         ranked[0].key,
         f"It took {percent(most.share)} of it, {time(most.mean_ns)} a call on average; "
-        f"{ranked[1].key} took "
-        f"{percent(then.share)}.",
+        f"{ranked[1].key} took {percent(then.share)}.",
+        options=tuple(sorted(row.key for row in ranked)),
     )
 
 
@@ -173,18 +167,13 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
         return  # the difference may be noise
     first, last = before.median, after.median
     ratio = last / first
-    article = "an" if comparison.unit == "image" else "a"
-    why = f"{article} {comparison.unit} costs no less than before"
-    if ratio < large / small:
-        why = f"inferred: more {comparison.unit}s share the fixed cost of a step and its ops"
     yield Question(
         f"A step of {title_of(comparison.model)} at batch {large} takes how many times as long as "
         f"one at batch {small}?",
-        (),
-        "x",
         f"{ratio:.1f}",
         f"{time(first)} and {time(last)}, untraced medians: {large / small:g} x the "
-        f"{comparison.unit}s took {ratio:.1f} x the time; {why}.",
+        f"{comparison.unit}s took {ratio:.1f} x the time.",
+        unit="x",
     )
 
 
@@ -216,9 +205,8 @@ def about_gradients(walked: Walked) -> Iterator[Question]:
                 f"On the first batch of {title_of(walked.model)}, {gradient_name(name)} is "
                 f"{number(slope)} where {name} is {number(was)}. Will the step make {name} larger "
                 "or smaller?",
-                ("larger", "smaller"),
-                "",
                 "larger" if now > was else "smaller",
                 f"The step moves against the gradient: after it, {name} was {number(now)}.",
+                options=("larger", "smaller"),
             )
             return

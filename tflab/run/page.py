@@ -166,8 +166,6 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
             f"{some}{units.plural(len(graph.executed), 'node')}; times are means of "
             f"{units.plural(graph.traced, 'traced run')} of the program",
         ),
-        gone=(),
-        defined=(),
     )
     states = (*plain.states, ran) if graph.executed else plain.states
     return DrawnGraph(
