@@ -2,7 +2,6 @@
 nobody would notice that something was not tested."""
 
 import os
-import shutil
 
 import pytest
 
@@ -21,7 +20,4 @@ def missing(reason):
 # In CI they run, and fail
 LANDLOCK = pytest.mark.skipif(
     not IN_CI and not landlock.abi(), reason="This kernel has no Landlock."
-)
-OBJDUMP = pytest.mark.skipif(
-    not IN_CI and not shutil.which("objdump"), reason="compares with GNU objdump"
 )

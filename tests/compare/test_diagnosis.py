@@ -70,7 +70,6 @@ def raced(*row) -> tuple[Diagnosis, ...]:
 
 
 BIG = work("big", 700, op="Conv2D", line="mine.py:5")
-ARG = work("arg", 0.5, hands_on=True)
 # 1.6 ms are left of an untraced step
 SLOW = step(*AB, step_ns=2_400_000)
 
@@ -82,22 +81,14 @@ SAID = {
         step(*AB, *moved(50, "", calls=2), work("s", 20, op="Slice", moves=True))
     ],
     "bytes only where all are known": [step(*AB, *moved(bytes=None)[:1], *moved()[1:])],
-    "two lines": [step(*AB, work("c", 150, op="Slice", line="mine.py:30", moves=True), *moved())],
     "a loop: 350 of 850 us, of 800 us": [step(*AB, *loop())],
-    "the line of the loop, not of other small ops": [
-        step(*AB, *loop(), *many(200, 1.5, line="mine.py:99"))
-    ],
-    "small ops without a loop and without lines": [step(*AB, *many(300, 1.5), ARG)],
     "one op": [step(BIG, work("a", 100))],
     "one op that only moves data": [step(replace(BIG, moves=True), work("a", 100))],
-    "one op of a loop": [step(work("big", 70, 10), work("a", 100))],
     "a session": [SLOW],
-    "a session at two batch sizes": [SLOW, replace(SLOW, batch_size=64)],
     "a session takes longer by an untraced step": [
         step(*AB, ops_span_ns=500_000, traced_outside_ns=400_000)
     ],
     "large feeds": [replace(SLOW, fed_bytes=2**20 + 1)],
-    "feeds that are not large": [replace(SLOW, fed_bytes=2**20)],
     "feeds that are copied": [
         replace(SLOW, fed_bytes=2**22, copied_bytes=2**21, ops_span_ns=2_100_000)
     ],
