@@ -85,7 +85,6 @@ DEVICES = {
     "/job:my-device:1/device:CPU:2": "my-device:1 CPU:2",
     "/job:client/replica:0/task:0/device:CPU:0": "client CPU:0",
     "/job:worker/replica:0/task:1/device:CPU:0": "task 1 CPU:0",
-    "/job:worker/replica:2/task:1/device:CPU:0": "replica 2 task 1 CPU:0",
     "/job:worker/device:CPU:0": "worker CPU:0",
     "/job:ps/replica:0/task:0/device:CPU:0": "ps task 0 CPU:0",
     "/job:ps/task:1/device:CPU:0": "ps task 1 CPU:0",
