@@ -59,8 +59,9 @@ def test_gradients_are_not_checked_at_the_kink_of_relu():
     assert check.agrees
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-4])
-@pytest.mark.parametrize(("factor", "error"), [(0.0, 1.0), (2.0, 0.5), (-1.0, 2.0)])
+@pytest.mark.parametrize(
+    ("factor", "error", "scale"), [(0, 1, 1), (0, 1, 1e-4), (2, 0.5, 1), (-1, 2, 1e-4)]
+)
 def test_a_wrong_gradient_is_not_taken_for_0(factor, error, scale):
     def loss_of(x, w, v):
         return shifted(x, w, v) + scale * tf.reduce_mean(tf.square(x * wrong(factor)(v)))
@@ -80,8 +81,7 @@ def test_a_gradient_that_should_be_0_and_is_not_is_found():
     assert (checks["bias"].zero, checks["bias"].max_relative_error > 0.9) == (False, True)
 
 
-@pytest.mark.parametrize("called", [False, True])
-@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16])
+@pytest.mark.parametrize(("dtype", "called"), [(tf.float16, False), (tf.bfloat16, True)])
 def test_a_loss_in_half_precision_is_not_checked(dtype, called):
     def inner(x, w):
         return tf.cast(tf.nn.tanh(tf.cast(x, dtype) * tf.cast(w, dtype)), tf.float32)
@@ -107,8 +107,10 @@ def batch_normed(x):
     return tf1.nn.fused_batch_norm(x[:, None, None, :], ones, zeros)[0][:, 0, 0, :]
 
 
-@pytest.mark.parametrize("float32_only", [in_python, batch_normed])
-@pytest.mark.parametrize(("factor", "error"), [(1.0, 0.0), (0.0, 1.0), (2.0, 0.5)])
+@pytest.mark.parametrize(
+    ("float32_only", "factor", "error"),
+    [(in_python, 1, 0), (in_python, 2, 0.5), (batch_normed, 1, 0), (batch_normed, 0, 1)],
+)
 def test_where_float64_fails_float32_finds_wrong_gradients(float32_only, factor, error):
     def loss_of(x, w):
         return tf.reduce_mean(tf.square(float32_only(x) * wrong(factor)(w)))
@@ -126,8 +128,7 @@ def dropped(x, rate, **seed):
     return tf.nn.dropout(x, rate, **seed)
 
 
-@pytest.mark.parametrize("seed", [{}, {"seed": 7}])
-@pytest.mark.parametrize("called", [False, True])
+@pytest.mark.parametrize(("called", "seed"), [(False, {}), (True, {"seed": 7})])
 def test_a_random_loss_is_not_checked(called, seed):
     def loss_of(x, w):
         drop = tf.function(dropped) if called else dropped

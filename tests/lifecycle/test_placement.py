@@ -34,10 +34,15 @@ def fetch(walked, name, *fetches):
 
 
 @every_model
-def test_on_one_device_every_node_is_there_and_nothing_is_transferred(name, walked):
+def test_on_one_device_a_training_step_has_no_transfers_and_its_nodes_keep_their_lines(
+    name, walked
+):
     stage = walked(name)["placement"]
+    assert stage.fetches == (stage.program.model.loss.name, stage.program.train_op)
     assert {node.device for node in stage.nodes} == {f"{HOST}CPU:0"}
     assert stage.transfers == ()
+    lines = {node.name: node.source for node in stage.user_nodes}
+    assert all(node.source == lines.get(node.name) for node in stage.nodes)
 
 
 @every_model
@@ -61,20 +66,6 @@ def test_the_nodes_are_those_that_session_run_reports(name, walked):
 def inputs(node):
     """As a NodeDef has them."""
     return (*node.inputs, *(f"^{control}" for control in node.control_inputs))
-
-
-@every_model
-def test_a_training_step_is_placed_unless_something_else_is_asked_for(name, walked):
-    program = walked(name)["backward"].program
-    assert walked(name)["placement"].fetches == (program.model.loss.name, program.train_op)
-
-
-@every_model
-def test_nodes_that_were_written_keep_their_lines(name, walked):
-    stage = walked(name)["placement"]
-    lines = {node.name: node.source for node in stage.user_nodes}
-    for node in stage.nodes:
-        assert node.source == lines.get(node.name)
 
 
 def test_the_shapes_are_those_of_a_real_batch(walked):
