@@ -44,7 +44,7 @@ class UndecidedError(TflabError):
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, in words; errors of the system without their numbers."""
+    """Return what went wrong, in words; errors of the system without their numbers."""
     if isinstance(error, OSError):
         inner = getattr(error, "reason", None)  # that of a URL
         if isinstance(inner, OSError):
@@ -56,15 +56,15 @@ def reason(error: BaseException) -> str:
 
 
 def did_you_mean(name: str, names: Sequence[str], most: int = 1) -> str:
-    """` Did you mean 'lenet'?`, with the nearest of these names; "" if none is near."""
+    """Return ` Did you mean 'lenet'?`, with the nearest of these names; "" if none is near."""
     near = [f"'{one}'" for one in nearest(name, names, most)]
     *others, last = near or [""]
     return f" Did you mean {' or '.join(filter(None, (', '.join(others), last)))}?" if near else ""
 
 
 def nearest(name: str, names: Sequence[str], most: int = 1) -> list[str]:
-    """Those with the same last part in another scope, then the similar ones, then those with a
-    similar last part."""
+    """Return those with the same last part in another scope, then the similar ones, then those with
+    a similar last part."""
     import difflib  # most commands do not need it
 
     last_parts = {known.rpartition("/")[2]: known for known in reversed(names)}

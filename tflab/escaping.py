@@ -18,7 +18,8 @@ CODE = re.compile(r"\\(?=x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 
 
 def visible(text: str) -> str:
-    """The text on one line, with codes for characters that would be invisible or act on the output.
+    """Return the text on one line, with codes for characters that would be invisible or act on the
+    output.
 
     Exporters call it once for each text, because it also escapes the backslashes of codes.
     """
@@ -34,7 +35,7 @@ def visible(text: str) -> str:
 
 
 def with_full_stop(sentence: str) -> str:
-    """The sentence with exactly one full stop at its end."""
+    """Return the sentence with exactly one full stop at its end."""
     return f"{sentence.rstrip(' .')}."
 
 

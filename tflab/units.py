@@ -15,17 +15,18 @@ SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}  # unit -> bytes
 
 
 def time(ns: float) -> str:
-    """`812 ns`, `18.3 us`, `2.40 ms`, `1.25 s`: three digits and the unit that suits them."""
+    """Return `812 ns`, `18.3 us`, `2.40 ms`, `1.25 s`: three digits and the unit that suits
+    them."""
     return in_units(ns, TIMES)
 
 
 def size(bytes_: float) -> str:
-    """`512 B`, `73.5 KiB`, `1.20 MiB`: powers of 1024."""
+    """Return `512 B`, `73.5 KiB`, `1.20 MiB`: powers of 1024."""
     return in_units(bytes_, SIZES)
 
 
 def in_units(value: float, units: Mapping[str, int]) -> str:
-    """A value with the largest unit that it reaches; the smallest has no decimals."""
+    """Return a value with the largest unit that it reaches; the smallest has no decimals."""
     smallest, *larger = units
     for unit in reversed(larger):
         if abs(value) >= units[unit] * ROUNDS_UP:
@@ -50,20 +51,20 @@ TASK = re.compile(r"/job:([^/]+)(?:/replica:0)?(?:/task:(\d+))?")
 
 
 def short_device(device: str) -> str:
-    """`/job:localhost/replica:0/task:0/device:CPU:1` as `CPU:1`; that of a task as `task 1 CPU:0`,
-    and this process beside them as `client CPU:0`."""
+    """Return `/job:localhost/replica:0/task:0/device:CPU:1` as `CPU:1`; that of a task as `task 1
+    CPU:0`, and this process beside them as `client CPU:0`."""
     task = short_task(task_of(device))
     return f"{task} {device.rpartition('device:')[2]}".strip()
 
 
 def task_of(device: str) -> str:
-    """The part of a device's name that names its task."""
+    """Return the part of a device's name that names its task."""
     return device.rpartition("/device:")[0]
 
 
 def short_task(task: str) -> str:
-    """`/job:worker/replica:0/task:1` as `task 1`, that of a job with another name as `ps task 1`;
-    this process as `client` beside tasks, and as nothing without them."""
+    """Return `/job:worker/replica:0/task:1` as `task 1`, that of a job with another name as `ps
+    task 1`; this process as `client` beside tasks, and as nothing without them."""
     match = TASK.fullmatch(task)
     if not match:
         return task

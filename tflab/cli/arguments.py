@@ -29,7 +29,7 @@ NOT_OVER_TASKS = {
 
 
 def tasks(text: str) -> int | tuple[str, ...]:
-    """An argparse type: the number of tasks to start, or the addresses of existing ones."""
+    """Return the number of tasks to start, or the addresses of existing ones."""
     if ":" not in text:
         return command.count("number of tasks", most=MOST_TASKS)(text)
     addresses = tuple(address(part) for part in text.split(","))
@@ -42,7 +42,7 @@ def tasks(text: str) -> int | tuple[str, ...]:
 
 
 def address(text: str) -> str:
-    """`HOST:PORT`."""
+    """Return `HOST:PORT`. Raise UsageError for another text."""
     host, _, port = text.strip().rpartition(":")
     inside = host.startswith("[") and host.endswith("]")  # IPv6
     is_port = port.isascii() and port.isdecimal() and int(port) < 2**16
@@ -52,12 +52,12 @@ def address(text: str) -> str:
 
 
 def address_to_listen_at(text: str) -> str:
-    """An argparse type: `HOST:PORT`, or a port of this machine alone."""
+    """Return the address of `HOST:PORT`, or of a port of this machine alone."""
     return address(text if ":" in text.strip().lstrip(":") else f"127.0.0.1:{text.lstrip(':')}")
 
 
 def feed(text: str) -> tuple[str, str]:
-    """An argparse type: `NAME=FILE`."""
+    """Return the name and the file of `NAME=FILE`."""
     name, equals, file = text.partition("=")
     if not (name and equals and file):
         raise UsageError(f"'{text}' is not a feed; give it as NAME=FILE.npy.")
@@ -65,7 +65,7 @@ def feed(text: str) -> tuple[str, str]:
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """An argparse type: `NAME=1,224,224,3`, and `NAME=` for a scalar."""
+    """Return the name and the sizes of `NAME=1,224,224,3`; `NAME=` is a scalar."""
     name, equals, dims = text.rpartition("=")
     try:
         sizes = tuple(int(dim) for dim in dims.split(",")) if dims else ()

@@ -19,7 +19,7 @@ PACKAGES = ("tensorflow", "tensorboard", "xprof", "numpy", "protobuf")
 
 
 def describe() -> dict[str, Any]:
-    """Python, operating system, processors and packages; imports none of them."""
+    """Return Python, operating system, processors and packages; import none of them."""
     return {
         "python": platform.python_version(),
         "os": operating_system(),
@@ -34,7 +34,7 @@ def describe() -> dict[str, Any]:
 
 
 def now() -> str:
-    """The time in UTC, as `2026-11-22T12:40:31Z`."""
+    """Return the time in UTC, as `2026-11-22T12:40:31Z`."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 

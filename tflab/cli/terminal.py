@@ -149,8 +149,8 @@ def phase(label: str, total: int = 0, whole: bool = False) -> Iterator[Phase]:
 
 @contextmanager
 def bar() -> Iterator[None]:
-    """A bar for the whole command; if that does not count its phases, for the current one, with the
-    time that is left."""
+    """Show a bar for the whole command; if that does not count its phases, for the current one,
+    with the time that is left."""
     from rich.console import Console, RenderableType
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

@@ -169,7 +169,7 @@ def split(argv: Sequence[str]) -> list[list[str]]:
 
 
 def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[output_paths.Run]]:
-    """The files that a confined process writes."""
+    """Return the files that a confined process writes."""
     places: dict[str, AbstractContextManager[output_paths.Run]] = {}
     if args.plots:
         places["--plots"] = output_paths.place(Path(args.plots), "folder")

@@ -33,7 +33,7 @@ def compare(
         prepared.images,
         prepared.options,
         prepared.split,
-        sweep.types_of(prepared.first),
+        sweep.types_of(prepared.placed[prepared.batch_sizes[0]]),
     )
     raced, ending = raced_in(prepared, measured.batches, measured.ending)
     return concluded(prepared, measured.batches, raced, ending)

@@ -31,7 +31,7 @@ def prepared(one: Prepared) -> Prepared:
         first = first_run.measured(job, values)
     except first_run.UnknownError:
         first = FirstRun(0, ())
-    found = changing(one.first.passes, first)
+    found = changing(one.placed[one.batch_sizes[0]].passes, first)
     raced = [f"{WITHOUT}{each.name}" for each in found if each.has_switch]
     kept = [config for config in configs if config != PASSES]
     chosen = replace(one.chosen, configs=(*kept, *raced))

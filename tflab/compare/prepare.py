@@ -42,11 +42,6 @@ class Prepared:
     beginning: machine_load.Beginning
     passes: tuple[ChangingPass, ...] | None = None  # that changed the graph, if asked for
 
-    @property
-    def first(self) -> Placement:
-        """Return the placement at the smallest batch size."""
-        return self.placed[self.batch_sizes[0]]
-
 
 def prepare(
     model: str, batch_sizes: Sequence[int], chosen: SweepOptions, options: Options

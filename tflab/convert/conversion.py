@@ -34,7 +34,7 @@ class Conversion:
 
 
 def convert(recorded: Recording) -> Conversion:
-    """The summary of recorded steps.
+    """Return the summary of recorded steps.
 
     A node that ran on a GPU has a launch and kernels. They are not added up but are rows of two
     kinds; the critical path has the time of the kernels.
@@ -66,13 +66,13 @@ def convert(recorded: Recording) -> Conversion:
 
 
 def is_node(devices: Container[str] | None, kind: Kind) -> bool:
-    """Whether runs of this kind are those of a node on one of these devices, or on any."""
+    """Return True if runs of this kind are a node's, on one of these devices or on any."""
     name, _, device = kind
     return name != trace.EXECUTOR and (devices is None or device in devices)
 
 
 def ranked(conversion: Conversion) -> list[tuple[str, OpStats]]:
-    """The rows of all kinds, each with its kind, by self time in descending order."""
+    """Return the rows of all kinds, each with its kind, by self time in descending order."""
     rows = [(kind, row) for kind, table in conversion.top_ops.items() for row in table]
     return sorted(rows, key=lambda item: (-item[1].self_ns, item[1].key))
 

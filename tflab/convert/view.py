@@ -44,7 +44,7 @@ def facts(conversion: Conversion) -> Iterator[Fact]:
 
 
 def devices(conversion: Conversion) -> Iterable[Block]:
-    """All names that have rows, with the kind of the rows."""
+    """Yield all names that have rows, with the kind of the rows."""
     all_tracks = conversion.recorded.tracks
     yield Table(
         "What was recorded",
@@ -90,7 +90,7 @@ def steps(conversion: Conversion) -> Table:
 
 
 def top_nodes(conversion: Conversion) -> Table:
-    """The nodes of all kinds; if there are several kinds, with the kind, to which the share
+    """Return the nodes of all kinds; if there are several kinds, with the kind, to which the share
     refers."""
     several = len(conversion.top_ops) > 1
     headers = {"share": "share of kind"} if several else {}

@@ -128,7 +128,7 @@ def stages(
 
 
 def accuracy(program: Program, labels: tf.Tensor | None) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-    """Nodes that count correct classifications in training, and that classify in a test; none
+    """Add nodes that count correct classifications in training, and that classify in a test; none
     without labels."""
     with tf1.name_scope("accuracy"):
         predicted = classes(training_scores(program), labels)
@@ -137,23 +137,21 @@ def accuracy(program: Program, labels: tf.Tensor | None) -> tuple[list[tf.Tensor
 
 
 def recipe_of(name: str, model: Model) -> Recipe:
-    """How to train a model. If it only has an optimizer, its learning rate is unknown (nan)."""
-    if model.not_trained:
-        raise UsageError(f"The model '{name}' cannot be trained. {model.not_trained}")
-    if model.loss is None:
-        raise UsageError(f"The model '{name}' cannot be trained: its Model has no `loss`.")
-    if model.recipe is not None:
-        return model.recipe
-    if model.optimizer is None:
-        raise UsageError(
-            f"The model '{name}' cannot be trained: its Model needs a `recipe`, or at least an "
-            "`optimizer`."
-        )
-    return Recipe(EPOCHS, BATCH_SIZE, lambda rate: model.optimizer, lambda *steps: math.nan)
+    """Return how to train a model. If it only has an optimizer, its learning rate is unknown
+    (nan)."""
+    why = model.not_trained
+    if not why and model.loss is None:
+        why = "Its Model has no `loss`."
+    if not why and model.recipe is None and model.optimizer is None:
+        why = "Its Model needs a `recipe`, or at least an `optimizer`."
+    if why:
+        raise UsageError(f"The model '{name}' cannot be trained. {why}")
+    usual = Recipe(EPOCHS, BATCH_SIZE, lambda rate: model.optimizer, lambda *steps: math.nan)
+    return model.recipe or usual
 
 
 def classes(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tensor]:
-    """The predicted class of each row: that of its highest score. Empty without classes."""
+    """Return the predicted class of each row: that of its highest score. Empty without classes."""
     if scores is None or labels is None or not labels.dtype.is_integer:
         return []
     if scores.shape.rank is None or scores.shape[:-1].rank != labels.shape.rank:
@@ -162,7 +160,7 @@ def classes(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tenso
 
 
 def training_scores(program: Program) -> tf.Tensor | None:
-    """The scores of the head that is trained, computed in the same step as its loss.
+    """Return the scores of the head that is trained, computed in the same step as its loss.
 
     They are the input of the loss's softmax or, unless it has exactly one softmax, the model's
     output. None if the loss does not depend on that output either.

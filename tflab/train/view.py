@@ -56,7 +56,7 @@ def loss_digits(loss: float) -> str:
 
 
 def accuracy_percent(accuracy: float) -> str:
-    """In percent with two decimals, because the best networks differ in the second."""
+    """Return percent with two decimals, because the best networks differ in the second."""
     return "" if math.isnan(accuracy) else f"{100 * accuracy:.2f} %"
 
 
