@@ -181,15 +181,6 @@ def test_two_runs_that_begin_at_once_have_a_folder_each(given, names):
     assert [Path(name, "events").read_text() for name in names] == ["second", "first"]
 
 
-def test_what_somebody_else_wrote_meanwhile_stays_and_the_result_has_the_next_name(here):
-    with output_paths.new(Path("run"), "folder", folder=True) as run:
-        (run.work / "events").write_text("ours")
-        Path("run").mkdir()
-        Path("run/notes").write_text("theirs")
-    assert run.final == Path("run-2")
-    assert files(here) == ["run", "run-2", "run-2/events", "run/notes"]
-
-
 # Of a confined process
 
 
