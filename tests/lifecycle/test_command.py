@@ -233,12 +233,12 @@ def test_the_logdir_holds_both_graphs_profiles_and_the_life(toy, logdir):
     assert drawn(logdir / "written") == {node["name"] for node in backward["nodes"]}
     assert drawn(logdir / "executed") == {node["name"] for node in placement["nodes"]}
     events = EventAccumulator(str(logdir / "executed")).Reload()
-    assert events.Tags()["run_metadata"] == ["batch 1", "batch 16", "batch 64"]
+    assert events.Tags()["run_metadata"] == ["batch 1", "batch 8", "batch 16", "batch 64"]
     for tag in events.Tags()["run_metadata"]:
         devices = events.RunMetadata(tag).step_stats.dev_stats
         assert "mul" in {stats.node_name for device in devices for stats in device.node_stats}
     runs = {path.parent.name for path in logdir.glob("plugins/profile/*/*.xplane.pb")}
-    assert runs == {"toy-batch-1", "toy-batch-16", "toy-batch-64"}
+    assert runs == {"toy-batch-1", "toy-batch-8", "toy-batch-16", "toy-batch-64"}
     life = storage.read(storage.runs(logdir)["."])
     shown = {node["name"] for node in life["graph"]["nodes"]}
     assert shown >= {fate["name"] for fate in placement["ledger"]}
