@@ -33,8 +33,8 @@ notebook.show_as(NodeHistory, view.blocks)
 def histories(
     stages: Sequence[Stage], tables: Mapping[int, Sequence[OpStats]] | None = None
 ) -> Histories:
-    """The history of every node that any stage knows: the user's in the order in which they were
-    made, then those of the runtime.
+    """Return the history of every node that any stage knows: the user's in the order in which they
+    were made, then those of the runtime.
 
     `stages` are the results of a walk; `tables` hold the rows by node of its step, by batch size.
     """
@@ -49,7 +49,7 @@ def histories(
 
 
 def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
-    """The history of one node. Raises UsageError, with the nearest names, if there is none.
+    """Return the history of one node. Raises UsageError, with the nearest names, if there is none.
 
     `whose` graph it is belongs into the error, if known.
     """
@@ -61,7 +61,7 @@ def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) 
 
 
 def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
-    """What the program knows about its nodes: lines, tensors, gradients."""
+    """Return what the program knows about its nodes: lines, tensors, gradients."""
     nodes = backward.nodes if backward else frontend.nodes
     forward = {node.name: node for node in frontend.nodes}
     updates = set(backward.update_nodes) if backward else set()
@@ -92,8 +92,7 @@ def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
 
 
 def with_placement(by_name: Histories, placement: Placement) -> Histories:
-    """What the runtime did to them: passes, fates, devices, kernels, code. It adds nodes of its
-    own."""
+    """Add what the runtime did to them, and its own nodes."""
     executed = {node.name: node for node in placement.nodes}
     defined = {node.name: node for step in placement.passes for node in step.definitions}
     users = turned_around(makers(placement.nodes))
@@ -140,7 +139,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
 def with_times(
     by_name: Histories, execution: Execution | None, tables: Mapping[int, Sequence[OpStats]]
 ) -> Histories:
-    """The times of their carriers, whether the step waited for these, and the machine's load."""
+    """Add the times of their carriers, whether the step waited for these, and the load."""
     known = {size: {row.key: row for row in rows} for size, rows in tables.items()}
     waited_for = set(execution.critical_path.nodes) if execution else set()
     timed = {key for rows in known.values() for key in rows}
@@ -160,7 +159,7 @@ def with_times(
 
 
 def blank(node: Node, kind: str) -> NodeHistory:
-    """A history with nothing but the node itself."""
+    """Return a history with nothing but the node itself."""
     return NodeHistory(
         name=node.name,
         op=node.op,
@@ -173,8 +172,8 @@ def blank(node: Node, kind: str) -> NodeHistory:
 
 
 def carrier_of(history: NodeHistory, fate: Fate | None, executed: Mapping[str, Node]) -> str | None:
-    """The executed node that does a node's work: itself, or the one that replaced it. Of a node
-    with several outputs that was removed, each output may have another one."""
+    """Return the executed node that does a node's work: itself, or the one that replaced it. Of a
+    node with several outputs that was removed, each output may have another one."""
     if history.name in executed:
         return history.name
     several = len(history.outputs) > 1 and fate is not None and fate.fate == "removed"
@@ -182,7 +181,7 @@ def carrier_of(history: NodeHistory, fate: Fate | None, executed: Mapping[str, N
 
 
 def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
-    """Executed node -> the user's nodes whose work it does in addition to its own."""
+    """Return for each executed node the user's nodes whose work it does beside its own."""
     carried: dict[str, list[str]] = {}
     for fate in ledger:
         inside = fate.fate == "folded" and not fate.has_value  # a constant was computed from it
@@ -192,7 +191,7 @@ def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
 
 
 def touches(passes: Sequence[Pass]) -> dict[str, list[Touch]]:
-    """Node -> what each pass did to it, in the order of the passes."""
+    """Return for each node what each pass did to it, in the order of the passes."""
     by_node: dict[str, list[Touch]] = {}
     for place, step in enumerate(passes):
         for name, what, about in changes(step):
@@ -201,7 +200,7 @@ def touches(passes: Sequence[Pass]) -> dict[str, list[Touch]]:
 
 
 def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
-    """(node, what the pass did to it, about what)."""
+    """Yield (node, what the pass did to it, about what)."""
     for name in step.added:
         yield name, "added", ""
     changed = {change.name for change in step.rewritten}

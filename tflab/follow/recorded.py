@@ -17,7 +17,7 @@ from tflab.records.watched import Recorded, RecordedValues
 
 
 def stages(graph: Recorded) -> tuple[Stage, ...]:
-    """The graph as it was written, with its gradients where it has any, and as it was placed.
+    """Return the graph as it was written, with any gradients, and as it was placed.
 
     Of a function only the graph is known that its tracing made, gradients and all.
     """
@@ -58,7 +58,7 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
 def histories(
     graph: Recorded, stages: Sequence[Stage], recorded_values: RecordedValues | None
 ) -> node_history.Histories:
-    """The history of each node, with its values in the recorded run where they are known."""
+    """Return the history of each node, with its values in the recorded run if they are known."""
     unknown = set() if graph.traced else fates.depending(graph.executed)
     plain = {
         name: replace(history, not_run=None) if history.carrier in unknown else history
@@ -70,7 +70,7 @@ def histories(
 
 
 def needed(graph: Recorded) -> Recorded:
-    """The same without the nodes that the group does not need, such as initialisers."""
+    """Return the graph without the nodes that the group does not need, such as initialisers."""
     lost = {fate.name for fate in graph.ledger if fate.fate == "unreached"}
 
     def left(things: Iterable[Any]) -> tuple[Any, ...]:
@@ -93,7 +93,7 @@ def needed(graph: Recorded) -> Recorded:
 
 
 def without_inputs(node: Node, lost: Collection[str]) -> Node:
-    """The node without what it takes from nodes that are not there."""
+    """Return the node without what it takes from nodes that are not there."""
     return replace(
         node,
         inputs=tuple(name for name in node.inputs if node_of(name) not in lost),
@@ -102,7 +102,7 @@ def without_inputs(node: Node, lost: Collection[str]) -> Node:
 
 
 def gradients(graph: Recorded) -> Iterator[Gradient]:
-    """The nodes that each forward node's gradient function made."""
+    """Yield the nodes that each forward node's gradient function made."""
     by_forward: dict[str, list[str]] = {}
     for name, forward in graph.derived.items():
         by_forward.setdefault(forward, []).append(name)
@@ -113,12 +113,12 @@ def gradients(graph: Recorded) -> Iterator[Gradient]:
 
 
 def mean_ns(graph: Recorded) -> dict[str, float]:
-    """What each node of the graph that ran took in a traced run."""
+    """Return what each node of the graph that ran took in a traced run."""
     return {name: op.ns / graph.traced for name, op in graph.ops.items()} if graph.traced else {}
 
 
 def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
-    """What the node took in the program's own runs, or the node that does its work."""
+    """Yield what the node took in the program's own runs, or the node that does its work."""
     name = history.carrier
     if name is None or history.not_run is not False:
         return

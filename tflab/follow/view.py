@@ -90,7 +90,7 @@ class Section:
 
 
 def blocks(history: NodeHistory) -> Iterable[Block]:
-    """The sections and the times, below the line on the load."""
+    """Yield the sections and the times, below the line on the load."""
     frames = (
         Frame(
             f"{1 + STAGES.index(section.stage)}  {section.stage.title()}",
@@ -106,7 +106,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
 
 
 def sections(history: NodeHistory) -> tuple[Section, ...]:
-    """The stages that know something about the node."""
+    """Return the stages that know something about the node."""
     fate = fate_words(history.fate) if history.fate else ""
     own = history.carrier == history.name and history.ran_as
     if own and history.not_run is not False:
@@ -124,13 +124,13 @@ def sections(history: NodeHistory) -> tuple[Section, ...]:
 
 
 def line_text(line: Line) -> str:
-    """The parts of a line as text."""
+    """Return the parts of a line as text."""
     return "".join(part if isinstance(part, str) else part.text for part in line)
 
 
 def fate_words(fate: Fate) -> str:
-    """The fate of the node. The value of a removed node may still have been needed, and that of a
-    folded one may be in no constant."""
+    """Return the fate of the node. The value of a removed node may still have been needed, and that
+    of a folded one may be in no constant."""
     if fate.fate == "folded" and not fate.has_value:
         return INSIDE
     if fate.replaced:
@@ -168,7 +168,7 @@ def backward_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def meaning_lines(node: GradientNode) -> Iterator[Line]:
-    """The formula of a gradient node and the gradient that it leads to, or its kind of
+    """Yield the formula of a gradient node and the gradient that it leads to, or its kind of
     bookkeeping and the reason."""
     goal = ""
     if node.towards:
@@ -208,7 +208,7 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def parts_of_touch(touch: Touch) -> Iterator[Part]:
-    """`remapper (pass 22): fused into conv1/Relu`."""
+    """Yield `remapper (pass 22): fused into conv1/Relu`."""
     yield PassLink(touch.place, touch.by)
     yield f" (pass {touch.place + 1}): {CHANGES.get(touch.what, touch.what)}"
     if touch.about:
@@ -234,8 +234,8 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def did_not_run(history: NodeHistory) -> Iterator[Line]:
-    """That a node did not run: no traced step took the branch of its carrier, or it has none; or
-    that this is not known."""
+    """Yield that a node did not run: no traced step took the branch of its carrier, or it has none;
+    or that this is not known."""
     if history.carrier is not None:
         why = UNKNOWN if history.not_run is None else BECAUSE
         whose: Line = ("it",) if history.carrier == history.name else (*links([history.carrier]),)
@@ -245,8 +245,8 @@ def did_not_run(history: NodeHistory) -> Iterator[Line]:
 
 
 def value_lines(history: NodeHistory) -> Iterator[Line]:
-    """The values of the node's inputs and outputs, those of a variable before and after the step,
-    and the gradient of the loss with respect to them."""
+    """Yield the values of the node's inputs and outputs, those of a variable before and after the
+    step, and the gradient of the loss with respect to them."""
     for value in history.taken[:MOST_VALUES]:
         name = graph_def_name(value.tensor)
         yield ("input ", *links([name]), f": {amounts_of(value, value.shape)}")
@@ -294,7 +294,7 @@ def done_by(history: NodeHistory) -> str:
 
 
 def times(history: NodeHistory) -> Table:
-    """The times of the node's carrier."""
+    """Return the times of the node's carrier."""
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
@@ -308,7 +308,7 @@ def times(history: NodeHistory) -> Table:
 
 
 def links(names: Sequence[str]) -> Iterator[Part]:
-    """Names of nodes or tensors, with commas between them."""
+    """Yield names of nodes or tensors, with commas between them."""
     for number, name in enumerate(names[:MOST_NEIGHBOURS]):
         if number:
             yield ", "

@@ -250,7 +250,7 @@ def with_lines(
 
 
 def with_outputs(listed: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
-    """Differentiation gives a branch or a loop more outputs, which its gradient needs."""
+    """Yield the nodes, with what a gradient made a branch or a loop take and return."""
     for node in listed:
         if functions.calling(node.op):
             now = nodes.from_operation(graph.get_operation_by_name(node.name))

@@ -107,7 +107,7 @@ def take(
 
 
 def turns(program: Program, size: int) -> Iterator[measure.Turn]:
-    """XLA compiles separately for the traced step, so that is the one to warm up."""
+    """Yield the steps; XLA compiles separately for the traced one, so that is warmed up."""
     batches = session.feed_batches(program, size)
     first = -measure.WARMUP_STEPS
     for number, values in enumerate(islice(batches, measure.WARMUP_STEPS + STEPS), first):
@@ -122,13 +122,13 @@ def capture_name(program: Program, batch_size: int) -> str:
 
 
 def captured_of(name: str, traced: Traced, types: Mapping[str, str]) -> Capture:
-    """Traced steps as records."""
+    """Return traced steps as records."""
     runs = (trace.op_runs(timed.step, metadata.step_stats, types) for timed, metadata in traced)
     return Capture(name, tuple(timed for timed, _ in traced), tuple(chain.from_iterable(runs)))
 
 
 def on_one_axis(capture: Capture, traced: Traced) -> Capture:
-    """Steps over several tasks, with the tensors on the wire."""
+    """Return steps over several tasks, with the tensors on the wire."""
     received = (
         one for timed, metadata in traced for one in trace.received(timed.step, metadata.step_stats)
     )
