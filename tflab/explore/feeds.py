@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from tflab.datasets import Column, Dataset
 from tflab.errors import TflabError
 from tflab.models import saved
 
+ROWS = 1024  # of made-up data: formulas are checked at more rows than a batch has
+LARGEST = 2**26  # bytes of made-up values for one placeholder
 OPEN = 8  # the size of an unknown dimension other than the batch
 
 
@@ -34,7 +37,7 @@ def fed(
     if lengths:
         rows = lengths[0]
     elif any(map(in_rows, free)):
-        rows = batch_size
+        rows = max(batch_size, min(ROWS, LARGEST // max(map(row_bytes, filter(in_rows, free)))))
     else:  # the first dimension, if all have the same
         rows = (fixed.pop() or 1) if len(fixed) == 1 else 1
     notes = {}
@@ -57,6 +60,11 @@ def tensor_of(graph: tf.Graph, name: str) -> Any:
 def in_rows(tensor: Any) -> bool:
     """Whether the first dimension is the batch."""
     return bool(tensor.shape.rank) and tensor.shape[0] is None
+
+
+def row_bytes(tensor: Any) -> int:
+    """The bytes of one row of made-up values, at least 1."""
+    return max(1, prod(size or OPEN for size in tensor.shape[1:]) * tensor.dtype.size)
 
 
 def is_fixed(dataset: Dataset) -> bool:
