@@ -73,6 +73,17 @@ def broadcast(small, large):
     return made, last("Sum", None, large, "axes")
 
 
+def sum_of_ones(shape, goal, *between):
+    """A sum over all elements of ones in the shape of another tensor."""
+    return (
+        node("c", "Const", (), value=1.0),
+        node("many", "Fill", shape, goal, "c"),
+        *between,
+        axes(0, 1),
+        last("Sum", (), between[-1][0].name if between else "many", "axes"),
+    )
+
+
 @pytest.mark.parametrize(
     ("written", "graph"),
     [
@@ -102,6 +113,11 @@ def broadcast(small, large):
         ("sum_to(a, shape(small))", broadcast("small", "a")),
         ("sum_to(a, shape(free))", broadcast("free", "a")),
         ("a", broadcast("a", "a")),
+        # one number stands for all elements, and a sum counts them
+        ("6", sum_of_ones((2, 3), "a/dims")),
+        ("size(rows)", sum_of_ones((None, 3), "rows/dims")),
+        ("-size(rows)", sum_of_ones((None, 3), "rows/dims", node("m", "Neg", (None, 3), "many"))),
+        ("n", sum_of_ones((None, 3), "free")),
         # of a bias, over all but the channels
         ("sum(g, axis=0)", [node("g", "X", (5, 4)), last("BiasAddGrad", (4,), "g")]),
         ("sum(g, axis=(0, 1, 2))", [node("g", "X", (5, 2, 2, 4)), last("BiasAddGrad", (4,), "g")]),

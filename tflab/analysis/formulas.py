@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import dropwhile
-from math import isfinite
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ WHOLE: dict[str, Callable[..., np.ndarray]] = {
     "FloorMod": np.mod,
     "Range": np.arange,
 }
+REPEATS = ("Tile", "BroadcastTo", "Fill")
 TERMS = 100  # of a sum that has a formula: a longer one is not read, and nests too deeply
 
 
@@ -44,6 +45,7 @@ class Composer:
         self.nodes = {node.name: node for node in nodes}
         self.attributes = attributes
         self.whole: dict[str, tuple[int, ...] | None] = {}  # constants of whole numbers
+        self.goals: dict[str, Call] = {}  # shapes of what repeats a number, or is made of that
         for node in self.nodes.values():
             self.whole[node.name] = self.whole_numbers(node)
 
@@ -60,6 +62,10 @@ class Composer:
             return own
         if self.rounds(node):
             return own
+        goals = [arg for arg in args if ex.calls(arg, "shape")] if node.op in REPEATS else []
+        goals += [self.goals[name] for name in map(node_of, node.inputs) if name in self.goals]
+        if goals:
+            self.goals[node.name] = goals[0]
         if node.op in op_rules.SEEN_THROUGH:
             return args[0]
         if node.op in op_rules.RESHAPES and self.alike(node):
@@ -118,6 +124,13 @@ class Composer:
             return None
         return axes if shape is None else tuple(axis % max(1, len(shape)) for axis in axes)
 
+    def total_of_equal(self, value: Expression, tensor: str) -> Expression | None:
+        """Return the sum of a tensor whose elements are equal; None if their number is unknown."""
+        shape, goal = self.shape(tensor), self.goals.get(node_of(tensor))
+        if shape is not None and None not in shape:
+            return ex.times(ex.number(prod(dim or 0 for dim in shape)), value)
+        return ex.times(Call("size", *goal.args, shape=goal.shape), value) if goal else None
+
     def sized(self, tensor: str, formula: Expression) -> tuple[Expression, Shape] | None:
         """Return a tensor that describes a shape, as formulas write it, (2, 1) or the shape of
         another tensor, and that shape as far as it is known."""
@@ -145,6 +158,8 @@ def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
     if axes == ():
         return args[0]
     if axes is not None and shape is not None and set(axes) == set(range(len(shape))):
+        if node.op == "Sum" and not ex.tensors(args[0]):  # one number stands for all elements
+            return composer.total_of_equal(args[0], node.inputs[0])
         return ex.total(args[0], shape) if node.op == "Sum" else Call(node.op.lower(), args[0])
     if axes is None:
         return None
