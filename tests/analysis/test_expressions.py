@@ -60,6 +60,11 @@ def test_what_a_name_looks_like_does_not_matter():
     assert ex.text(ex.power(ex.add(name, A), ex.number(2))) == "(dL/d(a/b:0) by mul[1] + a)**2"
 
 
+def test_a_part_that_occurs_twice_has_parentheses_only_where_it_needs_them():
+    part = ex.subtract(A, B)
+    assert ex.text(ex.times(part, Call("abs", part))) == "(a - b) * abs(a - b)"
+
+
 LEAVES = st.sampled_from(["a", "b", "x", "2", "0.5", "1.25", "-0.75"])
 TREES = st.recursive(
     LEAVES,

@@ -252,7 +252,13 @@ def without_kept(value: Expression) -> Expression:
 
 def text(value: Expression) -> str:
     """Return a formula as it is printed."""
-    return ast.unparse(value).replace(" ** ", "**")
+    return ast.unparse(copied(value)).replace(" ** ", "**")
+
+
+def copied(value: Expression) -> Expression:
+    """Return the same as a tree that shares no parts: `unparse` writes each part with the same
+    parentheses wherever it occurs."""
+    return rebuilt(value, copied)
 
 
 def size(value: Expression) -> int:
