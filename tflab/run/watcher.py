@@ -38,6 +38,7 @@ class Watcher:
         self.sampler = sampler.Sampler(settings.start_ns)
         self.recorder: Recorder | None = None  # after TensorFlow is imported
         self.memory = growth.Memory()
+        self.began = False  # whether this is of the time since the first run
         self.faults: list[str] = []
         self.finder = TensorFlowFinder(self)
         self.running = self.stopping = self.forked = self.looking = False
@@ -102,8 +103,9 @@ class Watcher:
                 if not self.stopping:
                     if self.recorder:
                         self.recorder.read_traces()
-                        if self.sampler.importing:
+                        if self.sampler.importing or (self.sampler.inside[2] and not self.began):
                             self.memory = growth.Memory()  # what was before does not count
+                            self.began = self.sampler.inside[2] > 0
                         self.memory.look(process_time_ns(), self.sampler.main_line)
                     if perf_counter_ns() > self.flush_at_ns:
                         self.flush()
