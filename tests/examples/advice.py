@@ -6,48 +6,58 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 """
-# Steps with three faults, and steps that each avoid one of them
-COSTLY = f"""{START}
+FEEDS = f"""{START}
 x = tf.placeholder(tf.float32, [None, 256])
-ids = tf.placeholder(tf.int32, [None])
-image = tf.get_variable("image", [128, 1024])
+total, other = tf.reduce_sum(x[:16]), tf.reduce_sum(x[:16])
 data = np.random.rand(8192, 256).astype(np.float32)
 buffer = np.empty(data.nbytes + 64, np.uint8)
 start = -buffer.ctypes.data % 64
 aligned = buffer[start : start + data.nbytes].view(np.float32).reshape(data.shape)
 aligned[:] = data
+with tf.Session() as session:
+    for turn in range(1_500):
+        session.run(total, {{x: data}})
+        if turn % 5 == 0:
+            session.run(other, {{x: aligned}})
+"""
+EMBEDDING = f"""{START}
+ids = tf.placeholder(tf.int32, [None])
 
-def step(name, optimizer=tf.train.AdamOptimizer, copies=True):
+def step(name, optimizer):
     table = tf.get_variable(name, [60_000, 16])
     target = tf.get_variable(f"target_{{name}}", [16, 1])
     loss = tf.reduce_mean(tf.square(tf.matmul(tf.nn.embedding_lookup(table, ids), target) - 1))
-    copied = tf.transpose(tf.tile(image, [4, 1]))
-    means = tf.reduce_mean(copied, 1) if copies else tf.reduce_mean(image, 0)
-    return [loss, tf.reduce_sum(x[:16]), means, optimizer(0.01).minimize(loss)]
+    return [loss, optimizer(0.01).minimize(loss)]
 
-steps = {{
-    "costly": (step("costly"), data, 120),
-    "aligned": (step("aligned"), aligned, 40),
-    "rows": (step("rows", optimizer=tf.train.AdagradOptimizer), data, 40),
-    "whole": (step("whole", copies=False), data, 40),
-}}
+whole, rows = step("table", tf.train.AdamOptimizer), step("rows", tf.train.AdagradOptimizer)
 random = np.random.RandomState(0)
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
-    for fetches, fed, count in steps.values():
-        for _ in range(count):
-            session.run(fetches, {{x: fed, ids: random.randint(0, 60_000, 128)}})
+    for turn in range(400):
+        for fetches in (whole, rows) if turn % 5 == 0 else (whole,):
+            session.run(fetches, {{ids: random.randint(0, 60_000, 128)}})
+"""
+MOVED = f"""{START}
+x = tf.placeholder(tf.float32, [256, 1024])
+moved = tf.reduce_mean(tf.transpose(tf.tile(x, [4, 1])), 1)
+means = tf.reduce_mean(x, 0)
+with tf.Session() as session:
+    data = np.ones([256, 1024], np.float32)
+    for turn in range(400):
+        session.run(moved, {{x: data}})
+        if turn % 5 == 0:
+            session.run(means, {{x: data}})
 """
 # Many small ops and one large one; then a graph that grows, and one that does not
 SMALL_OPS = f"""{START}
-x = tf.placeholder(tf.float32, [200, 8])
+x = tf.placeholder(tf.float32, [400, 8])
 scaled = lambda part: tf.tanh(tf.tanh(part) * 2 + 1) * 3 + 1
 small = tf.reduce_sum(tf.stack([scaled(row) for row in tf.unstack(x)]))
 large = tf.reduce_sum(scaled(x))
 with tf.Session() as session:
-    for fetch, count in ((small, 1_500), (large, 200)):
-        for _ in range(count):
-            session.run(fetch, {{x: np.ones([200, 8])}})
+    for turn in range(1_200):
+        for fetch in (small, large) if turn % 8 == 0 else (small,):
+            session.run(fetch, {{x: np.ones([400, 8])}})
 
 for grows in (True, False):
     with tf.Graph().as_default(), tf.Session() as session:

@@ -47,15 +47,18 @@ def saves_what_is_said(seen, about, before, after):
     return before["median_ns"] - after["median_ns"] >= WIDE * share * before["median_ns"]
 
 
-def test_each_of_three_findings_says_what_a_run_saves(watch):
-    seen, _ = watch(advice.COSTLY)
-    _, costly, aligned, rows, whole = seen["groups"]
-    copies = "copied because their arrays do not begin at a multiple of 64 bytes"
-    assert saves_what_is_said(seen, copies, costly, aligned)
-    table = "work on all 60,000 rows of costly (program.py:"
-    assert saves_what_is_said(seen, table, costly, rows)
-    assert saves_what_is_said(seen, "that only move or convert data", costly, whole)
-    assert seen["grown_memory"] is None
+@pytest.mark.parametrize(
+    "source, about",
+    [
+        (advice.FEEDS, "copied because their arrays do not begin at a multiple of 64 bytes"),
+        (advice.EMBEDDING, "work on all 60,000 rows of table (program.py:"),
+        (advice.MOVED, "that only move or convert data"),
+    ],
+)
+def test_a_finding_says_what_a_run_saves(watch, source, about):
+    seen, _ = watch(source)
+    before, after = (group for group in seen["groups"] if group["calls"] > 1)
+    assert saves_what_is_said(seen, about, before, after)
 
 
 def test_small_ops_cost_what_is_said_and_a_graph_that_grows_is_told_after_ten_rounds(watch):
