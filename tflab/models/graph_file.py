@@ -78,7 +78,10 @@ def parsed(path: Path, name: str, content: bytes) -> Iterator[GraphFile]:
         proto = parse(message(), content)
         if proto is None:
             continue
-        meta = served_meta_graph(proto) if kind == "SavedModel" else proto
+        meta = proto
+        if kind == "SavedModel":  # the MetaGraphDef with the tag `serve`, otherwise the first
+            served = [m for m in proto.meta_graphs if "serve" in m.meta_info_def.tags]
+            meta = next(iter([*served, *proto.meta_graphs]), None)
         graph_def = proto if kind == "GraphDef" else meta.graph_def if meta else None
         # Arbitrary bytes may parse by chance, but not with these fields
         if not (graph_def and graph_def.node and all(n.name and n.op for n in graph_def.node)):
@@ -112,14 +115,6 @@ def parse(message: Any, content: bytes) -> Any:
         return text_format.Parse(content.decode(), message)
     except (text_format.ParseError, UnicodeDecodeError, RecursionError):
         return None
-
-
-def served_meta_graph(saved: Any) -> Any:
-    """Return the MetaGraphDef with the tag `serve`, otherwise the first; None if there is none."""
-    metas = list(saved.meta_graphs)
-    return next(
-        (meta for meta in metas if "serve" in meta.meta_info_def.tags), (metas or [None])[0]
-    )
 
 
 # What a file says about its graph
