@@ -159,16 +159,6 @@ def test_training_halves_the_loss(name, batch_size, steps):
         assert session.run(loss, unseen) < before / 2
 
 
-def test_the_resnet_can_fit_a_batch():
-    program = built("resnet20")
-    feeds = fed(program, columns(program, 16))
-    with started(program) as (session, train):
-        before = session.run("training/loss/mean:0", feeds)
-        for _ in range(10):
-            session.run(train, feeds)
-        assert session.run("training/loss/mean:0", feeds) < before / 2
-
-
 @pytest.mark.parametrize(
     "name, epoch_steps, last, rates",
     [
