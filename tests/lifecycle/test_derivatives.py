@@ -74,8 +74,9 @@ def a_conditional_that_a_formula_would_name(x, a, b):
         (lambda x, a, b: tf.reduce_mean(tf.square(x * a + b)), {
             "a": "mean(2 * x * (x * a + b))", "b": "mean(2 * (x * a + b))",
         }),
-        # The sum of one number, so many times
-        (lambda x, a, b: tf.reduce_sum(x + a * b), {}),
+        (lambda x, a, b: tf.reduce_sum(x + a * b), {
+            "a": "size(x + a * b) * b", "b": "size(x + a * b) * a",
+        }),
         (lambda x, a, b: tf.reduce_mean(tf.square(x - a) + a * b), {
             "a": "b + mean(-2 * (x - a))", "b": "a",
         }),
@@ -208,5 +209,9 @@ def test_a_clipped_gradient_is_not_taken_for_that_of_the_loss():
         return tf.reduce_sum(x * x * a + b)
 
     stage = differentiated(loss_of, Clipping)
-    assert [(row.variable, row.formula) for row in stage.derivatives] == [("a", "sum(x * x)")]
+    assert [(row.variable, row.formula) for row in stage.derivatives] == [
+        ("a", "sum(x * x)"),
+        ("b", "size(x * x * a + b)"),
+    ]
+    assert stage.derivatives[1].value == 16
     assert [check.agrees for check in stage.gradient_checks] == [True, True]
