@@ -132,7 +132,7 @@ def function(
         body.append(replace(node, inputs=inputs))
     results = (definition.ret.get(arg.name, "") for arg in definition.signature.output_arg)
     returns = tuple(graph_name(result, by_name, signatures) for result in results if result)
-    ends = tuple(dict.fromkeys(definition.control_ret.values()))
+    ends = tuple(sorted({*definition.control_ret.values()}))  # a map of a proto has no order
     return Function(definition.signature.name, called_by, tuple(body), returns, ends)
 
 
