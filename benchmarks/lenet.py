@@ -16,7 +16,6 @@ from benchmarks import resident, turns
 from tflab import datasets, lifecycle
 from tflab.analysis import op_table
 from tflab.compare import sweep
-from tflab.lifecycle import placement
 from tflab.records.measured import OpStats
 from tflab.records.options import Options, Program
 from tflab.runtime import measure, session
@@ -80,7 +79,7 @@ def steps(phase: str) -> Iterator[Steps]:
     """The steps of this phase in a session that is warm at batch 1."""
     program = lenet()
     inference = (program.model.output.name,)
-    fetches = inference if phase == "inference" else placement.default_fetches(program)
+    fetches = inference if phase == "inference" else session.default_fetches(program)
     step = session.step_of(program, fetches)
     columns = list(session.feed_columns(program, SPLITS[phase]).values())
     with session.opened(program.graph, Options()) as live:

@@ -52,7 +52,8 @@ def gradient_by_hand(formula: str) -> tuple[object, ...]:
             return float((live.run(output, {**values, x: at}) * values[arriving]).sum())
 
         h = gradient_check.STEPS[tf.float64]
-        slopes = gradient_check.differences_at(loss, values[x], np.arange(by_hand.size), h)
+        steps = h * np.eye(by_hand.size).reshape(-1, *SHAPE)  # one element each
+        slopes = [(loss(values[x] + s) - loss(values[x] - s)) / (2 * h) for s in steps]
     name, _ = gradients.registered(output.op)
     types = counted(op.type for op in made)
     return (

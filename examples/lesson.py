@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from operator import itemgetter
 from pathlib import Path
 from statistics import median
@@ -97,8 +98,12 @@ def in_rotation(
 ) -> list[list[int]]:
     """The times of untraced steps under several setups, which take turns, in ns."""
     size = setups[0].batch_size
-    plan = measure.rotation(session.feed_batches(program, size), size, len(setups), rounds)
-    return measure.in_rotation([measure.job_of(program, step, each) for each in setups], plan)
+    columns = list(session.feed_columns(program, "train").values())
+    jobs = [measure.job_of(program, step, each) for each in setups]
+    turns = measure.untraced_here(jobs, columns, (size,), rounds, turns=1)
+    with closing(turns):
+        next(turns)  # everything is ready
+        return [times[size] for times in next(turns)]
 
 
 def traced(

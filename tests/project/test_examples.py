@@ -49,7 +49,7 @@ FACTS = {
         r"LeNet's conv2\. The three ways agree;",
     ),
     "eager_and_symbolic": (
-        r"1 not needed by the fetches: Exp",
+        r"not needed by the fetches: Exp",
         r"merged with the equal add: add_1",
         r"folded into the constant truediv: Const, Const_1, Sqrt",
         r"Both ways give the same values, within 1e-06\.",
@@ -61,7 +61,7 @@ FACTS = {
     ),
     "formula_to_instructions": (
         r"graph +5  2 ReadVariableOp, 1 Mul, 1 AddV2, 1 Relu",
-        r"HLO  \d+ operations",
+        r"HLO  \d+ lines",
         r"machine code  \d+ lines",
         r"1,048,576  XLA",
     ),

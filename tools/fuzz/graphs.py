@@ -27,8 +27,6 @@ else:
         from tflab.runtime import functions, nodes
         from tflab.views import stages
 
-OPENED = 3  # functions whose bodies are drawn
-
 
 def seeds() -> Mapping[str, bytes]:
     from tempfile import TemporaryDirectory
@@ -53,7 +51,7 @@ def read(path: Path) -> None:
     called = functions.of_graph_def(file.graph_def)
     out = text.console(StringIO())
     stage = Frontend(None, found, functions=called)
-    for block in stages.blocks(stage, [function.name for function in called[:OPENED]]):
+    for block in stages.blocks(stage, full=True):
         text.show_block(out, block)
 
 

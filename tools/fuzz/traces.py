@@ -29,9 +29,9 @@ def seeds() -> Mapping[str, bytes]:
     return {"run_metadata.pb": metadata.SerializeToString()}
 
 
-def read(path: Path) -> None:
+def convert(path: Path) -> None:
     conversion.convert(read.read([str(path)]))
 
 
 if __name__ == "__main__":
-    target.run(seeds, read)
+    target.run(seeds, convert)
