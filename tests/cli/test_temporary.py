@@ -37,6 +37,8 @@ def test_the_next_process_removes_what_a_killed_one_left_and_nothing_else(tmp_pa
             os.utime(tmp_path / name, (1, 1))
     (tmp_path / "tflab-process-link").symlink_to(tmp_path / "tflab-notes")
     os.utime(tmp_path / "tflab-process-link", (1, 1), follow_symlinks=False)
+    os.mkfifo(tmp_path / "tflab-process-pipe")  # anybody may make one in a shared folder
+    os.utime(tmp_path / "tflab-process-pipe", (1, 1))
     before = {path.name for path in tmp_path.iterdir()}
     lock = temporary.lock(tmp_path / "tflab-process-locked")
     temporary.remove_left_behind(tmp_path)

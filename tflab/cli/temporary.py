@@ -51,7 +51,7 @@ def process_folder() -> Path:
 def lock(folder: Path) -> int:
     """Lock a folder until this process ends, or closes the descriptor that is returned. Raise
     OSError if another process holds the lock."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
