@@ -132,6 +132,10 @@ FATES = {
         a; b(a); c(b) | c
         | merge: a merged b; b: b folded in c
         => merge: a merged b; b: b folded in c | c""",
+    "a folded node that is merged with one that vanishes has no heir": """
+        a; b; c(a) | c
+        | fold: a folded a; merge: a merged b; drop: b removed
+        => fold: a folded; drop: b unreached""",
     "a twin that was fused": """
         a; b(a); c(b) | c
         | merge: a merged b; b: b fused in c

@@ -96,7 +96,9 @@ def fates(
 
     def fate(name: str) -> Fate:
         if name in folded and name in removals:
-            return replace(followed(name, removals, running), fate="folded", by=folded[name])
+            end = followed(name, removals, running)
+            into = end.into if end.into in running else None
+            return Fate(name, "folded", folded[name], into, end.has_value)
         if name in running:
             if name in folded:
                 return Fate(name, "folded", folded[name], name)
@@ -162,8 +164,9 @@ def followed(name: str, removals: Mapping[str, Removal], running: Collection[str
             return Fate(name, fate, by, equal)
         has_value = has_value and taken.has_value
         into = taken.into
-    replaced = first.replaced and fate == first.fate and into is not None
-    return Fate(name, fate, by, into or equal, has_value, replaced)
+    if into is None:
+        return Fate(name, fate, by, equal, has_value or equal is not None)
+    return Fate(name, fate, by, into, has_value, first.replaced and fate == first.fate)
 
 
 def origins(
