@@ -79,6 +79,13 @@ def test_all_tracings_of_a_function_are_counted_and_the_last_is_known(program, m
     assert (function.first_ns, function.ns) == (1, 91)
 
 
+def test_a_function_that_is_made_anew_is_not_said_to_have_other_arguments(program):
+    for number in range(3):
+        program.trace(step, x=str(number), tracings=())
+    (function,) = program.functions()
+    assert (function.functions, function.tracings, function.changed) == (3, 3, ())
+
+
 def test_what_is_traced_within_a_tracing_is_part_of_it_and_of_many_functions_some_are_kept(
     program, monkeypatch
 ):

@@ -35,11 +35,13 @@ class Functions:
         if self.depth[thread] > 1 or not known:
             return None  # the time of an inner tracing is part of the outer one
         function = self.traced.setdefault(key, Traced(name, code))
-        function.functions += private.is_new(options)
+        is_new = private.is_new(options)
+        function.functions += is_new
         parts = private.parts_of_arguments(function_type)
         line = self.sampler.line_of(sys._getframe(1))
         function.place = place(*line) if line else ""
-        function.changed = nearest(parts, function.earlier)
+        # A new function is traced whatever others of the same code were traced for
+        function.changed = () if is_new else nearest(parts, function.earlier)
         function.earlier.append(parts)
         return function, perf_counter_ns()
 

@@ -37,7 +37,7 @@ CHANGES = 3  # arguments that differ, in a sentence
 LATER = "runs unlike those of all earlier groups"
 ALIKE = (
     "with arguments that read the same (TensorFlow also traces again for another object, graph, "
-    "device or strategy, if the first tracing created variables, and if the function is made anew)"
+    "device or strategy, and if the first tracing created variables)"
 )
 
 
@@ -145,7 +145,7 @@ def no_runs(seen: Watched) -> str:
     if unseen or any(note.startswith(summary.STOPPED) for note in seen.notes):
         return "tflab saw no run"
     where = " in its main thread" if seen.groups else ""
-    return f"No session and no tf.function ran a graph{where}"
+    return f"No session.run and no tf.function ran a graph{where}"
 
 
 def in_other_threads(seen: Watched) -> int:
@@ -289,7 +289,7 @@ def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
 def reason(function: TracedFunction) -> str:
     """Return which argument differed: `because x was float32 (8, 4) and is float32 (7, 4)`."""
     if not function.changed:
-        return ALIKE
+        return f"{'as a new function, or ' * (function.functions > 1)}{ALIKE}"
     changes = [f"{name} was {was} and is {now}" for name, was, now in function.changed[:CHANGES]]
     more = len(function.changed) - CHANGES
     others = f", and {units.plural(more, 'other')} changed" if more > 0 else ""
