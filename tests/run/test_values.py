@@ -24,6 +24,18 @@ ONE, ZERO, BELOW = Eager(1), Eager(0), Eager(-1, 2)
 NAN, INF, MASK = Eager(np.nan), Eager(np.inf), Eager(0, -np.inf)
 
 
+@pytest.mark.parametrize(
+    "known, notes", [((), ["There are no values of run 3 of group 7: "]), ((7,), [])]
+)
+def test_a_group_without_values_has_one_reason(known, notes, tmp_path):
+    said = []
+    kept = values.Values(3, said.append, None)
+    kept.told.update(known)
+    kept.write(SimpleNamespace(number=7), str(tmp_path))
+    assert [note.partition("it did not")[0] for note in said] == notes
+    assert not any(tmp_path.iterdir())
+
+
 def told(*ran, calling=True):
     """The origins, if these ops run in a function."""
     ops = values.Ops(lambda frame: LINE)

@@ -53,6 +53,7 @@ class Values:
     ) -> None:
         self.run, self.note = run, note
         self.begun: set[int] = set()  # numbers of groups
+        self.told: set[int] = set()  # numbers of those without values, of which a note says why
         self.seen: dict[int, RecordedValues] = {}
         self.before: dict[int, RecordedValues] = {}  # the run before, if that made NaN or Inf
         self.ops = Ops(line_of)
@@ -78,6 +79,7 @@ class Values:
             names = values.selected(graph, names, rows)
         except TflabError as error:
             self.note(str(error))
+            self.told.add(group.number)
             return
         self.begun.add(group.number)
         before = variables(session, graph)
@@ -149,9 +151,9 @@ class Values:
         """Write the values of a group; a note gives the reason if there are none."""
         if seen := self.seen.get(group.number):
             write(seen, folder)
-        else:
+        elif group.number not in self.told:
             run = f"run {self.run:,} of group {group.number}"
-            self.note(f"There are no values of {run}: it did not happen, or failed.")
+            self.note(f"There are no values of {run}: it did not happen, failed or is not kept.")
 
 
 def write(seen: RecordedValues, folder: str) -> None:
