@@ -11,6 +11,7 @@ from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, frontend
 from tflab.models import keras
 from tflab.records.options import Options, Saved
+from tflab.runtime.private import source_lines
 
 pytestmark = pytest.mark.tensorflow
 
@@ -223,3 +224,10 @@ def test_layers_have_the_names_that_keras_gives_them():
     layers = frontend.program.layers
     labels = sorted(row_labels.layer(name, set(), layers) for name in products)
     assert labels == ["whole/first"] * 2 + ["whole/left/dense", "whole/right/dense"]
+
+
+def test_two_layers_of_one_name_are_not_one_layer(monkeypatch):
+    graph = tf.Graph()
+    scopes = {"d": (1, "d"), "d_1": (2, "d"), "first": (3, "first"), "training/first": (3, "first")}
+    monkeypatch.setitem(source_lines.SCOPES, graph, scopes)
+    assert source_lines.layer_names(graph) == {"first": "first", "training/first": "first"}

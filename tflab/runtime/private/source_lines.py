@@ -13,6 +13,7 @@ import os
 import re
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import thread
 from contextlib import ExitStack, contextmanager, suppress
@@ -61,14 +62,17 @@ Place = tuple[tuple[str, int, str] | None, bool, str]  # the line, whether in a 
 PLACES: WeakKeyDictionary[Any, dict[Any, Place]] = WeakKeyDictionary()  # graph -> stack -> place
 OF_LAYERS: WeakKeyDictionary[Any, dict[str, Frame]] = WeakKeyDictionary()  # graph -> node -> line
 
-# graph -> name scope -> the names of the Keras layer whose call opened it, and of those around it
-SCOPES: WeakKeyDictionary[Any, dict[str, str]] = WeakKeyDictionary()
+# graph -> name scope -> the id of the Keras layer whose call opened it, and the names of those
+# around it and of itself
+SCOPES: WeakKeyDictionary[Any, dict[str, tuple[int, str]]] = WeakKeyDictionary()
 
 
 def layer_names(graph: Any) -> dict[str, str]:
     """Keras's name for the layer of each name scope that a layer's call opened: `sequential/first`
-    for `training/sequential_1/first_1`."""
-    return SCOPES.get(graph, {})
+    for `training/sequential_1/first_1`. Layers that share a name have none: they are not one."""
+    scopes = SCOPES.get(graph, {})
+    layers = Counter(name for _, name in set(scopes.values()))
+    return {scope: name for scope, (_, name) in scopes.items() if layers[name] == 1}
 
 
 def constructed(thing: Any) -> Frame | None:
@@ -280,7 +284,7 @@ def calling(original: Any) -> Any:
             around.pop()
         scope = opened_scope(outer, self.name, graph.get_operations()[before:])
         if within_models and scope:
-            SCOPES.setdefault(graph, {})[scope] = name
+            SCOPES.setdefault(graph, {})[scope] = id(self), name
         return result
 
     return call
