@@ -9,6 +9,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
+from tflab.errors import RefusedError
 from tflab.records.options import Options
 from tflab.records.timed import StepTime
 from tflab.runtime import measure, session
@@ -130,6 +131,21 @@ def test_steps_of_another_process_are_sorted_by_job_and_leave_warm_ups_out(monke
     assert rounds[0] == rounds[1][::-1] == rounds[2]
     monkeypatch.setattr(measure.interrupts, "is_waiting", lambda: True)
     assert next(stream, None) is None
+
+
+def test_a_step_that_fails_beside_others_is_a_sentence(monkeypatch):
+    @contextmanager
+    def ready(job, traced):
+        def take(turn):
+            raise tf.errors.InvalidArgumentError(None, None, "no such row")
+
+        yield SimpleNamespace(take=take)
+
+    monkeypatch.setattr(measure, "ready", ready)
+    stream = measure.untraced_here(JOBS[:1], [np.arange(8)], (2,), rounds=3, turns=1)
+    next(stream)
+    with pytest.raises(RefusedError, match="no such row"):
+        next(stream)
 
 
 def clock(monkeypatch, seconds):

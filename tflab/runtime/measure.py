@@ -294,7 +294,7 @@ def untraced_here(
     turns: int,
 ) -> Iterator[Times]:
     """Yield the times of one turn after the other, until Ctrl-C; the first item, when everything is
-    ready, has no times.
+    ready, has no times. Raise RefusedError for a step that fails.
 
     A turn has this many rounds of all jobs at every batch size, after some that warm up; the order
     is reversed every round. After `turns` turns the sessions are created anew, in another order:
@@ -315,7 +315,10 @@ def untraced_here(
                         if interrupts.is_waiting():
                             return
                         for at in places if number % 2 else reversed(places):
-                            timed, _ = runners[at].take(Turn(values, size, number))
+                            try:
+                                timed, _ = runners[at].take(Turn(values, size, number))
+                            except tf.errors.OpError as error:
+                                raise refusals.refused(error, jobs[at].options) from error
                             if number >= 0:
                                 times[at][size].append(timed.wall_ns)
                 yield times
