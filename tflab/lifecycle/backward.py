@@ -125,7 +125,7 @@ def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Op
     """Return the stage with formulas, the purpose of each gradient node, and checks of the
     gradients: without checks if a graph from a file cannot, or may not, run."""
     model, graph = stage.program.model, gradients.graph_of(stage, calls)
-    why: Exception | None = model.unready
+    what, why = "no step can be run", model.unready
     if why is None:
         try:
             with gradient_check.opened(stage.program, graph, pairs, options) as copy:
@@ -133,8 +133,8 @@ def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Op
         except RefusedError as error:
             if model.optimizer is not None:
                 raise
-            why = error
-    reason = f"no step can be run. {str(why).rstrip('.')}"
+            what, why = "a run of the loss and its gradients failed", error
+    reason = f"{what}. {str(why).rstrip('.')}"
     return described(stage, graph, pairs, reason, options)
 
 
