@@ -372,6 +372,13 @@ def test_a_function_of_any_module_is_a_model_without_an_edit(tmp_path, monkeypat
     assert {node.source.file for node in built.nodes} == {str(tmp_path / "a_model_of_mine.py")}
 
 
+def test_a_module_may_be_called_like_the_suffix_of_a_file(tmp_path, monkeypatch):
+    (tmp_path / "of_mine").mkdir()
+    (tmp_path / "of_mine" / "keras.py").write_text(OWN_MODEL)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert models.find("of_mine.keras:build").__module__ == "of_mine.keras"
+
+
 NO_MODELS = """
 import functools
 import tensorflow as tf

@@ -28,7 +28,7 @@ MODELS = {
 }
 
 KERAS = ".keras"  # the suffix of a Keras model
-FILES = (".py", ".pb", ".pbtxt", KERAS, ".h5", ".hdf5", ".meta")  # suffixes that no module has
+FILES = (".pb", ".pbtxt", KERAS, ".h5", ".hdf5", ".meta")  # suffixes; a module may have one, too
 PACKAGE = "package.module:function"
 
 # What to do with a program instead of a model function
@@ -48,7 +48,7 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
     if is_file(name):
         return functools.partial(from_file, name, options or Saved())
     module_name, _, function_name = MODELS.get(name, name).partition(":")
-    if module_name.endswith(FILES) or "/" in module_name:
+    if module_name.endswith(".py") or name.endswith(FILES) or "/" in module_name:
         raise UsageError(
             f"There is no saved graph '{name}'. Give the path of one, or {PACKAGE} of a function "
             f"that takes no arguments and returns a tflab.records.Model or a Keras model. {ELSE}"
