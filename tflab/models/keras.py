@@ -200,11 +200,12 @@ def replaced(model: Any) -> tuple[Any, str]:
     own = model.optimizer
     kind = type(own).__name__
     rate = eagerly(own.get_config).get("learning_rate")
-    rate = rate if isinstance(rate, float) else RATE  # of a schedule
+    said = "the learning rate {:g} and nothing else of it"
+    if not isinstance(rate, float):  # a schedule
+        rate, said = RATE, "nothing of it; the learning rate is {:g}"
     optimizer = IN_PLACE.get(kind, tf1.train.GradientDescentOptimizer)(rate)
     private.stand_in(optimizer, own)
     return optimizer, (
         f"Its optimiser, {kind} of Keras, does not run in such a graph; in its place is "
-        f"{type(optimizer).__name__} of tf.compat.v1.train, with the learning rate {rate:g} and "
-        "nothing else of it."
+        f"{type(optimizer).__name__} of tf.compat.v1.train, with {said.format(rate)}."
     )
