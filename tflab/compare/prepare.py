@@ -11,6 +11,7 @@ from tflab import datasets, models
 from tflab.cli import terminal
 from tflab.compare import DEFAULT, SweepOptions
 from tflab.errors import UsageError
+from tflab.escaping import visible
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
 from tflab.lifecycle import split as over_tasks
@@ -73,7 +74,7 @@ def prepare(
     job = measure.job_of(program, step, options)
     if len(chosen.configs) > 1 and (caller := python_caller(job)):
         terminal.say(
-            f"tflab: No other configuration is measured, because the node {caller} calls a Python "
+            f"tflab: No other configuration is measured, because {visible(caller)} calls a Python "
             "function that only this process has.",
             sys.stderr,
         )
