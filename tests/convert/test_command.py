@@ -117,7 +117,7 @@ WRONG = (
     *("none.pb", ".", "graph.pb --out new", "graph.pb --to xspace --out new", "gpu --graph gpu"),
     *("cut", "empty", "events.tfevents", "cpu --to pdf"),
     *("cpu --to xspace", "cpu --to xspace --out graph.pb/logs"),
-    "",
+    *("cpu later --to chrome", "cpu later --to xspace --out new", ""),
     *(f"cpu --to {to} --out {name}" for to in convert.FORMATS for name in ("graph.pb", ".")),
 )
 

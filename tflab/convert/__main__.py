@@ -24,9 +24,13 @@ from typing import TYPE_CHECKING, TextIO
 from tflab.cli import arguments, command, interrupts, output_paths, terminal
 from tflab.errors import UsageError
 from tflab.escaping import visible
+from tflab.units import plural
 
 if TYPE_CHECKING:
     from tflab.convert.read import Recording
+
+DAY_NS = 24 * 3600 * 10**9
+LONGEST_NS = 2**53  # 104 days; the picoseconds of an XSpace end at 106
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,6 +77,13 @@ def recorded(args: argparse.Namespace) -> Recording:
     recorded = read.read(args.files, args.graph)
     for note in recorded.notes:
         terminal.say(f"tflab: {visible(note)}", sys.stderr)
+    starts = [step.start_ns for step in recorded.steps]
+    apart = max(starts) - min(starts)
+    if args.to in ("xspace", "chrome") and apart > LONGEST_NS:
+        raise UsageError(
+            f"The steps are {plural(apart // DAY_NS, 'day')} apart, too far for one time axis. "
+            "Convert them one by one."
+        )
     return recorded
 
 
