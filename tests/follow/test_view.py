@@ -92,6 +92,14 @@ def test_a_history_is_what_each_stage_did_to_the_node_and_its_times():
     approve_view("follow.txt", view.blocks(FUSED), variants)
 
 
+def test_a_call_that_was_inlined_does_not_have_the_times_of_what_keeps_its_name():
+    loop = replace(FUSED, op="While", ran_as="While")
+    assert view.times(loop).rows
+    for left in ("Identity", "IdentityN", "NoOp"):
+        assert not view.times(replace(loop, ran_as=left)).rows
+        assert view.times(replace(loop, op="Square", ran_as=left)).rows
+
+
 def test_a_tensor_links_to_its_node_and_what_was_rewritten_links_to_none():
     assert list(view.links(["split:1"])) == [NodeLink("split", "split:1")]
     first, *_, last = view.parts_of_touch(Touch("a pass", 2, "rewritten", "Relu to _Relu"))

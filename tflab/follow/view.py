@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tflab.analysis.fates import SWITCHES
+from tflab.analysis.fates import CALLS, SWITCHES
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.gradient_nodes import WHY
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
@@ -51,6 +51,7 @@ PREPOSITIONS = {
     "bypassed": "in favour of",
     "rewritten": "from",
 }
+HANDS_ON = ("Identity", "IdentityN", "NoOp")  # what is left of a call that was inlined
 MOST_VALUES = 4  # inputs or outputs whose values are shown
 MOST_NEIGHBOURS = 24  # that are named; others are counted
 
@@ -294,7 +295,8 @@ def done_by(history: NodeHistory) -> str:
 
 
 def times(history: NodeHistory) -> Table:
-    """Return the times of the node's carrier."""
+    """Return the times of the node's carrier. A call, branch or loop that was inlined has none: the
+    node that keeps its name hands on the outputs of its body."""
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
@@ -303,8 +305,12 @@ def times(history: NodeHistory) -> Table:
             Column("batch", lambda item: str(item[0]), right=True),
             *op_table.columns_of(measured, lambda item: item[1]),
         ),
-        tuple(history.times.items()),
+        () if was_inlined(history) else tuple(history.times.items()),
     )
+
+
+def was_inlined(history: NodeHistory) -> bool:
+    return CALLS.match(history.op) is not None and history.ran_as in HANDS_ON
 
 
 def links(names: Sequence[str]) -> Iterator[Part]:
