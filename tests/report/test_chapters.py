@@ -68,6 +68,7 @@ NOT_UPDATED = {
     name: replace(node, kind="gradient") if node.kind == "update" else node
     for name, node in LINEAR.histories.items()
 }
+FEW = {size: replace(times, steps=4) for size, times in COMPARED.steps.items()}
 BARE = Lab("lenet", LAB.environment)
 USUAL = tuple(name for name in selection.CHAPTERS if name != "lab")  # which has its own tests
 OF_MODEL = ("graph", "ops", "batch-sizes", "memory")
@@ -88,6 +89,7 @@ VARIANTS = {
     "three batch sizes, nothing found, no configurations": {
         "compared": replace(COMPARED, findings=())
     },
+    "too few steps for a cause": {"compared": replace(COMPARED, steps=FEW)},
     "findings": {"compared": COMPARED},
     "rows instead of images": {"compared": replace(COMPARED, unit="row")},
     "tables of ten types": {"compared": replace(RACED, tables={64: ROWS[:10]}, batch_sizes=(64,))},

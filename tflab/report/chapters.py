@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from tflab.analysis.slow_steps import LEAST_STEPS
 from tflab.compare import view
 from tflab.records.blocks import Fact
+from tflab.records.measured import Comparison
 from tflab.report import contents, hand_in, parts, questions, selection
 from tflab.report.contents import Chapter, Lab, Part, Report
 from tflab.report.selection import FORMULA, title_of
@@ -72,6 +74,12 @@ def numbers(lab: Lab) -> Iterator[Fact]:
         yield Fact("test accuracy", accuracy, f"after epoch {lab.history.epochs[-1].epoch}")
 
 
+def nothing_found(compared: Comparison) -> str:
+    if any(times.steps >= LEAST_STEPS for times in compared.steps.values()):
+        return "No single cause stands out."
+    return f"Fewer than {LEAST_STEPS} steps were traced at each batch size, too few for a cause."
+
+
 def drafts(lab: Lab) -> Iterator[Draft]:
     """Every chapter that was measured except the hand-in, in the order of a report."""
     walked, compared, history = lab.walked, lab.compared, lab.history
@@ -89,7 +97,7 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         yield "ops", "The ten most expensive ops", parts.top_ops(walked, compared), ""
     if compared:
         yield "batch-sizes", "Batch sizes", parts.batch_sizes(compared), ""
-        slow = tuple(view.diagnosis(compared)) or ("No single cause stands out.",)
+        slow = tuple(view.diagnosis(compared)) or (nothing_found(compared),)
         yield "slow", "Why a step is slow", (*slow, contents.swept(compared)), ""
     if walked:
         yield "times", "Where a step's time goes", parts.times(walked), ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 
 from tflab.analysis import critical_path, step_times
@@ -34,10 +34,7 @@ def graph(walked: Walked) -> Iterator[Part]:
         histories=walked.histories,
         ns=ns,
     )
-    yield (
-        "In the drawing, the forward ops go down on the left. Gradients go up beside them, each "
-        "next to its layer, and updates of variables are on the right."
-    )
+    yield directions({history.kind for history in walked.histories.values()})
     nodes = walked.stages[0].nodes
     if any(node.source for node in nodes):
         yield frontend.lines(nodes)
@@ -60,6 +57,17 @@ def graph(walked: Walked) -> Iterator[Part]:
         f"Times in the graph, and its colours by time: {contents.warm(step)} The times at each "
         f"batch size in the panel are statistics of traced steps.{known}",
         f"{contents.walking(walked)}\npython -m tflab.follow {example} --model {walked.model}",
+    )
+
+
+def directions(kinds: Container[str]) -> str:
+    """Return where nodes of these kinds are in the drawing."""
+    if "gradient" not in kinds:
+        return "In the drawing, the data flow down."
+    updates = ", and updates of variables are on the right" if "update" in kinds else ""
+    return (
+        "In the drawing, the forward ops go down on the left. Gradients go up beside them, each "
+        f"next to its layer{updates}."
     )
 
 
