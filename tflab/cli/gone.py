@@ -39,7 +39,7 @@ GONE = {
     "--one-thread": "compare --configs one-thread compares it with the default",
     "--seed": "every training uses seed 1",
     "--experiments": "lifecycle --experiments measures what a second run of an op adds to a step",
-    "--without": "lifecycle --without shows what a graph pass does and saves",
+    "--without": "lifecycle --without shows what a pass does; compare --configs passes measures it",
     "parquet": FORMATS,
     "columns": FORMATS,
     "model-explorer": FORMATS,
