@@ -19,7 +19,7 @@ MOST = 2**53  # larger numbers in JSON are not exact everywhere
 LONGEST = 10_000  # characters of a text
 # Fields that may be negative: differences of times, and an exit status for a signal
 BELOW_ZERO = ("once_more_ns", "low_ns", "high_ns", "exit_status")
-OF_TENSORS = ("mean", "std", "min", "max")  # of the elements of a tensor, which may be large
+OF_TENSORS = ("mean", "min", "max")  # of the elements of a tensor, which may be large
 # What null in a file means: an infinite end of an interval of too few observations
 NULL = {"low": 0.0, "low_ns": -math.inf, "high": math.inf, "high_ns": math.inf}
 
