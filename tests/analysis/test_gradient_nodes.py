@@ -195,7 +195,10 @@ def between_x_and_mul(*ops):
     names = ["x", *ops]
     added = [Node(op, op, (taken, "axes"), outputs=FOUR) for taken, op in pairwise(names)]
     forward = [replace(n, inputs=(names[-1], "mul/Read")) if n.name == "mul" else n for n in NODES]
-    return replace(GRAPH, nodes=(forward[0], *added, *forward[1:]))
+    functions = {"Exp": "_ExpGrad", "Log": "_LogGrad"}
+    known = tuple(Gradient(op, op, functions.get(op), ()) for op in ops)
+    nodes, gradients = (forward[0], *added, *forward[1:]), (*GRAPH.gradients, *known)
+    return replace(GRAPH, nodes=nodes, gradients=gradients)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +207,9 @@ def between_x_and_mul(*ops):
         (["StopGradient"], ("StopGradient",)),
         (["Exp", "StopGradient"], ("StopGradient",)),
         (["StopGradient", "Log"], ()),  # no gradient came to it
+        (["ArgMax", "StopGradient"], ()),  # there was none before it, either
         (["Exp"], ()),
+        (["Floor", "Exp", "StopGradient"], ()),
     ],
 )
 def test_stop_gradient_is_named_where_it_ends_a_gradient(ops, known):

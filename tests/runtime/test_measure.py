@@ -81,6 +81,16 @@ def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace(program):
     assert not traced.parsed().partition_graphs
 
 
+def test_a_large_graph_is_built_once_and_runs_the_same_nodes(program, monkeypatch):
+    options, turns = Options(batch_size=4), {"untraced": {}, "traced": {"traced": True}}
+    _, usual = observed(program, options, **turns)
+    compiled = []
+    monkeypatch.setattr(measure, "LARGE", 0)
+    monkeypatch.setattr(session.Step, "callable", lambda *_, **options: compiled.append(options))
+    untraced, traced = observed(program, options, **turns)
+    assert (untraced, ran(traced), compiled) == (None, ran(usual), [])
+
+
 @pytest.mark.parametrize(
     ("values", "trace", "calls"),
     [

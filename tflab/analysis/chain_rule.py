@@ -9,7 +9,7 @@ from tflab.analysis import formulas
 from tflab.analysis.expressions import Expression, Name
 from tflab.analysis.gradient_graph import GradientGraph, Reader
 from tflab.records.gradients import GradientCall, Link
-from tflab.records.graph import VARIABLES, Node, node_of, with_dependents, with_makers
+from tflab.records.graph import VARIABLES, Node, node_of, with_makers
 
 LONGEST = 400  # number of names and ops in a derivative
 
@@ -79,9 +79,14 @@ def path(links: Sequence[Link], loss: str) -> list[Link]:
 
 
 def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
-    """Return the `StopGradient` nodes that depend on these variables, and that end a gradient other
-    than 0."""
-    behind = with_dependents(graph.nodes, variables)
+    """Return the `StopGradient` nodes that end a gradient other than 0, although their values
+    depend on these variables through differentiable ops."""
+    passing = {gradient.forward for gradient in graph.gradients if gradient.function}
+    behind = set(variables)
+    for node in graph.nodes:  # each node comes after its inputs
+        passes = node.op == "StopGradient" or node.name in passing
+        if passes and any(node_of(tensor) in behind for tensor in node.inputs):
+            behind.add(node.name)
     arriving = {
         node_of(tensor)
         for call in graph.reader.calls
