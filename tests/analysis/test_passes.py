@@ -133,6 +133,10 @@ TAKEN = {
     "a product that became a factor of another one was not folded": """
         x; k=Const; m=Const; a=Mul(x,k); b=Mul(a,m); u=Exp(b) => x; a=Const; b=Mul(x,a); u
         : k folded in a, m removed, a removed""",
+    "an input that a sum takes twice may have replaced two others": """
+        x; m=Neg(x); r=Abs(x); d=Exp(x); s=Sum(m); j=Identity(m); k=Identity(s); i=Identity(r);
+        u=AddN(j,k,i,d) => x; m; r; d; u=AddN(d,m,m,r)
+        : s removed, j removed m, k removed, i removed r""",
     "a chain of products that were reordered was not folded": """
         x; k=Const; m=Const; y=Erf(x); a=Mul(x,k); b=Mul(a,y); c=Mul(b,m); d=Mul(c,k)
         => x; k; y; c=Const; d=Mul(x,e); e=Mul(y,c)

@@ -431,8 +431,8 @@ class Step:
         users = (user for user, _ in self.before.users[name])
         for user in (user for user in users if user in new and new[user].op == old[user].op):
             before = [*map(node_of, old[user].inputs)]
-            others = {known[one].node for one in before if one in known}
-            left = {*map(node_of, new[user].inputs)} - others - {*before}
+            others = Counter(known[one].node for one in before if one in known)
+            left = Counter(map(node_of, new[user].inputs)) - others - Counter(before)
             passed = [one for one in self.passed_on(name) if one in left][:1]
             for choice in ([*left], passed):
                 if len(choice) == 1 and choice[0] in new:
