@@ -7,6 +7,7 @@ import tensorflow.compat.v1 as tf1
 
 from tests.examples.models import differentiate, differentiated, model_of
 from tflab.lifecycle import gradient_check
+from tflab.records.stages import GradientCheck
 
 pytestmark = pytest.mark.tensorflow
 
@@ -119,6 +120,20 @@ def test_where_float64_fails_float32_finds_wrong_gradients(float32_only, factor,
     assert check.precision == "float32"
     assert check.max_relative_error == pytest.approx(error, abs=5e-3)
     assert check.agrees == (factor == 1.0)
+
+
+def test_a_gradient_that_disagrees_is_compared_at_other_weights(monkeypatch):
+    errors, asked = [{"a": 0.5, "b": 0.0}, {"a": 0.4, "b": 9.0}, {"a": 0.0, "b": 9.0}], []
+
+    def check_at(copy, program, pairs, seed):
+        asked.append(seed)
+        found = (GradientCheck(name, by, 1, 1, "float64") for name, by in errors[seed].items())
+        return gradient_check.Checked(tuple(found), "")
+
+    monkeypatch.setattr(gradient_check, "check_at", check_at)
+    found = gradient_check.check(None, None, [])
+    assert {one.tensor: one.max_relative_error for one in found.checks} == {"a": 0.0, "b": 0.0}
+    assert asked == [0, 1, 2]
 
 
 # Random losses
