@@ -126,11 +126,12 @@ def processes_of(configs: Sequence[str]) -> list[Process]:
 
 
 def opponents(processes: Sequence[Process]) -> dict[str, Opponents]:
-    """Return the places of each configuration: all in one process, or each in another."""
+    """Return the places of each configuration, of its default and of its control: in its own process
+    or, of those that are not there, in processes of their own."""
     alone = {names[0]: (at, names[0]) for at, (_, names) in enumerate(processes) if not names[1:]}
     found: dict[str, Opponents] = {}
     for at, (_, names) in enumerate(processes):
-        places = {name: (at, name) for name in names} if names[1:] else alone
+        places = alone | {name: (at, name) for name in names}
         for name in names:
             if name != CONTROL:
                 found.setdefault(name, Opponents(places[name], places[DEFAULT], places[CONTROL]))
