@@ -126,8 +126,8 @@ def processes_of(configs: Sequence[str]) -> list[Process]:
 
 
 def opponents(processes: Sequence[Process]) -> dict[str, Opponents]:
-    """Return the places of each configuration, of its default and of its control: in its own process
-    or, of those that are not there, in processes of their own."""
+    """Return the places of each configuration, of its default and of its control: in the process of
+    the configuration or, if they are not in there, in processes of their own."""
     alone = {names[0]: (at, names[0]) for at, (_, names) in enumerate(processes) if not names[1:]}
     found: dict[str, Opponents] = {}
     for at, (_, names) in enumerate(processes):
