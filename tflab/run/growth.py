@@ -60,7 +60,7 @@ class Memory:
         self.last = size
         if at < len(self.spans):
             self.spans[-1] = joined(self.spans[-1], new)
-        else:  # nobody looked in the spans between
+        else:  # the spans between were not looked at
             missing = at - len(self.spans)
             self.spans += [(size, {}, 0)] * missing + [new]
 

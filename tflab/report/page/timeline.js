@@ -50,7 +50,7 @@ export class Timeline {
     this.part("idle").parentElement.hidden = !idle;
   }
 
-  /* Go to a state because the reader says so, which ends the play. */
+  /* Go to the state that the reader chose, and stop the play. */
   leave(state) {
     this.pause();
     this.viewer.go(state);
