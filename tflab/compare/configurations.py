@@ -33,7 +33,7 @@ from tflab.errors import TflabError, UsageError
 from tflab.records.measured import ConfigTimes
 from tflab.runtime import devices, measure, private, session
 
-OBSERVATIONS = 20  # of each configuration, if there is time
+OBSERVATIONS = 28  # of each configuration, if there is time
 TURNS = 32  # turns of a process in an observation
 OBSERVATION_S = 7.0  # after which no further turn of it starts
 A_SESSION = 8  # turns, after which new sessions are created
