@@ -18,7 +18,7 @@ from typing import Any
 
 from tflab.cli import command, environment
 from tflab.errors import TflabError
-from tflab.records.blocks import Block, Column, Frame, Strip, Table
+from tflab.records.blocks import Block, Column, Frame, Strip, table
 from tflab.units import plural
 
 SECONDS = 90  # time limit; an import takes 2 to 5, much more on a busy machine
@@ -64,15 +64,13 @@ def run(args: argparse.Namespace) -> int:
 
 def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
     """Yield the table, and below it what to do, because commands must not be shortened."""
-    yield Table(
+    yield table(
         "What was checked",
-        (
-            Column("", lambda check: check.what),
-            Column("", status),
-            Column("checked", lambda check: check.checked),
-            Column("found", lambda check: check.found, elastic=True),
-        ),
         checks,
+        Column("", lambda check: check.what),
+        Column("", status),
+        Column("checked", lambda check: check.checked),
+        Column("found", lambda check: check.found, elastic=True),
     )
     advised: dict[str, list[str]] = {}
     for check in checks:

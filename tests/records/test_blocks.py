@@ -29,7 +29,7 @@ def test_what_was_left_out_is_counted_with_the_option_that_shows_more():
     ("most", "rows", "more"), [(2, (1, 2), 1), (3, (1, 2, 3), 0), (4, (1, 2, 3), 0)]
 )
 def test_a_shortened_table_remembers_how_many_rows_there_were(most, rows, more):
-    assert blocks.shortened("t", COLUMNS, [1, 2, 3], most) == Table("t", COLUMNS, rows, more=more)
+    assert blocks.table("t", [1, 2, 3], *COLUMNS, most=most) == Table("t", COLUMNS, rows, more=more)
 
 
 def test_only_a_table_that_can_show_more_offers_the_option_that_does():

@@ -131,7 +131,7 @@ def test_the_files_of_a_program_begin_with_its_own_then_the_costliest(seen, tmp_
 def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
     """Lines without time follow, if their nodes ran as parts of others or not in the steps."""
     code = CODE.splitlines()
-    table = lines.table(seen)
+    table = lines.costliest(seen)
     assert layout(table)[-2:] == ["its nodes gives way to 22 goes 1", "code gives way to 16"]
     assert grid(table)[1:] == [
         ("line", "forward", "backward", "waiting", "critical path", "Python", "its nodes", "code"),

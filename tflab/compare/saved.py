@@ -22,7 +22,7 @@ from tflab.cli import environment, saved_files
 from tflab.compare import view
 from tflab.errors import TflabError, UndecidedError, UsageError
 from tflab.exporters import csv, json, notebook, text
-from tflab.records.blocks import Block, Column, Table
+from tflab.records.blocks import Block, Column, table
 from tflab.records.comparison import Change, Changes, Gate, SavedComparison
 from tflab.records.verdicts import Verdict
 from tflab.units import percent
@@ -213,14 +213,12 @@ def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
     first, second = result.files
     yield f"{result.model}, {result.phase}: '{second}' compared with '{first}'."
     if result.differences:
-        yield Table(
+        yield table(
             "Differences",
-            (
-                Column("", lambda row: row[0]),
-                Column(first, lambda row: row[1], elastic=True, least=12),
-                Column(second, lambda row: row[2], elastic=True, least=12),
-            ),
             result.differences,
+            Column("", lambda row: row[0]),
+            Column(first, lambda row: row[1], elastic=True, least=12),
+            Column(second, lambda row: row[2], elastic=True, least=12),
         )
     yield view.compared("The untraced step", result.steps, result.files)
     for size in dict.fromkeys(row.batch_size for row in result.rows):

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from tflab.analysis import row_labels
 from tflab.compare import WITHOUT
-from tflab.records.blocks import Block, Column, Frame, Strip, Table, dearest, shortened
+from tflab.records.blocks import Block, Column, Frame, Strip, Table, dearest, numbers, table
 from tflab.records.comparison import Change
 from tflab.records.measured import ChangingPass, Compared, Comparison, StepTimes
 from tflab.units import plural, size, time
@@ -103,30 +103,21 @@ def steps(comparison: Comparison) -> Table:
         some, all_ = row[1].steps, row[1].untraced_steps
         return f"{some:,}" if some == all_ else f"{some:,} of {all_:,}"
 
-    return Table(
+    return table(
         "Steps of each batch size",
-        (
-            Column("batch", lambda row: str(row[0]), right=True),
-            Column("traced steps", traced, right=True),
-            Column("median", lambda row: time(row[1].untraced_ns.median), right=True),
-            Column("p10", lambda row: time(row[1].untraced_ns.p10), right=True, spare=3),
-            Column("p90", lambda row: time(row[1].untraced_ns.p90), right=True, spare=3),
-            Column(
-                "mean",
-                lambda row: time(1e9 * row[0] / row[1].mean_images_per_second),
-                right=True,
-                spare=1,
-            ),
-            Column(
-                f"{comparison.unit}s a second",
-                lambda row: f"{row[1].mean_images_per_second:,.0f}",
-                right=True,
-            ),
-            Column("traced, median", lambda row: time(row[1].traced_ns.median), right=True),
-            Column("ops, mean", lambda row: time(row[1].ops_ns), right=True, spare=1),
-            Column("memory peak", lambda row: size(row[1].peak_bytes), right=True, spare=2),
+        comparison.steps.items(),
+        numbers("batch", lambda row: str(row[0])),
+        numbers("traced steps", traced),
+        numbers("median", lambda row: time(row[1].untraced_ns.median)),
+        numbers("p10", lambda row: time(row[1].untraced_ns.p10), 3),
+        numbers("p90", lambda row: time(row[1].untraced_ns.p90), 3),
+        numbers("mean", lambda row: time(1e9 * row[0] / row[1].mean_images_per_second), 1),
+        numbers(
+            f"{comparison.unit}s a second", lambda row: f"{row[1].mean_images_per_second:,.0f}"
         ),
-        tuple(comparison.steps.items()),
+        numbers("traced, median", lambda row: time(row[1].traced_ns.median)),
+        numbers("ops, mean", lambda row: time(row[1].ops_ns), 1),
+        numbers("memory peak", lambda row: size(row[1].peak_bytes), 2),
     )
 
 
@@ -140,7 +131,7 @@ def calls_and_totals(comparison: Comparison, top: int, sizes: Sequence[int]) -> 
         def cell(row: Compared) -> str:
             return op_table.text(name, row.cells[batch]) if batch in row.cells else ""
 
-        return Column(f"{name} at {batch}", cell, right=True, spare=spare)
+        return numbers(f"{name} at {batch}", cell, spare)
 
     columns = (column(*names, batch) for batch in sizes for names in ABREAST.items())
     return of_rows("Calls and times at each batch size", columns, comparison, top)
@@ -149,8 +140,8 @@ def calls_and_totals(comparison: Comparison, top: int, sizes: Sequence[int]) -> 
 def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: int) -> Table:
     """Return a table of the rows of all batch sizes, the most expensive at any of them first."""
     rows = in_order(comparison, top)
-    table = shortened(title, (*keys(comparison), *columns), rows, top)
-    return replace(table, tone=dearest(rows, cost))
+    shown = (*keys(comparison), *columns)
+    return table(title, rows, *shown, most=top, tone=dearest(rows, cost))
 
 
 def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
@@ -171,7 +162,7 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Tabl
             smaller = unit_ns(row, before[batch]) if before.get(batch) in row.cells else 0
             return f"{time(mean)} ({mean / smaller:.1f} x)" if smaller else time(mean)
 
-        return Column(f"batch {batch}", cell, right=True)
+        return numbers(f"batch {batch}", cell)
 
     title = (
         f"Mean time of a {row_labels.unit(comparison.by)} at each batch size (and its ratio to the "
@@ -228,15 +219,13 @@ def passes(comparison: Comparison) -> Iterator[Block]:
     rows.sort(key=lambda row: -row.verdict.ratio if row.verdict else 0)
     if rows:
         of_step = verdict_columns("all passes", "without it", batch=len(comparison.batch_sizes) > 1)
-        yield Table(
+        yield table(
             "The untraced step without each graph pass, in turn with all of them",
-            (
-                Column("pass", lambda row: known[row.key].name, elastic=True, name=True),
-                Column("changed", lambda row: f"{known[row.key].changed_nodes:,}", right=True),
-                Column("first run", lambda row: of_first_run(known[row.key]), right=True),
-                *of_step,
-            ),
-            tuple(rows),
+            rows,
+            Column("pass", lambda row: known[row.key].name, elastic=True, name=True),
+            numbers("changed", lambda row: f"{known[row.key].changed_nodes:,}"),
+            numbers("first run", lambda row: of_first_run(known[row.key])),
+            *of_step,
             tone=tone,
         )
         yield f"{PASSES_BASIS} {basis(rows)}"
@@ -274,19 +263,17 @@ def compared(
     columns = [*verdict_columns(*names, key, batch)]
     if not any(row.verdict for row in rows):
         columns.pop()
-    return replace(shortened(title, (*columns, *last), rows, top or len(rows)), tone=tone)
+    return table(title, rows, *columns, *last, most=top or len(rows), tone=tone)
 
 
 def verdict_columns(usual: str, other: str, key: str = "", batch: bool = True) -> Iterator[Column]:
     """Yield the columns of a table of Change: both times, their ratio, and its control."""
     if batch:
-        yield Column("batch", lambda row: str(row.batch_size), right=True)
+        yield numbers("batch", lambda row: str(row.batch_size))
     if key:
         yield Column(key, lambda row: row.key, elastic=True, least=16, name=True)
-    yield Column(usual, lambda row: "" if row.first_ns is None else time(row.first_ns), right=True)
-    yield Column(
-        other, lambda row: "" if row.second_ns is None else time(row.second_ns), right=True
-    )
+    yield numbers(usual, lambda row: "" if row.first_ns is None else time(row.first_ns))
+    yield numbers(other, lambda row: "" if row.second_ns is None else time(row.second_ns))
     yield Column("ratio", ratio)
     yield Column("control", lambda row: control_text(row.verdict) if row.verdict else "", spare=1)
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from tflab.analysis import op_runs
 from tflab.analysis.timeline import busy_ns
 from tflab.convert.conversion import Conversion, ranked
-from tflab.records.blocks import Block, Column, Fact, Table, fact_table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, fact_table, numbers, table
 from tflab.runtime import trace
 from tflab.units import percent, plural, time
 from tflab.views import execution, op_table
-from tflab.views.words import LONGEST
 
 TOP = 10
 
@@ -46,15 +45,13 @@ def facts(conversion: Conversion) -> Iterator[Fact]:
 def devices(conversion: Conversion) -> Iterable[Block]:
     """Yield all names that have rows, with the kind of the rows."""
     all_tracks = conversion.recorded.tracks
-    yield Table(
+    yield table(
         "What was recorded",
-        (
-            Column("device", lambda track: track.device, elastic=True, name=True),
-            Column("its rows are", lambda track: track.kind, spare=1),
-            Column("op runs", lambda track: f"{track.op_runs:,}", right=True),
-            Column("total", lambda track: time(track.total_ns), right=True),
-        ),
         all_tracks,
+        Column("device", lambda track: track.device, elastic=True, name=True),
+        Column("its rows are", lambda track: track.kind, spare=1),
+        numbers("op runs", lambda track: f"{track.op_runs:,}"),
+        numbers("total", lambda track: time(track.total_ns)),
     )
     if len({track.kind for track in all_tracks}) > 1:
         yield (
@@ -64,28 +61,16 @@ def devices(conversion: Conversion) -> Iterable[Block]:
 
 
 def steps(conversion: Conversion) -> Table:
-    runs = op_runs.of(conversion.recorded.runs).by_step()
-    return shortened(
+    recorded = conversion.recorded
+    runs = op_runs.of(recorded.runs).by_step()
+    return table(
         "The steps",
-        (
-            Column("step", lambda step: str(step.step), right=True),
-            Column(
-                "file",
-                lambda step: conversion.recorded.labels[step.step],
-                elastic=True,
-                name=True,
-            ),
-            Column("start to end", lambda step: time(step.wall_ns), right=True),
-            Column(
-                "an op ran",
-                lambda step: time(busy_ns(runs[step.step], step)),
-                right=True,
-                spare=1,
-            ),
-            Column("op runs", lambda step: f"{len(runs[step.step]):,}", right=True, spare=2),
-        ),
         conversion.step_times,
-        LONGEST,
+        numbers("step", lambda step: str(step.step)),
+        Column("file", lambda step: recorded.labels[step.step], elastic=True, name=True),
+        numbers("start to end", lambda step: time(step.wall_ns)),
+        numbers("an op ran", lambda step: time(busy_ns(runs[step.step], step)), 1),
+        numbers("op runs", lambda step: f"{len(runs[step.step]):,}", 2),
     )
 
 
@@ -94,16 +79,19 @@ def top_nodes(conversion: Conversion) -> Table:
     refers."""
     several = len(conversion.top_ops) > 1
     headers = {"share": "share of kind"} if several else {}
-    node, op_type, *numbers = op_table.columns_of(
+    node, op_type, *others = op_table.columns_of(
         (op_table.key("node"), *op_table.columns(op_table.MOST_EXPENSIVE, headers)),
         lambda item: item[1],
     )
     kind = (Column("kind", lambda item: item[0]),) if several else ()
-    return shortened(
+    return table(
         "The most expensive nodes (self time)",
-        (node, op_type, *kind, *numbers),
         ranked(conversion),
-        TOP,
+        node,
+        op_type,
+        *kind,
+        *others,
+        most=TOP,
     )
 
 
@@ -117,18 +105,11 @@ def path(conversion: Conversion) -> Iterator[Block]:
         yield "The graph may not be the one that ran, because passes change edges."
         return
     types = {name: op for name, op, _ in op_runs.of(conversion.recorded.runs).kinds}
-    yield shortened(
+    yield table(
         "The critical path (a node in a loop once for each iteration)",
-        (
-            Column("node", lambda link: link[0], elastic=True, name=True),
-            Column("type that ran", lambda link: types[link[0]]),
-            Column("took", lambda link: time(link[1]), right=True),
-            Column(
-                "share",
-                lambda link: percent(link[1] / critical.ns if critical.ns else 0),
-                right=True,
-            ),
-        ),
         list(zip(critical.nodes, critical.durations_ns, strict=True)),
-        LONGEST,
+        Column("node", lambda link: link[0], elastic=True, name=True),
+        Column("type that ran", lambda link: types[link[0]]),
+        numbers("took", lambda link: time(link[1])),
+        numbers("share", lambda link: percent(link[1] / critical.ns if critical.ns else 0)),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tflab.analysis.fates import CALLS, SWITCHES
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.gradient_nodes import WHY
-from tflab.records.blocks import Block, Column, Frame, Strip, Table
+from tflab.records.blocks import Block, Frame, Strip, Table, numbers, table
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import graph_def_name, node_of
 from tflab.records.node_history import NodeHistory, Touch
@@ -299,13 +299,11 @@ def times(history: NodeHistory) -> Table:
     node that keeps its name hands on the outputs of its body."""
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
-    return Table(
+    return table(
         f"A call in warm, traced steps{whose}",
-        (
-            Column("batch", lambda item: str(item[0]), right=True),
-            *op_table.columns_of(measured, lambda item: item[1]),
-        ),
         () if was_inlined(history) else tuple(history.times.items()),
+        numbers("batch", lambda item: str(item[0])),
+        *op_table.columns_of(measured, lambda item: item[1]),
     )
 
 

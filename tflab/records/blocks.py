@@ -6,11 +6,13 @@ Exporters decide how it looks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tflab.escaping import visible
+
+LONGEST = 40  # rows of a table; JSON has the rest
 
 # filled by the commands, which know the record and its view
 HTML: dict[type, Callable[[Any], str]] = {}
@@ -35,6 +37,15 @@ class Column:
     spare: int = 0  # omitted if the line is too short, with its equals, the highest first; 0: never
 
 
+def numbers(header: str, cell: Callable[[Any], str], spare: int = 0) -> Column:
+    """Return a column of numbers."""
+    return Column(header, cell, right=True, spare=spare)
+
+
+def no_tone(row: Any) -> str:
+    return ""
+
+
 @dataclass(frozen=True)
 class Table(Shown):
     title: str
@@ -46,7 +57,7 @@ class Table(Shown):
     # all rows, if `rows` are fewer or folded
     everything: Callable[[], Iterable[Any]] | None = field(default=None, compare=False, repr=False)
     # What a row is among the others: dearest, slower, faster, or less: it matters less
-    tone: Callable[[Any], str] = lambda row: ""
+    tone: Callable[[Any], str] = no_tone
 
     def cells(self) -> Iterable[tuple[str, ...]]:
         return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
@@ -106,12 +117,20 @@ def dearest(rows: Iterable[Any], cost: Callable[[Any], float]) -> Callable[[Any]
     return lambda row: "dearest" if row is most else ""
 
 
-def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:
+def table(
+    title: str,
+    rows: Iterable[Any],
+    *columns: Column,
+    most: int = LONGEST,
+    drawing: bool = False,
+    tone: Callable[[Any], str] = no_tone,
+) -> Table:
     """Return a table of the first rows, with the number of the others."""
-    table = Table(title, tuple(columns), tuple(rows[:most]))
-    if len(rows) <= most:
-        return table
-    return replace(table, more=len(rows) - most, everything=lambda: rows)
+    every = tuple(rows)
+    shown = Table(title, columns, every[:most], drawing, tone=tone)
+    if len(every) <= most:
+        return shown
+    return replace(shown, more=len(every) - most, everything=lambda: every)
 
 
 def in_full(block: Block) -> Block:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tflab.records.blocks import Block, Column, Fact, Table
+from tflab.records.blocks import Block, Column, Fact, Table, table
 from tflab.records.graph import Node
 from tflab.records.measured import Comparison
 from tflab.records.node_history import NodeHistory
@@ -242,7 +242,7 @@ class Report:
 
 def pairs(title: str, rows: Sequence[tuple[str, str]]) -> Table:
     columns = (Column("", lambda row: row[0]), Column("", lambda row: row[1], elastic=True))
-    return Table(title, columns, tuple(rows))
+    return table(title, rows, *columns)
 
 
 def warm(step: Execution) -> str:

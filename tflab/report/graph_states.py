@@ -14,7 +14,7 @@ from typing import Any
 
 from tflab.analysis import passes
 from tflab.analysis.passes import PURPOSES, Versions
-from tflab.records.blocks import Column, Table
+from tflab.records.blocks import Column, Table, numbers
 from tflab.records.graph import edge_count
 from tflab.records.placed import Pass
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
@@ -149,8 +149,8 @@ def changes(states: Sequence[State]) -> Table:
         "The changes of the graph, step by step",
         (
             Column("step", lambda row: row[0].title),
-            Column("nodes before", lambda row: f"{row[1]:,}", right=True),
-            Column("after", lambda row: f"{row[2]:,}", right=True),
+            numbers("nodes before", lambda row: f"{row[1]:,}"),
+            numbers("after", lambda row: f"{row[2]:,}"),
             Column("what happened", lambda row: "; ".join(row[0].lines), elastic=True),
         ),
         tuple(zip(states, [0, *counts], counts, strict=False)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tflab.exporters import plots
 from tflab.exporters.plots.graph import Edge, Track
-from tflab.records.blocks import Column, Table
+from tflab.records.blocks import Column, numbers, table
 from tflab.records.graph import Node, edge_count, node_of
 from tflab.records.stages import Backward
 from tflab.report import contents, drawing, parts
@@ -52,14 +52,12 @@ def graph(walked: Walked) -> Iterator[Part]:
     ]
     *_, (_, nodes), _ = stages
     yield contents.picture("graph", plots.graph.draw, walked.model, *layers(walked, nodes))
-    yield Table(
+    yield table(
         "",
-        (
-            Column("graph", lambda row: row[0]),
-            Column("nodes", lambda row: f"{len(row[1]):,}", right=True),
-            Column("edges", lambda row: f"{edge_count(row[1]):,}", right=True),
-        ),
-        tuple(stages),
+        stages,
+        Column("graph", lambda row: row[0]),
+        numbers("nodes", lambda row: f"{len(row[1]):,}"),
+        numbers("edges", lambda row: f"{edge_count(row[1]):,}"),
     )
     yield Method(
         "The graph is read from the session that ran it; TensorBoard's Graphs shows it node by "

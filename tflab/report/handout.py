@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tflab.escaping import visible
 from tflab.exporters.markdown import escape, fenced, paragraph, rendered
-from tflab.records.blocks import Column, Table
+from tflab.records.blocks import Column, table
 from tflab.report import graph_states
 from tflab.report.contents import Annotated, DrawnGraph, Method, Part, Picture, Report
 
@@ -19,7 +19,7 @@ def page(report: Report) -> str:
     parts = [f"# {escape(report.title)}", escape(report.about), code(report.command)]
     if report.numbers:
         cells = (attrgetter(name) for name in ("label", "value", "note"))
-        parts.append(rendered(Table("", tuple(Column("", cell) for cell in cells), report.numbers)))
+        parts.append(rendered(table("", report.numbers, *(Column("", cell) for cell in cells))))
     for chapter in report.chapters:
         parts.append(f"## {escape(chapter.title)}")
         parts += (markdown(part) for part in chapter.parts)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tflab.analysis import critical_path, step_times
 from tflab.compare import CONFIGURATIONS, DEFAULT, view
 from tflab.exporters import plots
-from tflab.records.blocks import Column, Table, fact_table
+from tflab.records.blocks import Column, Table, fact_table, numbers, table
 from tflab.records.measured import Compared, Comparison
 from tflab.records.stages import Backward
 from tflab.records.trained import History
@@ -210,19 +210,16 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
 def found(comparison: Comparison) -> Table:
     """One row for each batch size, with what was found at it."""
     steps = comparison.steps
-    return Table(
+    return table(
         "Findings at each batch size",
-        (
-            Column("batch", str, right=True),
-            Column("median step", lambda size: time(steps[size].untraced_ns.median), right=True),
-            Column(
-                f"{comparison.unit}s a second",
-                lambda size: f"{steps[size].mean_images_per_second:,.0f}",
-                right=True,
-            ),
-            Column("found", lambda size: finding_at(comparison, size), elastic=True),
-        ),
         comparison.batch_sizes,
+        numbers("batch", str),
+        numbers("median step", lambda size: time(steps[size].untraced_ns.median)),
+        numbers(
+            f"{comparison.unit}s a second",
+            lambda size: f"{steps[size].mean_images_per_second:,.0f}",
+        ),
+        Column("found", lambda size: finding_at(comparison, size), elastic=True),
     )
 
 
@@ -252,10 +249,11 @@ def dearest(comparison: Comparison) -> Table:
     size = comparison.batch_sizes[-1]
     rows = comparison.tables.get(size, ())
     of = f"{min(len(rows), TOP)} most expensive of {len(rows)} op types"
-    return Table(
+    return table(
         f"The {of} at batch {size}, {comparison.phase}",
-        (op_table.key("op"), *op_table.columns(("calls", "total", "mean", "share"))),
         rows[:TOP],
+        op_table.key("op"),
+        *op_table.columns(("calls", "total", "mean", "share")),
     )
 
 
@@ -270,12 +268,13 @@ def calls_at_each_size(comparison: Comparison) -> Table:
             calls = f"{stats.calls:,} x {time(stats.mean_ns)}"
             return f"{calls} = {time(stats.total_ns)}, {percent(stats.share)}"
 
-        return Column(f"batch {size}", cell, right=True)
+        return numbers(f"batch {size}", cell)
 
-    return Table(
+    return table(
         "Calls x mean = total, and share of the op time, at each batch size",
-        (op_table.key("op"), *map(column, comparison.batch_sizes)),
-        tuple(view.in_order(comparison, TOP)[:TOP]),
+        view.in_order(comparison, TOP)[:TOP],
+        op_table.key("op"),
+        *map(column, comparison.batch_sizes),
     )
 
 
@@ -289,13 +288,11 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
         f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
         f"setting changed. All use the same weights and {comparison.unit}s."
     )
-    yield Table(
+    yield table(
         "What was changed",
-        (
-            Column("configuration", lambda name: name),
-            Column("what it means", lambda name: CONFIGURATIONS[name].about, elastic=True),
-        ),
         names,
+        Column("configuration", lambda name: name),
+        Column("what it means", lambda name: CONFIGURATIONS[name].about, elastic=True),
     )
     yield from view.configs(comparison)
     number = min(row.verdict.observations for row in comparison.configs if row.verdict)

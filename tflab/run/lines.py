@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tflab import units
-from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.blocks import Block, Column, Table, numbers, table
 from tflab.records.graph import Source
 from tflab.records.watched import Group, Recorded, SampledLine, Watched, WatchedLine
 from tflab.run.groups import ENOUGH
@@ -25,7 +25,7 @@ Line = tuple[str, int]
 
 
 def blocks(seen: Watched) -> Iterator[Block]:
-    lines = table(seen)
+    lines = costliest(seen)
     if lines.rows:
         yield lines
         if any(ONCE in cell for row in lines.cells() for cell in row[:-1]):
@@ -33,7 +33,7 @@ def blocks(seen: Watched) -> Iterator[Block]:
         yield from few_traced(seen)
 
 
-def table(seen: Watched) -> Table:
+def costliest(seen: Watched) -> Table:
     """Return the most expensive lines, then lines whose nodes took no time, with the reason."""
     notes = notes_by_line(seen.graph)
 
@@ -43,12 +43,12 @@ def table(seen: Watched) -> Table:
     known = [line for line in seen.lines if any(times(line)) or note(line) not in ("", NOT_NEEDED)]
     columns: tuple[Column, ...] = (
         Column("line", lambda line: f"{os.path.basename(line.file)}:{line.line}"),
-        *(Column(header, time_at(at), right=True) for at, header in enumerate(HEADERS)),
+        *(numbers(header, time_at(at)) for at, header in enumerate(HEADERS)),
         Column("its nodes", note, elastic=True, least=22, spare=1),
         Column("code", lambda line: line.code, elastic=True),
     )
     columns = tuple(column for column in columns if any(map(column.cell, known[:MOST])))
-    return shortened(TITLE, columns, known, MOST)
+    return table(TITLE, known, *columns, most=MOST)
 
 
 HEADERS = (

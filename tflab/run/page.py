@@ -11,7 +11,7 @@ from dataclasses import replace
 from tflab import units
 from tflab.analysis.fates import not_taken
 from tflab.follow import recorded
-from tflab.records.blocks import Column, Table
+from tflab.records.blocks import Column, Table, numbers, table
 from tflab.records.options import STAGES
 from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
@@ -65,18 +65,16 @@ def life(seen: Watched) -> storage.Life | None:
 
 
 def groups(seen: Watched) -> Table:
-    return Table(
+    return table(
         "Runs of the same graph, fetches and fed shapes",
-        (
-            Column("group", lambda row: str(row[0]), right=True),
-            Column("runs", lambda row: f"{row[1].calls:,}", right=True),
-            Column("first", lambda row: units.time(row[1].cold_ns), right=True),
-            Column("median", lambda row: text_or_blank(row[1].median_ns, units.time), right=True),
-            Column("traced", lambda row: f"{row[1].traced:,}", right=True),
-            Column("fetches", lambda row: ", ".join(row[1].fetches), elastic=True),
-            Column("fed", lambda row: ", ".join(map(" ".join, row[1].feeds.items())), elastic=True),
-        ),
-        tuple(enumerate(seen.groups, 1)),
+        enumerate(seen.groups, 1),
+        numbers("group", lambda row: str(row[0])),
+        numbers("runs", lambda row: f"{row[1].calls:,}"),
+        numbers("first", lambda row: units.time(row[1].cold_ns)),
+        numbers("median", lambda row: text_or_blank(row[1].median_ns, units.time)),
+        numbers("traced", lambda row: f"{row[1].traced:,}"),
+        Column("fetches", lambda row: ", ".join(row[1].fetches), elastic=True),
+        Column("fed", lambda row: ", ".join(map(" ".join, row[1].feeds.items())), elastic=True),
     )
 
 

@@ -39,7 +39,7 @@ from tflab.compare import RACE_S, saved, view
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.exporters import csv, json, text
-from tflab.records.blocks import Block, Column
+from tflab.records.blocks import Block, numbers
 from tflab.records.comparison import Change, Gate, Programs
 from tflab.records.verdicts import Load
 from tflab.records.watched import Group, Watched
@@ -316,9 +316,7 @@ def changes(turns: Sequence[Turn], kind: str) -> Iterator[Change]:
 
 def blocks(result: Programs, top: int) -> Iterator[Block]:
     names, proven = result.programs, min(result.runs) >= verdicts.LEAST
-    smallest = Column(
-        "smallest shown", lambda row: least_text(result.least_slower.get(row.key)), right=True
-    )
+    smallest = numbers("smallest shown", lambda row: least_text(result.least_slower.get(row.key)))
     last = [smallest] * proven
     yield from execution.load_line(result.load)
     yield from execution.partial(result.interrupted, result.failure)

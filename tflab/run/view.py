@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab import units
-from tflab.records.blocks import Block, Column, Table
+from tflab.records.blocks import Block, Column, Table, numbers, table
 from tflab.records.timed import Owner
 from tflab.records.values import VARIABLE
 from tflab.records.watched import (
@@ -53,15 +53,15 @@ class Row:
 
 OWNERS = (
     Column("", lambda row: row.owner),
-    Column("time", lambda row: units.time(row.ns), right=True),
-    Column("share", lambda row: text_or_blank(row.share, units.percent), right=True),
+    numbers("time", lambda row: units.time(row.ns)),
+    numbers("share", lambda row: text_or_blank(row.share, units.percent)),
     Column("", lambda row: row.about, elastic=True),
 )
 
 
 def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     yield f"tflab: {' '.join((ending(seen), *time_outside_runs(seen)))}"
-    yield Table("Where the time went", OWNERS, tuple(rows(seen)), drawing=True)
+    yield table("Where the time went", rows(seen), *OWNERS, drawing=True)
     yield from seen.findings
     yield from waiting(seen)
     yield from map(grown_graph, seen.grown_graphs)
@@ -195,15 +195,16 @@ def about_group(group: Group) -> str:
 
 
 def ops(seen: Watched) -> Table:
-    columns = (
+    return table(
+        "The costliest ops of all runs but first ones, estimated from the traced runs",
+        seen.ops[:OPS],
         Column("type", lambda row: row.op),
-        Column("calls", lambda row: f"{row.calls:,}", right=True),
-        Column("time", lambda row: units.time(row.ns), right=True),
-        Column("share", lambda row: units.percent(row.share), right=True),
+        numbers("calls", lambda row: f"{row.calls:,}"),
+        numbers("time", lambda row: units.time(row.ns)),
+        numbers("share", lambda row: units.percent(row.share)),
         Column("mostly at", lambda row: row.line, elastic=True),
+        drawing=True,
     )
-    title = "The costliest ops of all runs but first ones, estimated from the traced runs"
-    return Table(title, columns, seen.ops[:OPS], drawing=True)
 
 
 def waiting(seen: Watched) -> Iterator[str]:

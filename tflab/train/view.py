@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from tflab.records.blocks import Block, Column, Table
+from tflab.records.blocks import Block, Table, numbers
 from tflab.records.trained import Epoch, History, Settings, TrainingStep
 from tflab.units import plural, time
 
@@ -73,14 +73,14 @@ def blocks(history: History) -> Iterable[Block]:
 
 def epochs(history: History) -> Table:
     columns = [
-        Column("epoch", lambda row: str(row.epoch), right=True),
-        Column("last step", lambda row: f"{row.step:,}", right=True),
-        Column("loss", lambda row: loss_digits(row.train_loss), right=True),
-        Column("right", lambda row: accuracy_percent(row.train_accuracy), right=True),
-        Column("test loss", lambda row: loss_digits(row.test_loss), right=True),
-        Column("test right", lambda row: accuracy_percent(row.test_accuracy), right=True),
-        Column("time", lambda row: time(1e9 * row.seconds), right=True, spare=1),
-        Column("rows a second", lambda row: f"{row.images_per_second:,.0f}", right=True, spare=2),
+        numbers("epoch", lambda row: str(row.epoch)),
+        numbers("last step", lambda row: f"{row.step:,}"),
+        numbers("loss", lambda row: loss_digits(row.train_loss)),
+        numbers("right", lambda row: accuracy_percent(row.train_accuracy)),
+        numbers("test loss", lambda row: loss_digits(row.test_loss)),
+        numbers("test right", lambda row: accuracy_percent(row.test_accuracy)),
+        numbers("time", lambda row: time(1e9 * row.seconds), 1),
+        numbers("rows a second", lambda row: f"{row.images_per_second:,.0f}", 2),
     ]
     partial = ": partial" if history.interrupted else ""
     return Table(

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 
 from tflab.analysis.gradient_stops import ZEROS
-from tflab.records.blocks import Block, Column, Fact, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.gradients import GradientStop
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.units import plural
 from tflab.views import access_order, chain_rule, frontend
-from tflab.views.words import LONGEST, counted, graph_size, listed, place
+from tflab.views.words import counted, graph_size, listed, place
 
 TITLE = "Backward: gradient functions add the other half of the graph"
 NAMED = 5  # variables in a fact
@@ -50,17 +50,14 @@ def stop_rows(listed: Iterable[GradientStop]) -> list[tuple[str, str, list[str]]
 
 
 def stop_table(listed: Sequence[GradientStop]) -> Table:
-    return shortened(
+    return table(
         "Where gradients stop, from each variable to the loss",
-        (
-            Column("variable", lambda stop: stop.variable, name=True),
-            Column("way to the loss", lambda stop: " > ".join(stop.path[1:]), elastic=True),
-            Column("stops at", lambda stop: stop.node),
-            Column("line", lambda stop: place(stop.source)),
-            Column("because", lambda stop: stop.reason, elastic=True, least=30),
-        ),
         listed,
-        LONGEST,
+        Column("variable", lambda stop: stop.variable, name=True),
+        Column("way to the loss", lambda stop: " > ".join(stop.path[1:]), elastic=True),
+        Column("stops at", lambda stop: stop.node),
+        Column("line", lambda stop: place(stop.source)),
+        Column("because", lambda stop: stop.reason, elastic=True, least=30),
     )
 
 
@@ -111,31 +108,25 @@ def derived(stage: Backward) -> Table:
     def types(row: Gradient) -> str:
         return counted(ops[name] for name in row.nodes)
 
-    return shortened(
+    return table(
         "Forward ops in the order of differentiation (last first), and their gradient nodes",
-        (
-            Column("forward node", lambda row: row.forward, name=True),
-            Column("type", lambda row: row.op),
-            Column("gradient function", lambda row: (row.function or "").split(" ")[0], spare=1),
-            Column("nodes", lambda row: f"{len(row.nodes):,}", right=True),
-            Column("types", types, elastic=True, spare=2),
-        ),
         [gradient for gradient in stage.gradients[::-1] if gradient.nodes],
-        LONGEST,
+        Column("forward node", lambda row: row.forward, name=True),
+        Column("type", lambda row: row.op),
+        Column("gradient function", lambda row: (row.function or "").split(" ")[0], spare=1),
+        numbers("nodes", lambda row: f"{len(row.nodes):,}"),
+        Column("types", types, elastic=True, spare=2),
     )
 
 
 def checked(stage: Backward) -> Table:
-    return shortened(
+    return table(
         f"Gradients compared with finite differences on {stage.data}, at weights slightly off the "
         "initial ones",
-        (
-            Column("variable", lambda check: check.tensor),
-            Column("elements", lambda c: f"{c.elements} of {c.size:,}", right=True),
-            Column("largest relative error", error, right=True),
-        ),
         stage.gradient_checks,
-        LONGEST,
+        Column("variable", lambda check: check.tensor),
+        numbers("elements", lambda c: f"{c.elements} of {c.size:,}"),
+        numbers("largest relative error", error),
     )
 
 

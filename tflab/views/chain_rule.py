@@ -8,12 +8,12 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 from typing import Any
 
-from tflab.records.blocks import Block, Column, Fact, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.stages import Backward
 from tflab.units import plural
 from tflab.views import rails
-from tflab.views.words import LONGEST, listed
+from tflab.views.words import listed
 
 SCOPE = "gradients/"  # of all nodes that tf.gradients adds
 DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps
@@ -134,36 +134,24 @@ def steps(links: Sequence[Link]) -> Table:
     def once(link: Link, text: str) -> str:
         return text if id(link) in firsts else ""
 
-    return shortened(
+    return table(
         "The chain rule step by step, from the loss back to the variables",
-        (
-            Column("forward op", lambda link: once(link, link.forward), name=True),
-            Column(
-                "computes",
-                lambda link: once(link, link.computes),
-                elastic=True,
-                least=20,
-                spare=1,
-            ),
-            Column("hands back dL/d(...)", with_respect_to, name=True),
-            Column("which is", lambda link: link.formula, elastic=True, least=34),
-        ),
         links,
-        LONGEST,
+        Column("forward op", lambda link: once(link, link.forward), name=True),
+        Column("computes", lambda link: once(link, link.computes), elastic=True, least=20, spare=1),
+        Column("hands back dL/d(...)", with_respect_to, name=True),
+        Column("which is", lambda link: link.formula, elastic=True, least=34),
     )
 
 
 def derivatives(rows: Sequence[Derivative]) -> Table:
-    return shortened(
+    return table(
         "The derivatives as formulas, and their values for the first batch",
-        (
-            Column("variable", lambda row: row.variable),
-            Column("derivative", lambda row: row.formula, elastic=True, least=34),
-            Column("value", lambda row: first(row.value), right=True),
-            Column("finite differences", difference, spare=1),
-        ),
         rows,
-        LONGEST,
+        Column("variable", lambda row: row.variable),
+        Column("derivative", lambda row: row.formula, elastic=True, least=34),
+        numbers("value", lambda row: first(row.value)),
+        Column("finite differences", difference, spare=1),
     )
 
 
@@ -192,15 +180,14 @@ def drawing(stage: Backward) -> Table:
         unused = node.towards is not None and not node.used  # no variable needs that gradient
         return f"{'not used: ' * unused}{meaning(node)}"
 
-    return Table(
+    return table(
         "The gradient graph, from the loss down (-> a step towards that gradient, = that gradient; "
         "in brackets: bookkeeping)",
-        (
-            Column("", lambda row: row[0]),
-            Column("node", lambda row: row[1].name.removeprefix(SCOPE), elastic=True, name=True),
-            Column("computes", lambda row: computes(row[1]), elastic=True, least=46),
-        ),
-        tuple(rows),
+        rows,
+        Column("", lambda row: row[0]),
+        Column("node", lambda row: row[1].name.removeprefix(SCOPE), elastic=True, name=True),
+        Column("computes", lambda row: computes(row[1]), elastic=True, least=46),
+        most=DRAWN_WHOLE,
         drawing=True,
         tone=lambda row: "less" if row[1].bookkeeping else "",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tflab.records.blocks import Block, Column, Fact, Table, dearest, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, dearest, numbers, table
 from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
@@ -122,17 +122,15 @@ def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
     """Yield the ops that had allocated the memory at the peak of the step of median length."""
     curve = memory.curve
     if curve and curve.holders and memory.peak_bytes and not compiled(nodes):
-        yield shortened(
+        yield table(
             f"The peak of the step of median length, {size(curve.peak_bytes)} after "
             f"{time(curve.peak_ns)}: what held it",
-            (
-                Column("allocated by", lambda holder: holder.name, elastic=True, name=True),
-                Column("type that ran", lambda holder: holder.op, spare=1),
-                Column("bytes", lambda holder: size(holder.bytes), right=True),
-                Column("still running", lambda holder: "yes" if holder.running else "no"),
-            ),
             curve.holders,
-            HOLDERS,
+            Column("allocated by", lambda holder: holder.name, elastic=True, name=True),
+            Column("type that ran", lambda holder: holder.op, spare=1),
+            numbers("bytes", lambda holder: size(holder.bytes)),
+            Column("still running", lambda holder: "yes" if holder.running else "no"),
+            most=HOLDERS,
         )
 
 
@@ -147,8 +145,7 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
         kind, *rest = op_table.columns(op_table.MOST_EXPENSIVE)
         columns = (replace(kind, spare=0), *rest)  # the type is never omitted: it names the row
     title = f"{heading} of {len(rows):,} (self time, {plural(stage.steps, 'traced step')})"
-    table = shortened(title, columns, rows, TOP)
-    return replace(table, tone=dearest(rows, lambda row: row.self_ns))
+    return table(title, rows, *columns, most=TOP, tone=dearest(rows, lambda row: row.self_ns))
 
 
 def costs(stage: Execution) -> Iterator[Block]:
@@ -159,17 +156,15 @@ def costs(stage: Execution) -> Iterator[Block]:
     if experiments.control:
         count = plural(experiments.control.observations, "observation")
         own = {row.key: time(row.self_ns / stage.steps) for row in stage.top_ops}
-        yield Table(
+        yield table(
             "What an op costs a step: time added by running it a second time in place",
-            (
-                Column("node", lambda row: row.name, elastic=True, name=True),
-                Column("type that ran", lambda row: row.op, spare=1),
-                Column("adds", lambda row: time(row.once_more_ns), right=True),
-                Column("from", lambda row: time(row.low_ns), right=True),
-                Column("to", lambda row: time(row.high_ns), right=True),
-                Column("self a step, mean", lambda row: own.get(row.name, ""), right=True, spare=2),
-            ),
             (experiments.control, *experiments.ops),
+            Column("node", lambda row: row.name, elastic=True, name=True),
+            Column("type that ran", lambda row: row.op, spare=1),
+            numbers("adds", lambda row: time(row.once_more_ns)),
+            numbers("from", lambda row: time(row.low_ns)),
+            numbers("to", lambda row: time(row.high_ns)),
+            numbers("self a step, mean", lambda row: own.get(row.name, ""), 2),
         )
         yield (
             f"Each value is the median of {count} in new sessions, in which all of these steps "

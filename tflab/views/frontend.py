@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tflab.records.blocks import Block, Column, Fact, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.graph import Function, Node, node_of
 from tflab.records.stages import Frontend
 from tflab.units import plural
 from tflab.views import access_order, name_scopes, rails
-from tflab.views.words import LONGEST, counted, graph_size, listed, place, tensor
+from tflab.views.words import counted, graph_size, listed, place, tensor
 
 TITLE = "Frontend: Python calls become nodes"
 DRAWN_WHOLE = 40  # nodes; a larger graph is shown as a tree of scopes
@@ -65,29 +65,23 @@ def lines(nodes: Sequence[Node]) -> Table:
         groups.sort(key=len, reverse=True)
         order = "the most nodes first"
     count, made = plural(len(groups), "line"), sum(map(len, groups))
-    return shortened(
+    return table(
         f"{count} of the program made {made:,} of {len(nodes):,} nodes, {order}",
-        (
-            Column("line", lambda nodes: place(nodes[0].source)),
-            Column("code", lambda nodes: nodes[0].source.code, elastic=True, least=28),
-            Column("nodes", lambda nodes: f"{len(nodes):,}", right=True),
-            Column("ops", lambda nodes: counted(node.op for node in nodes), elastic=True, least=24),
-        ),
         groups,
-        LONGEST,
+        Column("line", lambda nodes: place(nodes[0].source)),
+        Column("code", lambda nodes: nodes[0].source.code, elastic=True, least=28),
+        numbers("nodes", lambda nodes: f"{len(nodes):,}"),
+        Column("ops", lambda nodes: counted(node.op for node in nodes), elastic=True, least=24),
     )
 
 
 def types(nodes: Sequence[Node]) -> Table:
     """Return the types of the nodes of a graph without source lines."""
-    return shortened(
+    return table(
         "The types of the nodes, the most frequent first",
-        (
-            Column("op", lambda row: row[0]),
-            Column("nodes", lambda row: f"{row[1]:,}", right=True),
-        ),
         Counter(node.op for node in nodes).most_common(),
-        LONGEST,
+        Column("op", lambda row: row[0]),
+        numbers("nodes", lambda row: f"{row[1]:,}"),
     )
 
 
@@ -97,46 +91,40 @@ def scope_table(title: str, nodes: Sequence[Node]) -> Table:
     rows = list(name_scopes.lines(tree))
     columns = (
         Column("scope", lambda row: row[0]),
-        Column("nodes", lambda row: f"{len(row[1]):,}", right=True),
+        numbers("nodes", lambda row: f"{len(row[1]):,}"),
         Column("types", lambda row: name_scopes.kinds(row[1]), elastic=True),
         Column("first line", lambda row: place(row[1][0].source), spare=2),
     )
-    table = replace(shortened(title, columns, rows, LONGEST), drawing=True)
-    fewer = len(rows) < len(nodes) or table.more
+    shown = table(title, rows, *columns)
+    fewer = len(rows) < len(nodes) or shown.more
     everything = (lambda: name_scopes.lines(tree, opened=True)) if fewer else None
-    return replace(table, everything=everything)
+    return replace(shown, drawing=True, everything=everything)
 
 
 def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
     """Return a whole graph, one node per line, with data flowing down the rails."""
     order = rails.ordered(nodes, ends)
     rows = zip(rails.draw(order), order, strict=True)
-
-    return Table(
+    return table(
         title,
-        (
-            Column("", lambda row: row[0]),
-            Column("node", lambda row: row[1].name),
-            Column("op", lambda row: row[1].op),
-            Column("output", lambda row: ", ".join(map(tensor, row[1].outputs)), spare=1),
-            Column("line", lambda row: place(row[1].source)),
-        ),
-        tuple(rows),
+        rows,
+        Column("", lambda row: row[0]),
+        Column("node", lambda row: row[1].name),
+        Column("op", lambda row: row[1].op),
+        Column("output", lambda row: ", ".join(map(tensor, row[1].outputs)), spare=1),
+        Column("line", lambda row: place(row[1].source)),
         drawing=True,
     )
 
 
 def function_table(title: str, functions: Sequence[Function]) -> Table:
-    return shortened(
+    return table(
         title,
-        (
-            Column("function", lambda function: function.name, name=True),
-            Column("called by", callers, elastic=True, least=34),
-            Column("nodes", lambda function: str(len(function.nodes)), right=True),
-            Column("types", function_types, elastic=True, least=20, spare=1),
-        ),
         functions,
-        LONGEST,
+        Column("function", lambda function: function.name, name=True),
+        Column("called by", callers, elastic=True, least=34),
+        numbers("nodes", lambda function: str(len(function.nodes))),
+        Column("types", function_types, elastic=True, least=20, spare=1),
     )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from tflab.cli import environment
-from tflab.records.blocks import Block, Column, Frame, Strip, shortened
+from tflab.records.blocks import Block, Column, Frame, Strip, numbers, table
 from tflab.records.placed import CompiledKernel, Generated
 from tflab.records.stages import Placement
 from tflab.units import plural
@@ -16,7 +16,7 @@ SHOWN = 4  # kernels; the listings have the rest
 LARGEST = 12  # kernels of the table
 LINES = 4  # of a language
 INSTRUCTIONS = "A listing of machine instructions"
-BYTES = Column("bytes of code", lambda kernel: f"{kernel.bytes:,}", right=True)
+BYTES = numbers("bytes of code", lambda kernel: f"{kernel.bytes:,}")
 # Instructions of LLVM IR, x86-64 and AArch64 that compute with floating-point numbers
 ARITHMETIC = re.compile(
     r"\b(?:f(?:mul|add|sub|div|ml[as]|n?madd|n?msub)"
@@ -44,16 +44,14 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
         "all stages or has --logdir DIR."
     )
     if len(code.kernels) > 1:
-        yield shortened(
+        yield table(
             "Kernels of the cluster; one without code shares the code of another kernel, or is "
             "done by the runtime",
-            (
-                Column("kernel", lambda kernel: kernel.name),
-                Column("fuses", lambda kernel: counted(kernel.opcodes), elastic=True),
-                *([BYTES] if size else []),
-            ),
             larger,
-            LARGEST,
+            Column("kernel", lambda kernel: kernel.name),
+            Column("fuses", lambda kernel: counted(kernel.opcodes), elastic=True),
+            *([BYTES] if size else []),
+            most=LARGEST,
         )
 
 

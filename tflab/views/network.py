@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import inf
 
-from tflab.records.blocks import Block, Column, Fact, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
 from tflab.records.stages import Execution
 from tflab.units import percent, plural, short_task, size, time
@@ -35,40 +35,36 @@ def tasks(stage: Execution, network: Network) -> Table:
     """Return computation and communication, one row per task."""
 
     def share(header: str, of: Callable[[TaskTime], int]) -> Column:
-        return Column(header, lambda row: percent(of(row) / (stage.wall_ns or 1)), right=True)
+        return numbers(header, lambda row: percent(of(row) / (stage.wall_ns or 1)))
 
     def amount(header: str, of: Callable[[TaskTime], int]) -> Column:
-        return Column(header, lambda row: size(of(row) / stage.steps), right=True)
+        return numbers(header, lambda row: size(of(row) / stage.steps))
 
-    return Table(
+    return table(
         "Computation and communication: each task's wall time per step",
-        (
-            Column("task", lambda row: row.task),
-            share("computing", lambda row: row.computing_ns),
-            share("of it receiving", lambda row: row.overlapped_ns),
-            share("only receiving", lambda row: row.waiting_ns),
-            share("neither", lambda row: row.neither_ns),
-            amount("received a step", lambda row: row.received_bytes),
-            amount("sent a step", lambda row: row.sent_bytes),
-        ),
         network.tasks,
+        Column("task", lambda row: row.task),
+        share("computing", lambda row: row.computing_ns),
+        share("of it receiving", lambda row: row.overlapped_ns),
+        share("only receiving", lambda row: row.waiting_ns),
+        share("neither", lambda row: row.neither_ns),
+        amount("received a step", lambda row: row.received_bytes),
+        amount("sent a step", lambda row: row.sent_bytes),
     )
 
 
 def tensors(stage: Execution, network: Network) -> Table:
-    return shortened(
+    return table(
         f"Tensors sent between tasks, recorded by the receiving task "
         f"({plural(stage.steps, 'step')})",
-        (
-            Column("tensor", lambda row: row.tensor, elastic=True),
-            Column("from", lambda row: row.from_task),
-            Column("to", lambda row: row.to_task),
-            Column("bytes", lambda row: f"{row.bytes:,}", right=True),
-            Column("median", lambda row: time(row.median_ns), right=True),
-            Column("Mbit/s", rate, right=True),
-        ),
         network.tensors,
-        TOP,
+        Column("tensor", lambda row: row.tensor, elastic=True),
+        Column("from", lambda row: row.from_task),
+        Column("to", lambda row: row.to_task),
+        numbers("bytes", lambda row: f"{row.bytes:,}"),
+        numbers("median", lambda row: time(row.median_ns)),
+        numbers("Mbit/s", rate),
+        most=TOP,
     )
 
 
@@ -88,13 +84,11 @@ def clocks(network: Network) -> Table:
         known = offset.consistent and offset.uncertainty_ns != inf
         return time(offset.uncertainty_ns) if known else "unknown"
 
-    return Table(
+    return table(
         "The tasks' clocks, compared with the client's through the messages of the steps",
-        (
-            Column("clock", lambda offset: short_task(offset.clock)),
-            Column("ahead by", ahead, right=True),
-            Column("+/-", uncertainty, right=True),
-            Column("times shifted by", lambda offset: time(offset.applied_ns), right=True),
-        ),
         network.offsets,
+        Column("clock", lambda offset: short_task(offset.clock)),
+        numbers("ahead by", ahead),
+        numbers("+/-", uncertainty),
+        numbers("times shifted by", lambda offset: time(offset.applied_ns)),
     )

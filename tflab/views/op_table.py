@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from tflab.analysis import row_labels
-from tflab.records.blocks import Column, Table, dearest, shortened
+from tflab.records.blocks import Column, Table, dearest, numbers, table
 from tflab.records.measured import Comparison, OpStats
 from tflab.units import ROUNDS_UP, percent, size, three_digits, time
 
@@ -36,31 +36,27 @@ def last_parts(row: OpStats) -> str:
     return ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in row.fused_from))
 
 
-def number(header: str, cell: Callable[[OpStats], str], spare: int = 0) -> Column:
-    return Column(header, cell, right=True, spare=spare)
-
-
 COLUMNS = {
     "type": Column("type that ran", lambda row: row.op, spare=1),
-    "calls": number("calls", lambda row: f"{row.calls:,}"),
-    "forward": number("forward", lambda row: text_or_blank(row.forward_ns or None, time)),
-    "backward": number("backward", lambda row: text_or_blank(row.backward_ns or None, time)),
-    "updates": number("updates", lambda row: text_or_blank(row.update_ns or None, time)),
-    "total": number("total", lambda row: time(row.total_ns)),
-    "self": number("self", lambda row: time(row.self_ns)),
-    "mean": number("mean", lambda row: time(row.mean_ns)),
-    "median": number("median", lambda row: time(row.median_ns), spare=1),
-    "p95": number("p95", lambda row: time(row.p95_ns), spare=2),
-    "step": number("a step", lambda row: time(row.step_ns)),
-    "step median": number("median step", lambda row: text_or_blank(row.step_median_ns, time)),
-    "image": number("an image", lambda row: text_or_blank(row.image_ns, time)),
-    "share": number("share", lambda row: percent(row.share)),
-    "cumulative": number("cumulative", lambda row: percent(row.cumulative_share), spare=3),
-    "requested": number("requested", lambda row: size(row.requested_bytes), spare=2),
-    "peak": number("peak", lambda row: text_or_blank(row.peak_bytes, size)),
-    "flops": number("FLOPs", lambda row: text_or_blank(row.flops, flops_text)),
-    "all flops": number("FLOPs", lambda row: text_or_blank(row.flops, "{:,}".format)),
-    "gflops": number("GFLOP/s", lambda row: text_or_blank(row.gflops, three_digits)),
+    "calls": numbers("calls", lambda row: f"{row.calls:,}"),
+    "forward": numbers("forward", lambda row: text_or_blank(row.forward_ns or None, time)),
+    "backward": numbers("backward", lambda row: text_or_blank(row.backward_ns or None, time)),
+    "updates": numbers("updates", lambda row: text_or_blank(row.update_ns or None, time)),
+    "total": numbers("total", lambda row: time(row.total_ns)),
+    "self": numbers("self", lambda row: time(row.self_ns)),
+    "mean": numbers("mean", lambda row: time(row.mean_ns)),
+    "median": numbers("median", lambda row: time(row.median_ns), 1),
+    "p95": numbers("p95", lambda row: time(row.p95_ns), 2),
+    "step": numbers("a step", lambda row: time(row.step_ns)),
+    "step median": numbers("median step", lambda row: text_or_blank(row.step_median_ns, time)),
+    "image": numbers("an image", lambda row: text_or_blank(row.image_ns, time)),
+    "share": numbers("share", lambda row: percent(row.share)),
+    "cumulative": numbers("cumulative", lambda row: percent(row.cumulative_share), 3),
+    "requested": numbers("requested", lambda row: size(row.requested_bytes), 2),
+    "peak": numbers("peak", lambda row: text_or_blank(row.peak_bytes, size)),
+    "flops": numbers("FLOPs", lambda row: text_or_blank(row.flops, flops_text)),
+    "all flops": numbers("FLOPs", lambda row: text_or_blank(row.flops, "{:,}".format)),
+    "gflops": numbers("GFLOP/s", lambda row: text_or_blank(row.gflops, three_digits)),
     "fused from": Column("fused from", last_parts, elastic=True, least=15, spare=1),
 }
 
@@ -138,13 +134,14 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
     if by_phase(comparison):
         names = TIME_OF_LINES
     spare = SPARE_OF_LINES if by == "line" else {}
-    table = shortened(
+    return table(
         f"Batch {batch}: times, {order}",
-        (*keys(by, lambda row: row.code), *columns(names, spare=spare)),
         ranked(by, rows, top, lambda row: row.self_ns),
-        top,
+        *keys(by, lambda row: row.code),
+        *columns(names, spare=spare),
+        most=top,
+        tone=dearest(rows, lambda row: row.self_ns),
     )
-    return replace(table, tone=dearest(rows, lambda row: row.self_ns))
 
 
 def by_phase(comparison: Comparison) -> bool:
@@ -166,9 +163,10 @@ def ranked(
 
 def work(comparison: Comparison, batch: int, top: int) -> Table:
     """Return the work of the same rows in that time."""
-    return shortened(
+    return table(
         f"Batch {batch}: work per step, in the same order",
-        (*keys(comparison.by, lambda row: row.code), *columns(WORK)),
         ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.self_ns),
-        top,
+        *keys(comparison.by, lambda row: row.code),
+        *columns(WORK),
+        most=top,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tflab.analysis.first_run import RUN
 from tflab.analysis.passes import BETWEEN
-from tflab.records.blocks import Block, Column, Fact, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.graph import Tensor
 from tflab.records.placed import FirstPart, FirstRun, Toggle
 from tflab.records.stages import Placement
@@ -133,16 +133,14 @@ def first_run(stage: Placement) -> Iterator[Fact]:
 
 def first_run_parts(stage: Placement, first: FirstRun) -> Table:
     """Return the first run: every nanosecond with its owner."""
-    return shortened(
+    return table(
         f"The first run of a new session, {time(first.wall_ns)}, measured once",
-        (
-            Column("part", called, elastic=True, name=True),
-            Column("time", lambda part: time(part.ns), right=True),
-            Column("share", lambda part: percent(part.ns / first.wall_ns), right=True),
-            Column("nodes changed", lambda part: changed(stage, part), right=True),
-        ),
         sorted(first.parts, key=lambda part: -part.ns),
-        MOST_PARTS,
+        Column("part", called, elastic=True, name=True),
+        numbers("time", lambda part: time(part.ns)),
+        numbers("share", lambda part: percent(part.ns / first.wall_ns)),
+        numbers("nodes changed", lambda part: changed(stage, part)),
+        most=MOST_PARTS,
     )
 
 
@@ -168,15 +166,13 @@ def fate_counts(stage: Placement) -> Table:
         passes = Counter(row.by for row in stage.ledger if row.fate == fate and row.by)
         by = ", ".join(f"{number} by {name}" for name, number in passes.most_common())
         rows.append((fate, count, f"rewritten: {by}" if fate == "executed" and by else by))
-    return Table(
+    return table(
         f"What became of the {plural(len(stage.user_nodes), 'node')} of the graph",
-        (
-            Column("fate", lambda row: row[0]),
-            Column("nodes", lambda row: f"{row[1]:,}", right=True),
-            Column("meaning", lambda row: meanings[row[0]], spare=1),
-            Column("by", lambda row: row[2], elastic=True),
-        ),
-        tuple(rows),
+        rows,
+        Column("fate", lambda row: row[0]),
+        numbers("nodes", lambda row: f"{row[1]:,}"),
+        Column("meaning", lambda row: meanings[row[0]], spare=1),
+        Column("by", lambda row: row[2], elastic=True),
     )
 
 
@@ -193,15 +189,12 @@ def devices_and_reasons(stage: Placement) -> list[tuple[tuple[str, str], int]]:
 
 
 def reason_table(rows: Sequence[tuple[tuple[str, str], int]]) -> Table:
-    return shortened(
+    return table(
         "Why each node is on its device, by the placer's rules",
-        (
-            Column("device", lambda row: row[0][0]),
-            Column("because", lambda row: row[0][1], elastic=True),
-            Column("nodes", lambda row: f"{row[1]:,}", right=True),
-        ),
         rows,
-        LONGEST,
+        Column("device", lambda row: row[0][0]),
+        Column("because", lambda row: row[0][1], elastic=True),
+        numbers("nodes", lambda row: f"{row[1]:,}"),
     )
 
 
@@ -210,15 +203,13 @@ def toggled_fates(toggle: Toggle) -> Table:
     changes: dict[tuple[str, str], list[str]] = {}
     for change in toggle.changes:
         changes.setdefault((change.usual, change.now), []).append(change.name)
-    return Table(
+    return table(
         f"Nodes with another fate without {', '.join(toggle.without)}",
-        (
-            Column("usual fate", lambda row: row[0][0]),
-            Column("fate now", lambda row: row[0][1]),
-            Column("nodes", lambda row: f"{len(row[1]):,}", right=True),
-            Column("which", lambda row: listed(row[1], LONGEST), elastic=True),
-        ),
-        tuple(changes.items()),
+        changes.items(),
+        Column("usual fate", lambda row: row[0][0]),
+        Column("fate now", lambda row: row[0][1]),
+        numbers("nodes", lambda row: f"{len(row[1]):,}"),
+        Column("which", lambda row: listed(row[1], LONGEST), elastic=True),
     )
 
 
@@ -227,30 +218,25 @@ def partitions(stage: Placement) -> Table:
     types = Column(
         "types", lambda part: counted(map(ops.__getitem__, part.nodes)), elastic=True, spare=1
     )
-    return Table(
+    return table(
         "Partitions: one graph for each device",
-        (
-            Column("device", lambda part: short_device(part.device)),
-            Column("nodes", lambda part: str(len(part.nodes)), right=True),
-            types,
-        ),
         stage.partitions,
+        Column("device", lambda part: short_device(part.device)),
+        numbers("nodes", lambda part: str(len(part.nodes))),
+        types,
     )
 
 
 def transfers(stage: Placement) -> Table:
-    return shortened(
+    return table(
         "Transfers in every step (a tensor of 0 bytes only enforces the order)",
-        (
-            Column("tensor", lambda t: t.tensor),
-            Column("from", lambda t: short_device(t.from_device)),
-            Column("to", lambda t: short_device(t.to_device)),
-            Column("shape", lambda t: tensor(Tensor(t.dtype, t.shape))),
-            Column("bytes", lambda t: "?" if t.bytes is None else f"{t.bytes:,}", right=True),
-            Column("send and receive", lambda t: f"{t.send}, {t.recv}", elastic=True, spare=1),
-        ),
         stage.transfers,
-        LONGEST,
+        Column("tensor", lambda t: t.tensor),
+        Column("from", lambda t: short_device(t.from_device)),
+        Column("to", lambda t: short_device(t.to_device)),
+        Column("shape", lambda t: tensor(Tensor(t.dtype, t.shape))),
+        numbers("bytes", lambda t: "?" if t.bytes is None else f"{t.bytes:,}"),
+        Column("send and receive", lambda t: f"{t.send}, {t.recv}", elastic=True, spare=1),
     )
 
 
@@ -266,16 +252,14 @@ def kernels(stage: Placement) -> Table:
         ((*kind, count) for kind, count in kinds.items()),
         key=lambda row: (row[0] == RUNTIMES, row[0] == row[1], -row[4]),
     )
-    return shortened(
+    return table(
         "Kernels (inferred: the registration with the highest priority that matches device, types "
         "and label)",
-        (
-            Column("written", lambda row: row[0]),
-            Column("runs as", lambda row: row[1]),
-            Column("nodes", lambda row: str(row[4]), right=True),
-            Column("registered for", lambda row: row[2], elastic=True, least=20, spare=1),
-            Column("on a GPU (not run)", lambda row: row[3], elastic=True, least=18, spare=2),
-        ),
         rows,
-        MOST_KERNELS,
+        Column("written", lambda row: row[0]),
+        Column("runs as", lambda row: row[1]),
+        numbers("nodes", lambda row: str(row[4])),
+        Column("registered for", lambda row: row[2], elastic=True, least=20, spare=1),
+        Column("on a GPU (not run)", lambda row: row[3], elastic=True, least=18, spare=2),
+        most=MOST_KERNELS,
     )

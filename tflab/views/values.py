@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tflab.records.blocks import Block, Column, Fact, Table, shortened
+from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.graph import Shape, graph_def_name
 from tflab.records.stages import Execution
 from tflab.records.values import (
@@ -94,13 +94,13 @@ def tables(stage: Execution) -> Iterator[Block]:
     if step.ns is not None and stage.values:
         small = (value.values is not None and len(value.values) <= FEW for value in stage.values)
         if len(stage.values) <= SHORT and all(small):
-            yield numbers(stage.values)
+            yield every_number(stage.values)
         else:
             yield from statistics(stage.values)
     yield from step.notes
 
 
-def numbers(values: Sequence[Value]) -> Table:
+def every_number(values: Sequence[Value]) -> Table:
     """Return every number of a small step; variables before and after it."""
     rows = []
     for value in values:
@@ -108,15 +108,14 @@ def numbers(values: Sequence[Value]) -> Table:
         rows.append((graph_def_name(value.tensor), value.op, dims(value), amounts))
         if value.after:
             rows.append(("  after the step", "", "", amounts_of(value.after, value.shape)))
-    return Table(
+    return table(
         "What every node computes",
-        (
-            Column("node", lambda row: row[0], elastic=True, name=True),
-            Column("op", lambda row: row[1], elastic=True, name=True),
-            Column("shape", lambda row: row[2]),
-            Column("values", lambda row: row[3]),
-        ),
-        tuple(rows),
+        rows,
+        Column("node", lambda row: row[0], elastic=True, name=True),
+        Column("op", lambda row: row[1], elastic=True, name=True),
+        Column("shape", lambda row: row[2]),
+        Column("values", lambda row: row[3]),
+        most=len(rows),
     )
 
 
@@ -124,33 +123,35 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
     """Yield the variables that changed most, and the largest computed tensors."""
     variables = [value for value in values if value.kind == VARIABLE]
     if any(value.moved for value in variables):
-        moved = Column("moved at most", lambda value: number(value.moved), right=True)
-        yield shortened(
+        moved = numbers("moved at most", lambda value: number(value.moved))
+        yield table(
             "Variables before the step, and how far it moved them",
-            (*COLUMNS, moved),
             sorted(variables, key=lambda value: -(value.moved or 0)),
-            ROWS,
+            *COLUMNS,
+            moved,
+            most=ROWS,
         )
     tensors = [
         value
         for value in values
         if value.kind in (FED, COMPUTED) and value.op != "ReadVariableOp"  # which is a variable
     ]
-    bad = Column("not finite", lambda value: f"{value.not_finite:,}", right=True)
-    yield shortened(
+    bad = numbers("not finite", lambda value: f"{value.not_finite:,}")
+    yield table(
         "The largest tensors of the step (mean, minimum and maximum of the finite elements)",
-        (*COLUMNS, *([bad] if any(value.not_finite for value in tensors) else [])),
         sorted(tensors, key=lambda value: (not value.not_finite, -elements(value))),
-        ROWS,
+        *COLUMNS,
+        *([bad] if any(value.not_finite for value in tensors) else []),
+        most=ROWS,
     )
 
 
 COLUMNS = (
     Column("tensor", lambda value: graph_def_name(value.tensor), elastic=True, name=True),
     Column("shape", lambda value: dims(value), spare=1),
-    Column("mean", lambda value: number(value.mean), right=True),
-    Column("min", lambda value: number(value.min), right=True),
-    Column("max", lambda value: number(value.max), right=True),
+    numbers("mean", lambda value: number(value.mean)),
+    numbers("min", lambda value: number(value.min)),
+    numbers("max", lambda value: number(value.max)),
 )
 
 
