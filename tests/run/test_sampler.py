@@ -194,7 +194,7 @@ def test_other_threads_are_seen_unless_they_run_graphs_or_wait(clock, monkeypatc
         5: frames(sampler.__file__),
     }
     monkeypatch.setattr(sampler.sys, "_current_frames", lambda: stacks)
-    monkeypatch.setattr(sampler, "entered_from", lambda frame: frame)
+    monkeypatch.setattr(sampler, "entered_from", lambda stack: stack)
     clock.in_calls = {4: "a call"}
     clock.look(130)
     clock.look(150)
@@ -203,10 +203,16 @@ def test_other_threads_are_seen_unless_they_run_graphs_or_wait(clock, monkeypatc
 
 def test_nothing_is_collected_while_the_frames_of_threads_are_read(monkeypatch):
     during = []
-    monkeypatch.setattr(sampler.sys, "_current_frames", lambda: during.append(gc.isenabled()))
+
+    class Frame:
+        @property
+        def f_back(self):
+            during.append(gc.isenabled())
+
+    monkeypatch.setattr(sampler.sys, "_current_frames", lambda: {1: Frame()})
     for before in (gc.enable, gc.disable):
         before()
-        sampler.frames_of_threads()
+        sampler.stacks_of_threads()
         during.append(gc.isenabled())
     gc.enable()
     assert during == [False, True, False, False]
@@ -224,6 +230,10 @@ def frames(*files):
     for number, file in enumerate(reversed(files)):
         frame = SimpleNamespace(f_code=code(file), f_lineno=number + 1, f_back=frame)
     return frame
+
+
+def stack_of(*files):
+    return [*sampler.outwards(frames(*files))]
 
 
 TF = "/lib/site-packages/tensorflow/python/"
@@ -251,7 +261,7 @@ TF = "/lib/site-packages/tensorflow/python/"
     ],
 )
 def test_a_stack_has_an_owner_and_a_line(stack, owner, line):
-    seen = sampler.Sampler(0).owner_of(frames(*stack))
+    seen = sampler.Sampler(0).owner_of(stack_of(*stack))
     assert seen == (owner, None if line is None else (stack[-1 - line], line + 1, "f"))
 
 
@@ -271,7 +281,7 @@ def test_a_stack_has_an_owner_and_a_line(stack, owner, line):
 def test_while_a_graph_is_built_calls_of_tensorflow_build_it(stack, owner):
     seen = sampler.Sampler(0)
     seen.builds = lambda: True
-    assert seen.owner_of(frames(*stack)) == (
+    assert seen.owner_of(stack_of(*stack)) == (
         owner,
         None if owner == sampler.IMPORTS else ("train.py", 1, "f"),
     )
@@ -280,8 +290,8 @@ def test_while_a_graph_is_built_calls_of_tensorflow_build_it(stack, owner):
 @pytest.mark.parametrize("number", [None, 0])
 def test_code_without_a_line_is_on_none(number):
     frame = SimpleNamespace(f_code=code("train.py"), f_lineno=number, f_back=None)
-    assert sampler.Sampler(0).owner_of(frame) == (sampler.BETWEEN, None)
-    assert sampler.Sampler(0).line_of(frame) is None
+    assert sampler.Sampler(0).owner_of([frame]) == (sampler.BETWEEN, None)
+    assert sampler.Sampler(0).line_of([frame]) is None
 
 
 def test_the_time_before_the_program_begins_is_not_that_of_its_first_line(monkeypatch):
@@ -295,8 +305,11 @@ def test_the_time_before_the_program_begins_is_not_that_of_its_first_line(monkey
 
 
 def test_the_time_before_a_function_begins_passed_in_its_caller():
+    def entered_from(frame):
+        return next(iter(sampler.entered_from(sampler.outwards(frame))), None)
+
     def later(frame):
-        return frame.f_lasti >= 0 and sampler.entered_from(frame) is frame
+        return frame.f_lasti >= 0 and entered_from(frame) is frame
 
     def begun():
         return later(sys._getframe())
@@ -308,13 +321,13 @@ def test_the_time_before_a_function_begins_passed_in_its_caller():
         return SimpleNamespace(f_lasti=lasti, f_back=back, f_code=instructions)
 
     caller = at(2, None)
-    assert sampler.entered_from(at(2, caller)).f_back is caller
-    assert sampler.entered_from(at(-1, caller)) is caller
+    assert entered_from(at(2, caller)).f_back is caller
+    assert entered_from(at(-1, caller)) is caller
     # The handler of the signal has only begun as well
     begins = 0 if sys.version_info >= (3, 11) else -1
-    assert sampler.entered_from(at(begins, at(begins, caller))) is caller
-    assert sampler.entered_from(at(begins, None)) is None
-    assert sampler.entered_from(None) is None
+    assert entered_from(at(begins, at(begins, caller))) is caller
+    assert entered_from(at(begins, None)) is None
+    assert entered_from(None) is None
 
 
 LIBRARY = f"{os.path.dirname(os.__file__)}{os.sep}"
@@ -338,10 +351,10 @@ POOL = ("threading.py", "multiprocessing/pool.py", "/code/a.py")
 def test_a_program_waits_for_children_in_what_makes_them(monkeypatch, files, children, waits):
     monkeypatch.setitem(sys.modules, "multiprocessing.process", SimpleNamespace(_children=children))
     stack = [file if file.startswith("/") else LIBRARY + file for file in files]
-    assert sampler.Sampler(0).waits_for_children(frames(*stack)) is waits
+    assert sampler.Sampler(0).waits_for_children(stack_of(*stack)) is waits
 
 
 def test_python_that_tensorflow_calls_is_told_from_other_threads():
-    called = frames("/code/data.py", "/site-packages/tensorflow/python/ops/script_ops.py")
+    called = stack_of("/code/data.py", "/site-packages/tensorflow/python/ops/script_ops.py")
     assert sampler.is_called(called)
-    assert not sampler.is_called(frames("/code/data.py", "threading.py"))
+    assert not sampler.is_called(stack_of("/code/data.py", "threading.py"))

@@ -17,14 +17,13 @@ from tflab.run import sampler, ticks
 # How often each of the four kinds of lines was seen
 main, seen = _thread.get_ident(), collections.Counter()
 
-def kind(frame):
-    while frame and frame.f_code.co_filename != __file__:
-        frame = frame.f_back
-    line = lines[frame.f_lineno - 1] if frame else ""
+def kind(stack):
+    numbers = [frame.f_lineno for frame in stack if frame.f_code.co_filename == __file__]
+    line = lines[numbers[0] - 1] if numbers else ""
     return line.partition("# ")[2].partition(",")[0] or "else"
 
 def look(frame):
-    seen[kind(sampler.entered_from(frame))] += 1
+    seen[kind(sampler.entered_from(sampler.outwards(frame)))] += 1
 
 def look_here(frame):
     seen["by the main thread"] += 1

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from time import perf_counter_ns
 from typing import Any
 
-from tflab.run.sampler import MODULE, Sampler, place
+from tflab.run.sampler import MODULE, Sampler, outwards, place
 from tflab.runtime import private
 
 MOST_FUNCTIONS = 1_000  # that are kept
@@ -38,7 +38,7 @@ class Functions:
         is_new = private.is_new(options)
         function.functions += is_new
         parts = private.parts_of_arguments(function_type)
-        line = self.sampler.line_of(sys._getframe(1))
+        line = self.sampler.line_of(outwards(sys._getframe(1)))
         function.place = place(*line) if line else ""
         # A new function is traced whatever others of the same code were traced for
         function.changed = () if is_new else nearest(parts, function.earlier)

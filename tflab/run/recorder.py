@@ -30,7 +30,7 @@ from tflab.run.compilations import LEAST_NS, Compilations
 from tflab.run.exchange import Settings
 from tflab.run.functions import Functions
 from tflab.run.groups import FOR_A_PATH, FOR_A_PROFILE, FOR_TRACES, Run, RunGroup
-from tflab.run.sampler import Sampler
+from tflab.run.sampler import Sampler, outwards
 from tflab.runtime import private
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Recorder:
         thread = get_ident()
         self.calls.pop(thread, None)
         if took_ns > LEAST_NS:
-            self.compilations.look(self.sampler.line_of(sys._getframe(1)))
+            self.compilations.look(self.sampler.line_of(outwards(sys._getframe(1))))
         if thread == self.main:
             self.sampler.leave(took_ns if run.has_group else 0)
         if run.has_group:

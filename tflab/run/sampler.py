@@ -14,16 +14,18 @@ import _thread
 import gc
 import os
 import sys
+from itertools import dropwhile
 from time import perf_counter_ns
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
     from types import FrameType
     from typing import TypeVar
 
     Key = TypeVar("Key")
     Lines = dict[tuple[str, int, str], list[int]]
+    Stack = Iterable[FrameType]  # the innermost frame first
 
 INTERVAL_S = 0.011  # between samples, on average
 LONG = 10  # intervals without a sample
@@ -142,10 +144,10 @@ class Sampler:
         """
         state = self.inside
         now_ns = perf_counter_ns()
-        frames = frames_of_threads()
-        frame = entered_from(frame or frames.get(self.main))
+        stacks = stacks_of_threads()
+        stack = entered_from(outwards(frame) if frame else stacks.get(self.main, ()))
         ended_ns, began_ns, runs = state
-        owner, line = ("", None) if began_ns else self.owner_of(frame)
+        owner, line = ("", None) if began_ns else self.owner_of(stack)
         if self.inside is not state:
             return  # the main thread has moved on meanwhile
         self.importing = owner in (IMPORT_TENSORFLOW, IMPORTS)
@@ -155,13 +157,13 @@ class Sampler:
         samples = samples_of(passed_ns)
         if owner and self.looked[0] == runs:
             self.assign(owner, line, spent_ns, samples, runs)
-            if owner == BETWEEN and self.waits_for_children(frame):
+            if owner == BETWEEN and self.waits_for_children(stack):
                 add_line(self.for_children, line, spent_ns, samples)
         else:
             self.mixed_ns += spent_ns
             if owner:
                 add(self.weights.setdefault((owner, line), [0, 0]), passed_ns, samples)
-        self.look_elsewhere(frames, passed_ns)
+        self.look_elsewhere(stacks, passed_ns)
         self.looked = (-1 if began_ns else runs, now_ns)
 
     def assign(self, owner: str, line: Line | None, spent_ns: int, samples: int, runs: int) -> None:
@@ -176,39 +178,41 @@ class Sampler:
             self.owners[BETWEEN] = self.owners.get(BETWEEN, 0) + self.tail[1]
             self.tail = (runs, spent_ns)
 
-    def look_elsewhere(self, frames: Mapping[int, FrameType], passed_ns: int) -> None:
+    def look_elsewhere(self, stacks: Mapping[int, list[FrameType]], passed_ns: int) -> None:
         """Attribute the time since the last sample to the lines of the other threads, too."""
-        for thread, frame in frames.items():
-            if thread != self.main and thread not in self.in_calls and not is_waiting(frame):
-                add_line(self.elsewhere, line := self.line_of(frame), passed_ns, 1)
-                if line is not None and is_called(frame):
+        for thread, stack in stacks.items():
+            if thread != self.main and thread not in self.in_calls and not is_waiting(stack[0]):
+                add_line(self.elsewhere, line := self.line_of(stack), passed_ns, 1)
+                if line is not None and is_called(stack):
                     add_line(self.in_data, line, passed_ns, 1)
 
-    def waits_for_children(self, frame: FrameType | None) -> bool:
+    def waits_for_children(self, stack: Stack) -> bool:
         """Return whether the library waits for processes that the program made: for a command, or
         in `multiprocessing`, which may also have threads instead."""
-        while frame is not None and not self.is_program(frame.f_code.co_filename):
+        for frame in stack:
+            if self.is_program(frame.f_code.co_filename):
+                break
             *_, folder, file = f"/{frame.f_code.co_filename}".split(os.sep)
             if file == "subprocess.py":
                 return True
             if folder == CHILDREN[0] or (folder, file) == ("futures", CHILDREN[1]):
                 module = sys.modules.get("multiprocessing.process")
                 return bool(getattr(module, "_children", ()))
-            frame = frame.f_back
         return False
 
     def main_line(self) -> Line | None:
         """Return the innermost line of the program in the main thread, at this moment."""
-        return self.line_of(frames_of_threads().get(self.main))
+        return self.line_of(stacks_of_threads().get(self.main, ()))
 
-    def owner_of(self, frame: FrameType | None) -> tuple[str, Line | None]:
-        """Return the owner of the time at this frame, and the innermost line of the program."""
+    def owner_of(self, stack: Stack) -> tuple[str, Line | None]:
+        """Return the owner of the time in this stack, and the innermost line of the program."""
         importing = tensorflow = False
-        owner = None
-        while frame is not None:
+        owner = line = None
+        for frame in stack:
             file = frame.f_code.co_filename
             kind = self.kind_of(file)
             if kind == PROGRAM:
+                line = line_at(frame)
                 break
             if kind == IMPORTLIB:
                 importing = True
@@ -217,8 +221,6 @@ class Sampler:
                 tensorflow = True
             if importing and tensorflow:
                 return IMPORT_TENSORFLOW, None  # the other frames are many
-            frame = frame.f_back
-        line = line_at(frame) if frame else None
         if importing:
             return IMPORTS, None
         if not tensorflow:
@@ -226,13 +228,11 @@ class Sampler:
         builds = owner not in (SAVING, FRAMEWORK) and self.builds()
         return GRAPHS if builds else owner or FRAMEWORK, line
 
-    def line_of(self, frame: FrameType | None) -> Line | None:
-        """Return the innermost line of the program, from this frame outwards."""
-        while frame is not None:
-            file = frame.f_code.co_filename
-            if self.kind_of(file) == PROGRAM:
+    def line_of(self, stack: Stack) -> Line | None:
+        """Return the innermost line of the program."""
+        for frame in stack:
+            if self.is_program(frame.f_code.co_filename):
                 return line_at(frame)
-            frame = frame.f_back
         return None
 
     def is_program(self, file: str) -> bool:
@@ -290,20 +290,29 @@ class Sampler:
         }
 
 
-def frames_of_threads() -> dict[int, FrameType]:
-    """Return the frame of each thread.
+def stacks_of_threads() -> dict[int, list[FrameType]]:
+    """Return the frames of each thread, the innermost first.
 
-    Python holds a lock meanwhile that each new thread needs. Before Python 3.12, a garbage
-    collection in between calls finalizers, which may let such a thread run: then the program never
-    goes on (CPython's issue 106883).
+    Before Python 3.12, making the object of a frame may begin a garbage collection, whose
+    finalizers let other threads run. If one of these leaves the frame, Python writes into memory
+    that is no longer the frame's; if one is new, it waits for a lock that `sys._current_frames`
+    holds, and the program never goes on (CPython's issue 106883). So nothing is collected here,
+    and all objects are made here.
     """
     collects = gc.isenabled()
     gc.disable()
     try:
-        return sys._current_frames()
+        return {thread: [*outwards(frame)] for thread, frame in sys._current_frames().items()}
     finally:
         if collects:
             gc.enable()
+
+
+def outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame and those that called it; of another thread only in `stacks_of_threads`."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def interval_ns(seldom: bool = False) -> int:
@@ -340,11 +349,9 @@ def is_waiting(frame: FrameType) -> bool:
     return frame.f_code.co_filename.endswith(WAITING)
 
 
-def is_called(frame: FrameType | None) -> bool:
-    """Return whether TensorFlow called the Python of this frame, as tf.data does."""
-    while frame is not None and not frame.f_code.co_filename.endswith(CALLED):
-        frame = frame.f_back
-    return frame is not None
+def is_called(stack: Stack) -> bool:
+    """Return whether TensorFlow called this Python, as tf.data does."""
+    return any(frame.f_code.co_filename.endswith(CALLED) for frame in stack)
 
 
 def installed_package(file: str) -> list[str] | None:
@@ -354,12 +361,14 @@ def installed_package(file: str) -> list[str] | None:
     return None if place is None else parts[: place + 2]
 
 
-def entered_from(frame: FrameType | None) -> FrameType | None:
-    """The frame in which the time until now passed: where a function begins, that of its caller;
-    none where the program itself begins."""
-    while frame and (frame.f_lasti < 0 or frame.f_code.co_code[frame.f_lasti] == RESUME):
-        frame = frame.f_back
-    return frame
+def entered_from(stack: Stack) -> list[FrameType]:
+    """Return the frames in which the time until now passed: where a function begins, those of its
+    caller; none where the program itself begins."""
+    return [*dropwhile(begins, stack)]
+
+
+def begins(frame: FrameType) -> bool:
+    return frame.f_lasti < 0 or frame.f_code.co_code[frame.f_lasti] == RESUME
 
 
 def line_at(frame: FrameType) -> Line | None:

@@ -30,7 +30,7 @@ from tflab.records.values import COMPUTED, FED, VARIABLE, NotFinite, Value
 from tflab.records.watched import RecordedValues
 from tflab.run import program_graph
 from tflab.run.groups import DATA_OPS, Run, RunGroup
-from tflab.run.sampler import Line
+from tflab.run.sampler import Line, outwards
 from tflab.runtime import private
 
 MOST_GROUPS = 8  # groups with recorded values
@@ -199,7 +199,7 @@ class Ops:
     def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """An op has run."""
         frame = sys._getframe(1)
-        line = None if self.origins else self.line_of(frame)
+        line = None if self.origins else self.line_of(outwards(frame))
         known = [self.sources[id(given)] for given in inputs if id(given) in self.sources]
         for output in () if self.origins else outputs:
             self.sources.pop(id(output), None)
