@@ -19,7 +19,7 @@ FOLDER = Path(tflab.__file__).parent
 # Of named tuples, which have an underscore so that no field has their names; of Python's argparse
 # and multiprocessing
 OF_PYTHON = ("_asdict", "_replace", "_ActionsContainer", "_children")
-PROTOS = re.compile(r"tensorflow\.core\.\w+(\.\w+_pb2)?")  # TensorFlow's formats of files
+PROTOS = re.compile(r"tensorflow\.core\.\w+(\.\w+_pb2(\.\w+)?)?")  # TensorFlow's formats of files
 NOT_PUBLIC = ("tensorflow.python", "tensorflow.core", "tensorflow.tsl", "tensorflow.compiler")
 
 

@@ -10,18 +10,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import tensorflow.compat.v1 as tf1
 from google.protobuf import text_format
-from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf import saved_model_pb2
+from google.protobuf.message import DecodeError, Message
+from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
+from tensorflow.core.protobuf.meta_graph_pb2 import AssetFileDef, SignatureDef
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from tflab import untrusted
 from tflab.cli import confined
 from tflab.errors import TflabError, UsageError, did_you_mean
 from tflab.records.graph import Lines, Source, node_of
-from tflab.records.options import Start
+
+M = TypeVar("M", bound=Message)
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
 LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
@@ -37,21 +40,24 @@ class GraphFile:
     kind: str  # "SavedModel", "MetaGraphDef" or "GraphDef"
     path: Path
     name: str  # what the user calls it
-    graph_def: Any
-    meta: Any = None  # MetaGraphDef: signatures, saver and collections
+    meta: tf1.MetaGraphDef  # of a GraphDef, without signatures, saver and collections
     checkpoint: str | None = None  # prefix of the files with the values of its variables
     lines: Lines = field(default_factory=dict)  # the lines of Python that made its nodes
 
+    @property
+    def graph_def(self) -> tf1.GraphDef:
+        return self.meta.graph_def
 
-def read(path: Path, name: str = "") -> GraphFile:
-    """Return the graph in a file or folder; `name` is what the user calls it, if not its path.
+
+def read(path: Path) -> GraphFile:
+    """Return the graph in a file or folder.
 
     Raises UsageError if there is no graph, TflabError if it cannot be read.
     """
     if not path.exists():
         raise UsageError(f"There is no file '{path}'. A graph is {KINDS}.")
     confined.model_files(path)
-    name = name or str(path)
+    name = str(path)
     if path.is_dir():
         path = next(path / part for part in confined.SAVED_MODELS if (path / part).is_file())
     try:
@@ -62,47 +68,35 @@ def read(path: Path, name: str = "") -> GraphFile:
         raise UsageError(
             f"'{path}' is an HDF5 file. Load it with Keras, save it as .keras, and give that file."
         )
-    candidates = list(parsed(path, name, content))
-    if candidates:
-        return max(candidates, key=lambda file: len(file.graph_def.node))
-    raise UsageError(f"'{path}' is not a graph, or is damaged. A graph is {KINDS}.")
+    # Arbitrary bytes may parse by chance, but not with these fields
+    metas = [
+        (kind, meta)
+        for kind, meta in parsed(content)
+        if meta.graph_def.node and all(node.name and node.op for node in meta.graph_def.node)
+    ]
+    if not metas:
+        raise UsageError(f"'{path}' is not a graph, or is damaged. A graph is {KINDS}.")
+    kind, meta = max(metas, key=lambda known: len(known[1].graph_def.node))
+    lines, prefix = dict(lines_of(meta.graph_def.debug_info)), path.with_suffix("")
+    if kind == "SavedModel":
+        lines |= lines_beside(path.parent)
+        prefix = path.parent / "variables" / "variables"
+    checkpoint = str(prefix) if Path(f"{prefix}.index").is_file() else None
+    return GraphFile(kind, path, name, meta, checkpoint, lines)
 
 
-def parsed(path: Path, name: str, content: bytes) -> Iterator[GraphFile]:
-    """Yield the content as each of the three kinds, if that gives a graph."""
-    for kind, message in (
-        ("GraphDef", tf1.GraphDef),
-        ("MetaGraphDef", tf1.MetaGraphDef),
-        ("SavedModel", saved_model_pb2.SavedModel),
-    ):
-        proto = parse(message(), content)
-        if proto is None:
-            continue
-        meta = proto
-        if kind == "SavedModel":  # the MetaGraphDef with the tag `serve`, otherwise the first
-            served = [m for m in proto.meta_graphs if "serve" in m.meta_info_def.tags]
-            meta = next(iter([*served, *proto.meta_graphs]), None)
-        graph_def = proto if kind == "GraphDef" else meta.graph_def if meta else None
-        # Arbitrary bytes may parse by chance, but not with these fields
-        if not (graph_def and graph_def.node and all(n.name and n.op for n in graph_def.node)):
-            continue
-        prefix = path.with_suffix("")
-        lines = dict(lines_of(graph_def.debug_info))
-        if kind == "SavedModel":
-            prefix = path.parent / "variables" / "variables"
-            lines |= lines_beside(path.parent)
-        yield GraphFile(
-            kind,
-            path,
-            name,
-            graph_def,
-            meta=None if kind == "GraphDef" else meta,
-            checkpoint=str(prefix) if Path(f"{prefix}.index").is_file() else None,
-            lines=lines,
-        )
+def parsed(content: bytes) -> Iterator[tuple[str, tf1.MetaGraphDef]]:
+    """Yield the content as each of the three kinds that it can be parsed as."""
+    if graph := parse(tf1.GraphDef(), content):
+        yield "GraphDef", tf1.MetaGraphDef(graph_def=graph)
+    if meta := parse(tf1.MetaGraphDef(), content):
+        yield "MetaGraphDef", meta
+    if saved := parse(SavedModel(), content):
+        served = [meta for meta in saved.meta_graphs if "serve" in meta.meta_info_def.tags]
+        yield from (("SavedModel", meta) for meta in (*served, *saved.meta_graphs)[:1])
 
 
-def parse(message: Any, content: bytes) -> Any:
+def parse(message: M, content: bytes) -> M | None:
     """Return the message, binary or text; None if the content is neither."""
     try:
         message.ParseFromString(content)
@@ -120,55 +114,51 @@ def parse(message: Any, content: bytes) -> Any:
 # What a file says about its graph
 
 
-def signature_of(file: GraphFile, name: str | None) -> Any:
+def signature_of(file: GraphFile, name: str | None) -> SignatureDef | None:
     """Return the signature of this name, otherwise `serving_default`, otherwise the first; None if
     there is none."""
-    signatures = dict(file.meta.signature_def) if file.meta is not None else {}
-    signatures = {key: value for key, value in signatures.items() if not key.startswith("__")}
-    if name is not None and name not in signatures:
-        hint = did_you_mean(name, list(signatures))
-        have = ", ".join(sorted(signatures)) or "none"
+    known = {key: s for key, s in file.meta.signature_def.items() if not key.startswith("__")}
+    if name is not None and name not in known:
+        hint = did_you_mean(name, list(known))
+        have = ", ".join(sorted(known)) or "none"
         raise UsageError(
             f"'{file.name}' has no signature '{name}'; its signatures are: {have}.{hint}"
         )
-    name = name or ("serving_default" if "serving_default" in signatures else None)
-    return signatures[name] if name else next(iter(signatures.values()), None)
+    return known.get(name or "serving_default") or next(iter(known.values()), None)
 
 
 def collected(file: GraphFile, key: str) -> list[str]:
-    """Return the nodes of a collection of a MetaGraphDef."""
-    collections = file.meta.collection_def if file.meta is not None else {}
+    """Return the nodes of a collection."""
+    collections = file.meta.collection_def
     return list(collections[key].node_list.value) if key in collections else []
 
 
-def tables(file: GraphFile) -> Start:
-    """Return what initialises the tables of a graph, with the paths of its asset files."""
-    if file.meta is None:
-        return Start(())
-    names = collected(file, "table_initializer")
-    if file.kind == "SavedModel":
-        init = file.meta.signature_def.get("__saved_model_init_op")
-        names = [info.name for info in init.outputs.values()] if init is not None else []
-        names = names or collected(file, "saved_model_main_op") or collected(file, "legacy_init_op")
-    assets = file.path.parent / "assets"
-    own = assets.resolve()
-    feeds = {
-        asset.tensor_info.name: str(assets / asset.filename)
+def table_initializers(file: GraphFile) -> list[str]:
+    """Return the nodes that initialise the tables of a graph."""
+    init = file.meta.signature_def.get("__saved_model_init_op")
+    names = [info.name for info in init.outputs.values()] if init else []
+    for key in ("saved_model_main_op", "legacy_init_op", "table_initializer"):
+        names = names or collected(file, key)
+    return list(map(node_of, names))
+
+
+def assets(file: GraphFile) -> dict[str, str]:
+    """Return the path of each asset beside the file, by the node that holds it."""
+    folder = file.path.parent / "assets"
+    return {
+        node_of(asset.tensor_info.name): str(folder / asset.filename)
         for asset in asset_files(file.meta)
-        if (assets / asset.filename).resolve().is_relative_to(own)
+        if (folder / asset.filename).resolve().is_relative_to(folder.resolve())
     }
-    return Start(tuple(map(node_of, names)), feeds)
 
 
-def asset_files(meta: Any) -> Iterator[Any]:
-    """Yield the AssetFileDefs of a MetaGraphDef: its own, and those that TensorFlow 1 stored in a
-    collection."""
+def asset_files(meta: tf1.MetaGraphDef) -> Iterator[AssetFileDef]:
+    """Yield the assets of a graph: its own, and those that TensorFlow 1 stored in a collection."""
     yield from meta.asset_file_def
     if "saved_model_assets" in meta.collection_def:
         for packed in meta.collection_def["saved_model_assets"].any_list.value:
-            asset = tf1.MetaGraphDef().asset_file_def.add()
-            if packed.Is(asset.DESCRIPTOR):
-                packed.Unpack(asset)
+            asset = AssetFileDef()
+            if packed.Unpack(asset):
                 yield asset
 
 
@@ -184,9 +174,7 @@ def lines_beside(folder: Path) -> Lines:
     if not path.is_file():
         return {}
     try:
-        info = tf1.GraphDef().debug_info
-        info.ParseFromString(untrusted.content(path))
-        return dict(lines_of(info))
+        return dict(lines_of(GraphDebugInfo.FromString(untrusted.content(path))))
     except (DecodeError, OSError) as error:
         raise TflabError(
             f"The lines of the nodes in '{path}' cannot be read: {' '.join(str(error).split())}. "
@@ -194,7 +182,7 @@ def lines_beside(folder: Path) -> Lines:
         ) from error
 
 
-def lines_of(info: Any) -> Iterator[tuple[tuple[str | None, str], Source]]:
+def lines_of(info: GraphDebugInfo) -> Iterator[tuple[tuple[str | None, str], Source]]:
     """Yield the innermost line outside of libraries of each (function or None, node); in the file a
     key is `node@function` or `node`."""
     for key, number in info.name_to_trace_id.items():
@@ -202,11 +190,9 @@ def lines_of(info: Any) -> Iterator[tuple[tuple[str | None, str], Source]]:
         for frame_id in reversed(trace.frame_id if trace else ()):
             frame = info.frames_by_id.get(frame_id)
             known = frame and 0 <= frame.file_index < len(info.files)
-            if known and not LIBRARY.search(info.files[frame.file_index]):
+            file = info.files[frame.file_index] if known else ""
+            if file and not LIBRARY.search(file):
                 node, _, function = key.partition("@")
-                file = info.files[frame.file_index]
-                yield (
-                    (function or None, node),
-                    Source(file, frame.line, frame.func, frame.code.strip()),
-                )
+                source = Source(file, frame.line, frame.func, frame.code.strip())
+                yield (function or None, node), source
                 break

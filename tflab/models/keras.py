@@ -9,11 +9,10 @@ that made them. Keras's own optimisers do not run in such a graph; a similar one
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -25,6 +24,17 @@ from tflab.models import saved
 from tflab.records.options import Model
 from tflab.runtime import private, refusals
 
+if TYPE_CHECKING:
+    from keras import Layer, StatelessScope, Variable
+    from keras import Model as KerasModel
+
+    from tflab.runtime.private import Frame
+
+    State = list[tuple[Variable, tf.Variable]]  # of Keras, and that of the graph in its place
+    Lines = Mapping[int, Frame | None]  # by the ids of Keras's variables
+
+T = TypeVar("T")
+
 MOST_BYTES = 2**30  # of variables: the graph, limited to 2 GiB, contains their values
 # What takes the place of an optimiser of Keras; of any other, plain gradient descent
 IN_PLACE = {
@@ -35,7 +45,7 @@ IN_PLACE = {
 RATE = 0.01  # if the optimiser has a schedule
 
 
-def is_keras(model: Any) -> bool:
+def is_keras(model: object) -> bool:
     """Return True if this is a Keras model, recognised without importing Keras."""
     return any(
         kind.__module__.startswith("keras.") and kind.__name__ == "Model"
@@ -43,7 +53,7 @@ def is_keras(model: Any) -> bool:
     )
 
 
-def from_file(path: Path, trusted: bool) -> Any:
+def from_file(path: Path, trusted: bool) -> KerasModel:
     """Return the Keras model in a file, compiled if Keras can do that.
 
     Code in the file is not loaded (`safe_mode`). Raises TflabError if Keras cannot load it.
@@ -52,7 +62,7 @@ def from_file(path: Path, trusted: bool) -> Any:
         raise TflabError(f"The Keras model '{path}' is not loaded: {with_full_stop(why)}")
     confined.model_files(path)
 
-    def load() -> Any:
+    def load() -> KerasModel:
         try:
             return tf.keras.models.load_model(path, safe_mode=True)
         except Exception:  # a loss or an optimiser that Keras does not know
@@ -68,25 +78,27 @@ def from_file(path: Path, trusted: bool) -> Any:
         raise TflabError(f"Keras cannot load '{path}': {said}") from error
 
 
-def is_eager(model: Any) -> bool:
+def is_eager(model: KerasModel) -> bool:
     """Return True if a Keras model was made outside of graphs: its variables have values."""
     handles = [variable.value.handle for variable in model.variables]
     return bool(handles) and all(hasattr(handle, "numpy") for handle in handles)
 
 
-def eagerly(make: Callable[[], Any]) -> Any:
+def eagerly(make: Callable[[], T]) -> T:
     """Return the result of a function, called in a separate thread, in which no graph is built."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(make).result()
 
 
-def build(model: Any, name: str) -> Model:
+def build(model: KerasModel, name: str) -> Model:
     """Build the model in the default graph: a head for inference and, if it is compiled, one for
     training.
 
     Raises TflabError if the inputs of the model are unknown or its variables are too large; Keras
     may raise anything else.
     """
+    import keras
+
     own = [*model.trainable_variables, *model.non_trainable_variables]
     values = eagerly(lambda: [variable.numpy() for variable in own])
     if not getattr(model, "inputs", None) or sum(value.nbytes for value in values) > MOST_BYTES:
@@ -95,73 +107,45 @@ def build(model: Any, name: str) -> Model:
             "variables are too large."
         )
     lines = dict(lines_of(model))
-    variables = in_graph(own, values, lines)
+    state: State = []
+    for variable, value in zip(own, values, strict=True):
+        kept = {"trainable": variable.trainable, "use_resource": True}
+        with private.on_line(lines.get(id(variable))):
+            state.append((variable, tf1.Variable(value, name=variable.path, **kept)))
     inputs = [tf1.placeholder(t.dtype, t.shape, name=t.name) for t in model.inputs]
     structure = getattr(model, "input", model.inputs[0])  # a Sequential has no `input`
     fed = tf.nest.pack_sequence_as(structure, inputs)
-    with stateless(own, variables):
+    with keras.StatelessScope(state):
         output = model(fed, training=False)
     heads = tf.nest.flatten(output)
-    labels: list[Any] = []
-    rest: dict[str, Any] = {}
+    labels: list[tf.Tensor] = []
     notes = [f"'{name}' is a Keras model. It is called in this graph, with its own values."]
+    parts: dict[str, Any] = {"output": heads[0]}
     if not type(model).train_step.__module__.startswith("keras."):
         notes.append(f"'{name}' has a `train_step` of its own, which tflab does not call.")
-        rest = {"not_trained": notes[-1]}
+        parts["not_trained"] = notes[-1]
     elif getattr(model, "compiled", False) and model.loss is not None:
-        labels = [label_of(model, head, at, len(heads)) for at, head in enumerate(heads)]
-        with tf1.name_scope("training") as training, stateless(own, variables) as scope:
+        labels = [label_of(model, head, at) for at, head in enumerate(heads)]
+        with tf1.name_scope("training") as training, keras.StatelessScope(state) as scope:
             predicted = model(fed, training=True)
             with private.on_line(private.compiled_on(model)):
-                label_structure = tf.nest.pack_sequence_as(output, labels)
-                loss = model.compute_loss(x=fed, y=label_structure, y_pred=predicted, training=True)
+                wanted = tf.nest.pack_sequence_as(output, labels)
+                loss = model.compute_loss(x=fed, y=wanted, y_pred=predicted, training=True)
         optimizer, sentence = replaced(model)
         notes.append(f"It trains with its compiled loss. {sentence}")
-        moves = tuple(updates(scope, own, variables, lines, training))
-        rest = {"loss": loss, "optimizer": optimizer, "updates": moves}
-    every = [*inputs, *labels]
-    columns, phrases = saved.columns_of(every, {}, {})
-    notes.append(f"Fed are seeded values: {'; '.join(phrases)}.")
-    return Model(
-        output=heads[0],
-        feeds={tensor: saved.label(tensor) for tensor in every},
-        data=lambda split, _: saved.dataset(split, columns, True),
-        notes=tuple(notes),
-        **rest,
-    )
+        moves = tuple(updates(scope, state, lines, training))
+        parts |= {"loss": loss, "optimizer": optimizer, "updates": moves}
+    return saved.model_of([*inputs, *labels], {}, notes, **parts)
 
 
-def in_graph(own: Sequence[Any], values: Sequence[Any], lines: Mapping[int, Any]) -> list[Any]:
-    """Return variables of the graph for those of Keras, with their values, names and lines."""
-    variables: list[Any] = []
-    paths = Counter[str]()
-    for variable, value in zip(own, values, strict=True):
-        path = variable.path
-        name = f"{path}_{paths[path]}" if paths[path] else path  # nested models may share a name
-        paths[path] += 1
-        with private.on_line(lines.get(id(variable))):
-            trainable = {"trainable": variable.trainable, "use_resource": True}
-            variables.append(tf1.get_variable(name, initializer=value, **trainable))
-    return variables
-
-
-def stateless(own: Sequence[Any], variables: Sequence[Any]) -> Any:
-    """Return a scope in which Keras uses these variables of the graph instead of its own."""
-    import keras
-
-    return keras.StatelessScope(state_mapping=list(zip(own, variables, strict=True)))
-
-
-def updates(
-    scope: Any, own: Sequence[Any], variables: Sequence[Any], lines: Mapping[int, Any], head: str
-) -> Iterator[Any]:
+def updates(scope: StatelessScope, state: State, lines: Lines, head: str) -> Iterator[tf.Operation]:
     """Yield assignments of the new values of variables that are not trained, such as moving
     averages and the state of random masks.
 
     Each runs after all reads of the old value in the name scope `head`; otherwise a mask might use
     the state of the next step.
     """
-    for variable, mine in zip(variables, own, strict=True):
+    for mine, variable in state:
         value = scope.get_current_value(mine)
         if mine.trainable or value is variable:
             continue
@@ -171,7 +155,7 @@ def updates(
             yield variable.assign(value, read_value=False)
 
 
-def lines_of(model: Any) -> Iterator[tuple[int, Any]]:
+def lines_of(model: Layer) -> Iterator[tuple[int, Frame | None]]:
     """Yield the line of each variable, by its id: the line of the innermost layer that has it."""
     for variable in model.variables:
         yield id(variable), private.constructed(model)
@@ -179,22 +163,20 @@ def lines_of(model: Any) -> Iterator[tuple[int, Any]]:
         yield from lines_of(layer)
 
 
-def label_of(model: Any, head: Any, at: int, heads: int) -> Any:
+def label_of(model: KerasModel, head: tf.Tensor, at: int) -> tf.Tensor:
     """Return a placeholder for the target of an output: the index of a class if the loss is sparse,
     else like the output."""
-    loss = model.loss
-    if isinstance(loss, dict):
-        loss = loss.get(model.output_names[at])
-    elif isinstance(loss, list | tuple):
-        loss = loss[at]
+    loss, names = model.loss, getattr(model, "output_names", [""])  # a Sequential has none
+    if isinstance(loss, dict | list | tuple):
+        loss = loss.get(names[at]) if isinstance(loss, dict) else loss[at]
     kind = getattr(loss, "name", None) or getattr(loss, "__name__", None) or str(loss)
-    name = "labels" if heads == 1 else f"labels_{model.output_names[at]}"
+    name = "labels" if len(names) == 1 else f"labels_{names[at]}"
     if "sparse" in kind.lower():
         return tf1.placeholder(tf.int32, head.shape[:-1], name=name)
     return tf1.placeholder(head.dtype, head.shape, name=name)
 
 
-def replaced(model: Any) -> tuple[Any, str]:
+def replaced(model: KerasModel) -> tuple[tf1.train.Optimizer, str]:
     """Return an optimiser of `tf.compat.v1.train` in place of the model's own, with its learning
     rate, and a sentence about it."""
     own = model.optimizer

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
+from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from tflab.cli import confined
 from tflab.datasets import Column, Dataset, Whole
@@ -49,6 +51,7 @@ NOTHING = (
 SCOPE = "tflab_start"  # the name scope of assignments that tflab adds
 
 Shape = tuple[int | None, ...]  # None as first dimension is the batch
+Given = Mapping[str, np.ndarray | tuple[int, ...]]  # tensor -> the user's array, or its shape
 
 
 def build(file: GraphFile, options: Saved) -> Model:
@@ -60,35 +63,42 @@ def build(file: GraphFile, options: Saved) -> Model:
     """
     graph = tf1.get_default_graph()
     import_graph(file, graph, options.trust)
-    graph_nodes = nodes.from_graph(graph)
     signature = graph_file.signature_of(file, options.signature)
-    loss = tensor(graph, options.loss) if options.loss else None
-    fetches, why = fetches_of(file, graph, graph_nodes, signature, options.fetches)
-    ends = (*fetches, *([loss.name] if loss is not None else []))
-    files, shapes = given(graph, signature, options)
-    fed, needed = fed_tensors(graph, graph_nodes, signature, (*files, *shapes), ends)
-    arrays = {name: load(name, path) for name, path in files.items()}
-    columns, phrases = columns_of(fed, arrays, shapes)
-    start = start_of(file, graph, graph_nodes, needed)
-    sizes = [len(c.value) for c in columns.values() if isinstance(c, Whole) and np.ndim(c.value)]
-    fixed = max(sizes) if sizes and len(sizes) == len(columns) else None
+    imported = Imported(file, graph, nodes.from_graph(graph), signature)
+    loss = imported.tensor(options.loss) if options.loss else None
+    fetches, why = imported.fetches(options.fetches)
+    given = imported.given(options)
+    fed, needed = imported.fed(given, (*fetches, *([loss.name] if loss is not None else [])))
+    start = imported.start(needed)
     runs = f"runs {listed(fetches)} ({why})" if fetches else "has nothing to run by default"
-    notes = [f"The graph is from '{file.name}', a {file.kind}. It {runs}."]
-    notes += [start.about] if start.about else []
-    notes += [f"Fed are seeded values: {'; '.join(phrases)}."] if phrases else []
-    return Model(
-        output=output_of(graph, graph_nodes, fetches),
-        feeds={tensor: label(tensor) for tensor in fed},
-        data=lambda split, _: dataset(split, columns, bool(phrases)),
+    return model_of(
+        fed,
+        given,
+        [f"The graph is from '{file.name}', a {file.kind}. It {runs}.", start.about],
+        output=imported.output(fetches),
         loss=loss,
         fetches=fetches,
-        parameters=parameters(graph, graph_nodes, loss, fed),
-        notes=tuple(notes),
+        parameters=imported.parameters(loss, fed) if loss is not None else (),
         start=start,
         lines=file.lines,
-        made_up=tuple(label(t) for t in fed if t.name not in arrays),
+        made_up=tuple(label(t) for t in fed if not isinstance(given.get(t.name), np.ndarray)),
         unready=None if fetches else TflabError(f"'{file.name}' {NOTHING}"),
-        fixed_batch=fixed,
+    )
+
+
+def model_of(fed: Sequence[tf.Tensor], given: Given, notes: Iterable[str], **parts: Any) -> Model:
+    """Return the Model of these parts that is fed the user's arrays, otherwise seeded values."""
+    columns, phrases = columns_of(fed, given)
+    seeded_values = [f"Fed are seeded values: {'; '.join(phrases)}."] if phrases else []
+    name = "seeded values" if phrases else "the arrays that were given"
+    replaced = "the model's own data" if phrases else None
+    whole = [len(c.value) for c in columns.values() if isinstance(c, Whole) and np.ndim(c.value)]
+    return Model(
+        feeds={tensor: label(tensor) for tensor in fed},
+        data=lambda split, _: Dataset(name, split, columns, replaced),
+        notes=tuple(filter(None, (*notes, *seeded_values))),
+        fixed_batch=max(whole) if whole and len(whole) == len(columns) else None,
+        **parts,
     )
 
 
@@ -101,10 +111,9 @@ def import_graph(file: GraphFile, graph: tf.Graph, trusted: bool) -> None:
     try:
         with graph.as_default(), confined.importing():
             tf.import_graph_def(prepared(file), name="")
-    except MemoryError as error:
-        raise not_importable(file, "TensorFlow needs too much memory to import it") from error
     except Exception as error:  # TensorFlow raises many types
-        why = refusals.sentence(str(error)) or type(error).__name__
+        too_large = "TensorFlow needs too much memory to import it"
+        why = too_large if isinstance(error, MemoryError) else refusals.sentence(str(error))
         raise not_importable(file, why) from error
 
 
@@ -118,19 +127,19 @@ def not_importable(file: GraphFile, why: str) -> NotImportableError:
     )
 
 
-def prepared(file: GraphFile) -> Any:
+def prepared(file: GraphFile) -> tf1.GraphDef:
     """Return the graph with all devices on this machine, because soft placement replaces a missing
     device only within the same job, and with its assets at the place where they are now."""
-    copy = type(file.graph_def)()
+    copy = tf1.GraphDef()
     copy.CopyFrom(file.graph_def)
     for body in (copy.node, *(function.node_def for function in copy.library.function)):
         for node in body:
             if node.device:
                 node.device = local(node.device)
-    assets = {node_of(name): path for name, path in graph_file.tables(file).feeds.items()}
+    paths = graph_file.assets(file)
     for node in copy.node:
-        if node.op == "Const" and node.name in assets and node.attr["dtype"].type == STRING:
-            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(assets[node.name]))
+        if node.op == "Const" and node.name in paths and node.attr["dtype"].type == STRING:
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(paths[node.name]))
     return copy
 
 
@@ -143,139 +152,155 @@ def local(device: str) -> str:
     return tf.DeviceSpec(device_type=spec.device_type, device_index=spec.device_index).to_string()
 
 
-# What runs
+# What runs, and what is fed
 
 
-def fetches_of(
-    file: GraphFile,
-    graph: tf.Graph,
-    graph_nodes: Sequence[Node],
-    signature: Any,
-    names: Iterable[str],
-) -> tuple[tuple[str, ...], str]:
-    """Return what to fetch, and why. The user's names that are not here may be gradients that
-    `--loss` adds later."""
-    ops = {op.name: op for op in graph.get_operations()}
-    asked = [
-        name if ":" in name or not ops[name].outputs else f"{name}:0"
-        for name in names
-        if node_of(name) in ops
-    ]
-    if asked:
-        return tuple(tensor(graph, name).name if ":" in name else name for name in asked), (
-            "as asked for"
+@dataclass(frozen=True)
+class Imported:
+    """A graph from a file in the default graph."""
+
+    file: GraphFile
+    graph: tf.Graph
+    nodes: tuple[Node, ...]
+    signature: SignatureDef | None  # by which it is run
+
+    def tensor(self, name: str) -> tf.Tensor:
+        """Return the tensor of this name, by default the first output of a node."""
+        whole = name if ":" in name else f"{name}:0"
+        try:
+            return self.graph.get_tensor_by_name(whole)
+        except (KeyError, ValueError) as error:
+            names = [output.name for op in self.graph.get_operations() for output in op.outputs]
+            hint = did_you_mean(whole, names, LISTED)
+            raise UsageError(f"There is no tensor '{name}' in the graph.{hint}") from error
+
+    def fetches(self, names: Iterable[str]) -> tuple[tuple[str, ...], str]:
+        """Return what to fetch, and why. The user's names that are not here may be gradients that
+        `--loss` adds later."""
+        ops = {op.name: op for op in self.graph.get_operations()}
+        here = [name for name in names if node_of(name) in ops]
+        if here:
+            is_node = {name: ":" not in name and not ops[name].outputs for name in here}
+            return tuple(n if is_node[n] else self.tensor(n).name for n in here), "as asked for"
+        outputs = sorted(self.signature.outputs.items()) if self.signature else []
+        if known := tuple(self.tensor(info.name).name for _, info in outputs if info.name):
+            return known, f"the {'output' if len(known) == 1 else 'outputs'} of its signature"
+        if train_ops := [n for n in graph_file.collected(self.file, "train_op") if n in ops]:
+            return tuple(train_ops), "its collection train_op"
+        inputs = {node.name: node.waits_for for node in self.nodes}
+        used = {name for names in inputs.values() for name in names}
+        savers = {node.name for node in self.nodes if SAVERS.fullmatch(node.op)}
+        ends = tuple(
+            f"{node.name}:0"
+            for node in self.nodes
+            if node.name not in used
+            and node.op not in (*BOOKS, "Const", *PLACEHOLDERS)
+            and node.outputs
+            and node.outputs[0].dtype not in HANDLES
+            and not savers & reach([node.name], inputs)
         )
-    outputs = sorted(signature.outputs.items()) if signature is not None else []
-    if known := tuple(tensor(graph, info.name).name for _, info in outputs if info.name):
-        return known, f"the {'output' if len(known) == 1 else 'outputs'} of its signature"
-    if train_ops := [name for name in graph_file.collected(file, "train_op") if name in ops]:
-        return tuple(train_ops), "its collection train_op"
-    inputs = {n.name: n.waits_for for n in graph_nodes}
-    used = {name for names in inputs.values() for name in names}
-    savers = {node.name for node in graph_nodes if SAVERS.fullmatch(node.op)}
-    fetches = tuple(
-        f"{node.name}:0"
-        for node in graph_nodes
-        if node.name not in used
-        and node.op not in (*BOOKS, "Const", *PLACEHOLDERS)
-        and node.outputs
-        and node.outputs[0].dtype not in HANDLES
-        and not savers & reach([node.name], inputs)
-    )
-    return fetches, f"no other node uses {'it' if len(fetches) == 1 else 'them'}"
+        return ends, f"no other node uses {'it' if len(ends) == 1 else 'them'}"
+
+    def output(self, fetches: Sequence[str]) -> tf.Tensor | None:
+        """Return the first fetched tensor, otherwise a tensor that the fetches need."""
+        if named := next((name for name in fetches if ":" in name), None):
+            return self.tensor(named)
+        ops = map(self.graph.get_operation_by_name, nodes_needed(self.nodes, fetches, ()))
+        return next((op.outputs[0] for op in ops if op.outputs), None)
+
+    def parameters(self, loss: tf.Tensor, fed: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
+        """Return the tensors with respect to which a chosen loss is differentiated: the variables,
+        or the feeds if there are none."""
+        behind = nodes_needed(self.nodes, [loss.name], ())
+        variables = [n for n in self.nodes if n.op in VARIABLES and n.name in behind]
+        handles = [self.tensor(variable.name) for variable in variables]
+        return tuple(handles or [tensor for tensor in fed if tensor.dtype.is_floating])
+
+    def given(self, options: Saved) -> Given:
+        """Return the user's array, otherwise the shape, by tensor. Raises UsageError for one that
+        cannot be fed."""
+        keys = dict(self.signature.inputs) if self.signature else {}
+        ops = {op.name for op in self.graph.get_operations()}
+
+        def named(name: str) -> str:
+            fed = self.tensor(keys[name].name if name in keys and name not in ops else name)
+            if not self.graph.is_feedable(fed) or fed.dtype.name in HANDLES:
+                raise UsageError(f"'{name}' cannot be fed. Feed a tensor that is computed from it.")
+            return fed.name
+
+        shapes = {named(name): shape for name, shape in options.shapes}
+        return shapes | {named(name): load(name, path) for name, path in options.feeds}
+
+    def fed(self, given: Iterable[str], ends: Sequence[str]) -> tuple[list[tf.Tensor], set[str]]:
+        """Return the tensors to feed, and the nodes that the ends then need: those that the user
+        names, the inputs of the signature, and the placeholders that the ends still need."""
+        by_user = list(map(self.tensor, given))
+        inputs = self.signature.inputs.values() if self.signature else ()
+        of_signature = [self.tensor(info.name) for info in inputs if info.name]
+        chosen = {t.name: t for t in (*by_user, *of_signature) if self.graph.is_feedable(t)}
+        needed = nodes_needed(self.nodes, ends, chosen)
+        for node in self.nodes:
+            if node.op in PLACEHOLDERS and node.name in needed:
+                chosen.setdefault(f"{node.name}:0", self.tensor(node.name))
+        unused = [label(tensor) for tensor in by_user if tensor.op.name not in needed]
+        if ends and unused:
+            raise UsageError(
+                f"'{unused[0]}' is not needed for {listed(ends)}, so nothing can be fed to it. "
+                "Leave it out, or give another --fetch."
+            )
+        fed = [t for t in chosen.values() if t.op.name in needed and t.dtype.name not in HANDLES]
+        return fed, needed
+
+    def start(self, needed: set[str]) -> Start:
+        """Return how the needed variables get their initial values, and the tables theirs."""
+        variables = [n.name for n in self.nodes if n.op in VARIABLES and n.name in needed]
+        tables, checkpoint = graph_file.table_initializers(self.file), self.file.checkpoint
+        saver = self.file.meta.saver_def
+        if variables and checkpoint and saver.restore_op_name:
+            about = f"Variables have the values of the checkpoint of '{self.file.name}'."
+            targets = (node_of(saver.restore_op_name), *tables)
+            return Start(targets, {saver.filename_tensor_name: checkpoint}, about)
+        kept = tf.train.load_checkpoint(checkpoint) if variables and checkpoint else None
+        assigned = {
+            node_of(node.inputs[0]): node.name
+            for node in reversed(self.nodes)
+            if node.op in ASSIGNMENTS and node.name.endswith("/Assign")
+        }
+        source_of = {}  # node that assigns -> where its value comes from
+        for name in variables:
+            if kept is not None and kept.has_tensor(name):
+                source_of[self.assign(name, kept.get_tensor(name))] = "the checkpoint"
+            elif name in assigned:
+                source_of[assigned[name]] = "an initialiser"
+            else:
+                source_of[self.assign(name)] = "a seed"
+        counts = [f"{n:,} from {source}" for source, n in Counter(source_of.values()).items()]
+        about = f"{plural(len(variables), 'variable')} got values: {', '.join(counts)}."
+        return Start((*tables, *source_of), about=about if counts else "")
+
+    def assign(self, name: str, values: np.ndarray | None = None) -> str:
+        """Add a node that assigns values, or seeded ones, to a variable; return its name."""
+        op = self.graph.get_operation_by_name(name)
+        dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
+        shape = tf.TensorShape(op.get_attr("shape"))
+        if values is None:
+            if not shape.is_fully_defined():
+                raise TflabError(f"The variable '{name}' has no values and no known shape.")
+            values = seeded(name, dtype, shape.as_list())
+            values = values * 0.1 if dtype.is_floating else values  # as weights are
+        with self.graph.as_default(), tf1.name_scope(f"{SCOPE}/"):
+            held = tf.constant(values, dtype)
+            if op.type == "VarHandleOp":
+                return tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=held).name
+            return tf.raw_ops.Assign(ref=op.outputs[0], value=held).op.name
 
 
-def tensor(graph: tf.Graph, name: str) -> tf.Tensor:
-    try:
-        return graph.get_tensor_by_name(name if ":" in name else f"{name}:0")
-    except (KeyError, ValueError) as error:
-        names = [output.name for op in graph.get_operations() for output in op.outputs]
-        hint = did_you_mean(name if ":" in name else f"{name}:0", names, LISTED)
-        raise UsageError(f"There is no tensor '{name}' in the graph.{hint}") from error
-
-
-def output_of(
-    graph: tf.Graph, graph_nodes: Sequence[Node], fetches: Sequence[str]
-) -> tf.Tensor | None:
-    """Return the first fetched tensor, otherwise a tensor that the fetches need."""
-    named = next((name for name in fetches if ":" in name), None)
-    if named:
-        return tensor(graph, named)
-    ops = map(graph.get_operation_by_name, nodes_needed(graph_nodes, fetches, ()))
-    return next((op.outputs[0] for op in ops if op.outputs), None)
-
-
-def parameters(
-    graph: tf.Graph, graph_nodes: Sequence[Node], loss: Any, fed: Sequence[tf.Tensor]
-) -> tuple[tf.Tensor, ...]:
-    """Return the tensors with respect to which a chosen loss is differentiated: the variables, or
-    the feeds if there are none."""
-    if loss is None:
-        return ()
-    behind = nodes_needed(graph_nodes, [loss.name], ())
-    handles = [
-        graph.get_tensor_by_name(f"{node.name}:0")
-        for node in graph_nodes
-        if node.op in VARIABLES and node.name in behind
-    ]
-    return tuple(handles or [tensor for tensor in fed if tensor.dtype.is_floating])
-
-
-# What is fed
+# The values that are fed
 
 
 def label(tensor: tf.Tensor) -> str:
     """Return the name of a fed tensor for readers: `x` for a placeholder, else `dequeue:1`."""
     return tensor.op.name if tensor.op.type in PLACEHOLDERS else tensor.name
-
-
-def given(
-    graph: tf.Graph, signature: Any, options: Saved
-) -> tuple[dict[str, str], dict[str, tuple[int, ...]]]:
-    """Return the user's files and shapes by tensor. Raises UsageError for one that cannot be
-    fed."""
-    keys = dict(signature.inputs) if signature is not None else {}
-    ops = {op.name for op in graph.get_operations()}
-
-    def named(name: str) -> str:
-        if name in keys and name not in ops:
-            name = keys[name].name
-        fed = tensor(graph, name)
-        if not graph.is_feedable(fed) or fed.dtype.name in HANDLES:
-            raise UsageError(f"'{name}' cannot be fed. Feed a tensor that is computed from it.")
-        return fed.name
-
-    return (
-        {named(name): path for name, path in options.feeds},
-        {named(name): shape for name, shape in options.shapes},
-    )
-
-
-def fed_tensors(
-    graph: tf.Graph,
-    graph_nodes: Sequence[Node],
-    signature: Any,
-    names: Iterable[str],
-    ends: Sequence[str],
-) -> tuple[list[tf.Tensor], set[str]]:
-    """Return the tensors to feed, and the nodes that the ends then need: those that the user names,
-    the inputs of the signature, and the placeholders that the ends still need."""
-    by_user = [graph.get_tensor_by_name(name) for name in dict.fromkeys(names)]
-    inputs = dict(signature.inputs).values() if signature is not None else ()
-    of_signature = [tensor(graph, info.name) for info in inputs if info.name]
-    chosen = {t.name: t for t in (*by_user, *of_signature) if graph.is_feedable(t)}
-    needed = nodes_needed(graph_nodes, ends, list(chosen))
-    for node in graph_nodes:
-        if node.op in PLACEHOLDERS and node.name in needed:
-            chosen.setdefault(f"{node.name}:0", graph.get_tensor_by_name(f"{node.name}:0"))
-    unused = [label(one) for one in by_user if ends and one.op.name not in needed]
-    if unused:
-        raise UsageError(
-            f"'{unused[0]}' is not needed for {listed(ends)}, so nothing can be fed to it. Leave "
-            "it out, or give another --fetch."
-        )
-    fed = [t for t in chosen.values() if t.op.name in needed and t.dtype.name not in HANDLES]
-    return fed, needed
 
 
 def load(name: str, file: str) -> np.ndarray:
@@ -291,69 +316,51 @@ def load(name: str, file: str) -> np.ndarray:
         ) from error
 
 
-def columns_of(
-    fed: Sequence[tf.Tensor],
-    arrays: Mapping[str, np.ndarray],
-    shapes: Mapping[str, tuple[int, ...]],
-) -> tuple[dict[str, Column], list[str]]:
+def columns_of(fed: Sequence[tf.Tensor], given: Given) -> tuple[dict[str, Column], list[str]]:
     """Return the data by fed tensor, and a phrase about each that has seeded values."""
-    all_shapes = {
-        tensor.name: feed_shape(tensor, shapes.get(tensor.name), arrays.get(tensor.name))
-        for tensor in fed
-    }
-    rows = rows_of(fed, all_shapes, arrays)
+    shapes = {tensor.name: feed_shape(tensor, given.get(tensor.name)) for tensor in fed}
+    arrays = {name: np.asarray(v) for name, v in given.items() if isinstance(v, np.ndarray)}
+    batched = [tensor for tensor in fed if shapes[tensor.name][:1] == (None,)]
+    lengths = [len(arrays[tensor.name]) for tensor in batched if tensor.name in arrays]
+    row_bytes = [prod(d or 1 for d in shapes[t.name]) * (t.dtype.size or 1) for t in batched]
+    rows = min(lengths, default=UNBOUND)
+    if batched and not lengths:
+        rows = max(LEAST_ROWS, min(MOST_ROWS, ROWS_BYTES // max(row_bytes)))
     columns: dict[str, Column] = {}
     phrases = []
     for tensor in fed:
-        name, shape = label(tensor), all_shapes[tensor.name]
-        full = tuple(rows if dim is None else dim for dim in shape)
-        if tensor.name in arrays:
-            values = np.asarray(arrays[tensor.name])
-            values = values[:rows] if shape[:1] == (None,) else values
-        else:
-            values = seeded(name, tensor.dtype, full)
+        name, shape = label(tensor), shapes[tensor.name]
+        values = arrays.get(tensor.name)
+        if values is None:
+            values = seeded(name, tensor.dtype, [rows if dim is None else dim for dim in shape])
             sizes = ", ".join("batch" if dim is None else str(dim) for dim in shape)
             phrases.append(f"{name} {tensor.dtype.base_dtype.name} [{sizes}]")
-        columns[name] = values if shape[:1] == (None,) else Whole(values, rows)
+        columns[name] = values[:rows] if shape[:1] == (None,) else Whole(values, rows)
     return columns, phrases
 
 
-def feed_shape(
-    tensor: tf.Tensor, chosen: tuple[int, ...] | None, array: np.ndarray | None
-) -> Shape:
-    """Return the shape to feed: of the user's array or option, otherwise the static one, in which
-    the first open dimension is the batch (None) and any other is 1; a vector if none is known."""
-    dims = tensor.shape.as_list() if tensor.shape.rank is not None else [None]
-    shape = tuple(array.shape) if array is not None else chosen
-    if shape is None:
+def feed_shape(tensor: tf.Tensor, given: np.ndarray | tuple[int, ...] | None) -> Shape:
+    """Return the shape to feed: of the user's array, or the user's own, otherwise the static one,
+    in which the first open dimension is the batch (None) and any other is 1; a vector if none is
+    known."""
+    known = tensor.shape.rank is not None
+    dims = tensor.shape.as_list() if known else [None]
+    if given is None:
         return tuple(dim or (None if at == 0 else 1) for at, dim in enumerate(dims))
+    shape = tuple(given.shape) if isinstance(given, np.ndarray) else given
     if not tensor.shape.is_compatible_with(shape):
         raise UsageError(
             f"'{label(tensor)}' takes the shape {tensor.shape}, which {list(shape)} does not fit."
         )
-    known = array is not None or tensor.shape.rank is not None
-    return (None, *shape[1:]) if shape and known and dims[:1] == [None] else shape
-
-
-def rows_of(
-    fed: Sequence[tf.Tensor], shapes: Mapping[str, Shape], arrays: Mapping[str, np.ndarray]
-) -> int:
-    """Return the number of rows: of the user's arrays, otherwise as many as fit in memory."""
-    batched = [tensor for tensor in fed if shapes[tensor.name][:1] == (None,)]
-    lengths = [len(arrays[tensor.name]) for tensor in batched if tensor.name in arrays]
-    if lengths or not batched:
-        return min(lengths, default=UNBOUND)
-    row_bytes = [
-        prod(dim or 1 for dim in shapes[t.name]) * max(1, t.dtype.size or 1) for t in batched
-    ]
-    return max(LEAST_ROWS, min(MOST_ROWS, ROWS_BYTES // max(1, *row_bytes)))
+    of_rows = dims[:1] == [None] and (known or isinstance(given, np.ndarray))
+    return (None, *shape[1:]) if shape and of_rows else shape
 
 
 def seeded(name: str, dtype: tf.DType, shape: Sequence[int]) -> np.ndarray:
     """Return values of a dtype and shape: normally distributed, zeros and ones, or empty strings; a
     scalar is 0.5 (a probability, a rate) or False."""
     plain = dtype.base_dtype
-    needed_bytes = prod(shape) * max(1, plain.size or 1)
+    needed_bytes = prod(shape) * (plain.size or 1)
     if needed_bytes > LARGEST:
         raise UsageError(
             f"'{name}' takes {size(needed_bytes)}, but tflab makes at most {size(LARGEST)} of "
@@ -368,81 +375,6 @@ def seeded(name: str, dtype: tf.DType, shape: Sequence[int]) -> np.ndarray:
         return rng.standard_normal(shape, np.float32).astype(plain.as_numpy_dtype)
     # Whole numbers are indices or labels: 0 and 1 are valid for most
     return rng.integers(0, 2, shape).astype(plain.as_numpy_dtype)
-
-
-def dataset(split: str, columns: Mapping[str, Column], made: bool) -> Dataset:
-    name = "seeded values" if made else "the arrays that were given"
-    all_columns = columns or {"row": np.arange(UNBOUND)}
-    return Dataset(name, split, all_columns, "the model's own data" if made else None)
-
-
-# The initial values of its variables
-
-
-def start_of(
-    file: GraphFile, graph: tf.Graph, graph_nodes: Sequence[Node], needed: set[str]
-) -> Start:
-    """Return how the variables that the fetches need get their initial values, and tables too."""
-    variables = [node.name for node in graph_nodes if node.op in VARIABLES and node.name in needed]
-    tables = graph_file.tables(file)
-    targets, feeds, about = [*tables.targets], dict(tables.feeds), ""
-    saver = file.meta.saver_def if file.meta is not None else None
-    if variables and file.checkpoint and saver is not None and saver.restore_op_name:
-        feeds[saver.filename_tensor_name] = file.checkpoint
-        targets.insert(0, node_of(saver.restore_op_name))
-        about = f"Variables have the values of the checkpoint of '{file.name}'."
-    elif variables:
-        kept = tf.train.load_checkpoint(file.checkpoint) if file.checkpoint else None
-        assigned = {
-            node_of(node.inputs[0]): node.name
-            for node in reversed(graph_nodes)
-            if node.op in ASSIGNMENTS and node.name.endswith("/Assign")
-        }
-        counts = Counter[str]()
-        for name in variables:
-            if kept is not None and kept.has_tensor(name):
-                source, begun = "the checkpoint", add_assignment(graph, name, kept.get_tensor(name))
-            elif name in assigned:
-                source, begun = "an initialiser", assigned[name]
-            else:
-                source, begun = "a seed", add_assignment(graph, name)
-            counts[source] += 1
-            targets.append(begun)
-        parts = [f"{count:,} from {source}" for source, count in counts.items()]
-        about = f"{plural(len(variables), 'variable')} got values: {', '.join(parts)}."
-    return checked(Start(tuple(targets), feeds, about), file, graph)
-
-
-def checked(start: Start, file: GraphFile, graph: tf.Graph) -> Start:
-    """Return the same start. Raises TflabError if the file names nodes that the graph does not
-    have."""
-    ops = {op.name for op in graph.get_operations()}
-    wrong = {*start.targets, *map(node_of, start.feeds)} - ops
-    fed = [tensor(graph, name) for name in start.feeds if node_of(name) in ops]
-    wrong |= {one.op.name for one in fed if one.dtype != tf.string or one.shape.rank}
-    if wrong:
-        raise TflabError(
-            f"'{file.name}' says that '{min(wrong)}' restores or initialises it, but its graph has "
-            "no such node. Save it again, or give its GraphDef."
-        )
-    return start
-
-
-def add_assignment(graph: tf.Graph, name: str, values: np.ndarray | None = None) -> str:
-    """Add a node that assigns values, or seeded ones, to a variable; return its name."""
-    op = graph.get_operation_by_name(name)
-    dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
-    shape = tf.TensorShape(op.get_attr("shape"))
-    if values is None and not shape.is_fully_defined():
-        raise TflabError(f"The variable '{name}' has no values, no initialiser and no known shape.")
-    if values is None:
-        values = seeded(name, dtype, shape.as_list())
-        values = values * 0.1 if dtype.is_floating else values  # as weights are
-    with graph.as_default(), tf1.name_scope(f"{SCOPE}/"):
-        held = tf.constant(values, dtype)
-        if op.type == "VarHandleOp":
-            return tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=held).name
-        return tf.raw_ops.Assign(ref=op.outputs[0], value=held).op.name
 
 
 def listed(names: Sequence[str]) -> str:

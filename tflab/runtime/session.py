@@ -15,6 +15,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
 from tflab.errors import TflabError
+from tflab.escaping import with_full_stop
 from tflab.records.options import SWITCHES, Options, Program, Start
 from tflab.records.timed import StepTime
 from tflab.runtime import cluster, dumps, nodes, private, refusals
@@ -127,8 +128,12 @@ def variables_of(graph: tf.Graph) -> list[Any]:
 
 
 def begin(session: tf1.Session, start: Start) -> None:
-    """Initialise the variables."""
-    session.run(start.targets, dict(start.feeds))
+    """Initialise the variables. Raises TflabError if a file names nodes that its graph lacks."""
+    try:
+        session.run(start.targets, dict(start.feeds))
+    except (KeyError, TypeError, ValueError) as error:
+        said = " ".join(str(error).split())
+        raise TflabError(f"The variables cannot be initialised: {with_full_stop(said)}") from error
 
 
 @dataclass(frozen=True)

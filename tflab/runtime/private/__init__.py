@@ -12,6 +12,7 @@ knows the names of graph dumps, `generated_code` XLA's own flags and dumps.
 
 from tflab.runtime.private.corner import CHECKED, moved
 from tflab.runtime.private.graphs import (
+    Frame,
     derivations,
     derived_from,
     device_requests,
