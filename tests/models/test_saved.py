@@ -296,6 +296,14 @@ def test_an_asset_is_read_from_the_folder_that_the_model_is_in_now(tmp_path):
         assert live.run("read:0") == b"7"
 
 
+def test_a_file_whose_graph_lacks_what_restores_it_is_one_sentence(tmp_path):
+    path = Path(graphs.saved_model_v1(tmp_path / "v1"), "saved_model.pb")
+    with attacks.changed(path) as meta:
+        meta.saver_def.restore_op_name = "gone"
+    with pytest.raises(TflabError, match="^The variables cannot be initialised: .*gone"):
+        walk(path.parent)
+
+
 # Functions in the library of a graph
 
 
