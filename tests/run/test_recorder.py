@@ -55,8 +55,8 @@ class Dumps:
     def begin(self):
         pass
 
-    def end(self, group, alone):
-        self.kept.append((group.number, alone))
+    def end(self, group):
+        self.kept.append(group.number)
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_a_group_is_what_is_fetched_and_the_shapes_that_are_fed(lab):
         (("loss",), {"x:0": "(2,)"}, 1, 70, 0, []),
         (("other",), {"x:0": "(1,)"}, 1, 5, 0, []),
     ]
-    assert lab.seen.dumps.kept == [(1, True), (2, True), (3, True)]
+    assert lab.seen.dumps.kept == [1, 2, 3]
     assert [group.executed for group in groups] == [b"trace"] * 3
 
 
@@ -178,16 +178,26 @@ def test_a_step_is_built_again_for_its_dumps_in_the_time_of_tflab(lab, monkeypat
     assert lab.seen.sampler.inside == (800, 0, 2)
 
 
-def test_dumps_are_left_out_if_another_run_began_during_the_second_build(lab, monkeypatch):
-    def disturbed(*step):
-        if lab.seen.built == 1:
-            thread = threading.Thread(target=lab.run, args=(500,), kwargs={"fetch": "other"})
-            thread.start()
-            thread.join()
+def test_a_first_run_waits_for_the_dumps_of_another_step(lab, monkeypatch):
+    """The runtime reads without a lock what it is to dump."""
+    events = []
 
+    def other():
+        events.append("began")
+        lab.run(500, fetch="other")
+        events.append("ended")
+
+    def disturbed(*step):
+        if not events:
+            threads[0].start()
+            threads[0].join(0.2)
+            events.append("dumped")
+
+    threads = [threading.Thread(target=other)]
     monkeypatch.setattr(recorder.private, "build", disturbed)
     lab.run(90)
-    assert (1, False) in lab.seen.dumps.kept
+    threads[0].join()
+    assert (events, lab.seen.dumps.kept) == (["began", "dumped", "ended"], [1, 2])
 
 
 def test_a_node_has_its_share_of_the_critical_path(monkeypatch):
@@ -231,12 +241,12 @@ def test_later_steps_are_built_again_as_the_budget_allows(lab, monkeypatch):
     monkeypatch.setattr(recorder.private, "build", slow)
     for rows in range(7):
         lab.run(100, rows)
-    assert [number for number, _ in lab.seen.dumps.kept] == [1, 2, 3, 4]
+    assert lab.seen.dumps.kept == [1, 2, 3, 4]
     lab.clock.ns = 9_899
     lab.run(100, 5)  # 4 * 100 were spent, and the first run of this group took 100
     assert lab.seen.dumps.kept[4:] == []
     lab.run(1, 5)
-    assert lab.seen.dumps.kept[4:] == [(6, True)]
+    assert lab.seen.dumps.kept[4:] == [6]
 
 
 def test_without_overhead_nothing_is_asked_of_the_runtime(lab):
@@ -245,7 +255,7 @@ def test_without_overhead_nothing_is_asked_of_the_runtime(lab):
     assert (lab.built, lab.seen.dumps.kept) == ([], [])
 
 
-def test_dumps_of_two_first_runs_at_once_belong_to_neither(lab):
+def test_a_step_is_not_dumped_while_another_thread_prepares_one(lab):
     feeds = {"x:0": SimpleNamespace(shape=(1,), nbytes=8)}
     call = lab.seen.enter()
     step = lab.seen.begin(lab.session, None, feeds, ["one"], [])
@@ -254,7 +264,8 @@ def test_dumps_of_two_first_runs_at_once_belong_to_neither(lab):
     thread.join()
     lab.seen.end(step, lab.session)
     lab.seen.leave(call)
-    assert lab.seen.dumps.kept == [(2, False), (1, True)]
+    lab.run(10, fetch="other")
+    assert lab.seen.dumps.kept == [1, 2]
 
 
 def test_a_call_within_a_call_counts_once_and_a_step_of_a_callable_is_one(lab):
@@ -434,14 +445,14 @@ def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(tmp_path, monkeypat
     first, again, other, more = (
         groups.RunGroup(number, graph, (fetch,), {"x:0": shape}) for number, fetch, shape in rows
     )
-    for group, alone in ((first, True), (other, False)):
-        ours.begin()
-        (tmp_path / "dumps" / "graph.pb").touch()
-        ours.end(group, alone)
     ours.begin()
-    ours.end(more, True)
-    assert [ours.may_begin(group) for group in (first, again, other, more)] == [False] * 4
-    assert [kept_of(group, ours, monkeypatch) for group in (first, again, other, more)] == [
+    (tmp_path / "dumps" / "graph.pb").touch()
+    ours.end(first)
+    ours.begin()
+    ours.end(more)
+    known = (first, again, more)
+    assert [ours.may_begin(group) for group in known] == [False] * 3
+    assert [kept_of(group, ours, monkeypatch) for group in (*known, other)] == [
         *("dumps-1", "dumps-1", None, None),
     ]
 
@@ -464,7 +475,7 @@ def test_dumps_of_a_process_that_tflab_prepared_are_its_own(tmp_path, monkeypatc
     ours.begin()
     folder = library.getenv(b"TF_DUMP_GRAPH_PREFIX")
     (tmp_path / "dumps" / "graph.pb").touch()
-    ours.end(groups.RunGroup(3, Graph(), ("loss",), {}), alone=True)
+    ours.end(groups.RunGroup(3, Graph(), ("loss",), {}))
     assert Path(folder.decode()) == tmp_path / "dumps"
     (kept,) = ours.folders.values()
     assert [file.name for file in kept.iterdir()] == ["graph.pb"]

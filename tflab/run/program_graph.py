@@ -219,9 +219,8 @@ class Dumps:
         private.read_dump_settings()
         self.log.detail(*GRAPPLER)
 
-    def end(self, group: RunGroup, alone: bool) -> None:
-        """Keep the files written since `begin` for the step of this group, if it was built
-        alone."""
+    def end(self, group: RunGroup) -> None:
+        """Keep the files written since `begin` for the step of this group."""
         if self.prepared:
             os.unsetenv(dumps.DUMP_FOLDER)
         else:
@@ -232,7 +231,7 @@ class Dumps:
         files = [*self.fresh.iterdir()]
         size = self.kept_bytes + sum(file.stat().st_size for file in files)
         self.folders[step_of(group)] = None
-        if files and alone and size <= MOST_BYTES:
+        if files and size <= MOST_BYTES:
             self.kept_bytes = size
             folder = self.folders[step_of(group)] = self.fresh.with_name(f"dumps-{group.number}")
             folder.mkdir()

@@ -13,7 +13,7 @@ import ctypes
 import math
 import re
 import sys
-from _thread import get_ident, interrupt_main
+from _thread import RLock, get_ident, interrupt_main
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -62,7 +62,8 @@ class Recorder:
         self.calls: dict[int, Run] = {}  # by thread
         sampler.in_calls = self.calls
         self.begun = 0  # calls of functions
-        self.building = self.built = 0  # first runs of sessions: now, and all
+        self.building = 0  # first runs of sessions
+        self.preparing = RLock()  # held while such a run begins, and while a step is dumped
         self.dumped = self.dumped_ns = 0  # steps that were built again, and their time
         # The trace that is to be read, with the time of its run and what it cost beside it
         self.waiting: deque[tuple[RunGroup, bytes, int, int]] = deque()
@@ -191,9 +192,10 @@ class Recorder:
         group = self.groups.get(key) or self.new_group(key, session, (*fetches, *targets), feeds)
         run.join(group, key)
         if self.tracer and group.graph is not None:
-            run.builds = run.first
-            self.building += run.first
-            self.built += run.first
+            if run.first:
+                with self.preparing:
+                    self.building += 1
+                    run.builds = True
             # MonitoredSession gives each run empty options
             if options is None or self.tracer.content(options) == b"":
                 self.trace(run)
@@ -253,7 +255,9 @@ class Recorder:
                 self.take_trace(run)
             self.building -= run.builds
             if run.group.executed and not run.group.dumped and self.affords_dump(run.group):
-                self.dump(run.group, session)
+                with self.preparing:
+                    if not self.building:
+                        self.dump(run.group, session)
         finally:
             run.own_ns += perf_counter_ns() - began_ns
             if run.owned:
@@ -448,14 +452,14 @@ class Recorder:
     def dump(self, group: RunGroup, session: Any) -> None:
         """Let the runtime build the step of a group once more, and dump the graphs of its passes.
 
-        The first run itself is not longer than without tflab.
+        The first run itself is not longer than without tflab. Other threads prepare no steps
+        meanwhile: the runtime reads without a lock what it is to dump.
         """
         assert self.dumps and self.log
         group.dumped = True
         if not self.dumps.may_begin(group):
             return
         began_ns = perf_counter_ns()
-        alone, built = not self.building, self.built
         self.log.quiet(WARNING)
         self.dumps.begin()
         try:
@@ -463,7 +467,7 @@ class Recorder:
         except TflabError as error:
             self.note(str(error))
         finally:
-            self.dumps.end(group, alone and built == self.built)
+            self.dumps.end(group)
             self.log.usual()
             self.dumped += 1
             self.dumped_ns += perf_counter_ns() - began_ns
