@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.records.graph import Node
-from tflab.views import name_scopes
+from tflab.views import frontend
+from tflab.views.words import counted
 
 NODES = [
     Node("x", "Placeholder"),
@@ -18,8 +19,8 @@ NODES = [
 
 
 def drawn(nodes, opened: bool = False) -> list[str]:
-    lines = name_scopes.lines(name_scopes.tree(nodes), opened)
-    return [f"{text} | {len(inside)} | {name_scopes.kinds(inside)}" for text, inside in lines]
+    lines = frontend.scopes([(node.name.split("/"), node) for node in nodes], opened)
+    return [f"{text} | {len(inside)} | {counted(n.op for n in inside)}" for text, inside in lines]
 
 
 def test_scopes_are_closed_and_count_what_is_in_them():
@@ -49,11 +50,9 @@ PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
 @settings(max_examples=30)
 @given(st.lists(PATHS, unique=True))
 def test_a_tree_holds_every_node_once(names):
-    nodes = [Node(name, "Op") for name in names]
-    root = name_scopes.tree(nodes)
-    assert sorted(node.name for node in root.nodes()) == sorted(names)
-    lines = name_scopes.lines(root)
+    nodes = [(name.split("/"), Node(name, "Op")) for name in names]
+    lines = frontend.scopes(nodes)
     assert sorted(node.name for _, inside in lines for node in inside) == sorted(names)
-    opened = name_scopes.lines(root, opened=True)
-    shown = [(text.rpartition(" ")[2], inside[0].name) for text, inside in opened]
-    assert {(name.rpartition("/")[2], name) for name in names} <= set(shown)
+    opened = [text.rpartition(" ")[2] for text, _ in frontend.scopes(nodes, opened=True)]
+    paths = {name[: at + 1] for name in names for at in range(0, len(name), 2)}
+    assert sorted(opened) == sorted(path.rpartition("/")[2] for path in paths)

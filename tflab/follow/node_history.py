@@ -264,6 +264,6 @@ def last_gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> 
     """Return the value of the last node that computes a gradient; it has as many elements as the
     forward tensor."""
     for outputs in reversed(computed):
-        if len(outputs) == 1 and (not own or elements(outputs[0]) == elements(own[0])):
+        if len(outputs) == 1 and (not own or elements(outputs[0].shape) == elements(own[0].shape)):
             return outputs[0]
     return None

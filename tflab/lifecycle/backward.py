@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import TypeVar
 
 import tensorflow as tf
 
@@ -36,7 +35,7 @@ from tflab.records.graph import (
 from tflab.records.options import Model, Options, Program
 from tflab.records.stages import Backward, Frontend, Gradient
 from tflab.runtime import functions, nodes, phases, private
-from tflab.views.words import place
+from tflab.views.words import grouped, place
 
 # What an optimiser's nodes, and the nodes of `tf.gradients`, are called
 UPDATES = re.compile(r"(Resource)?(Sparse)?Apply\w+")
@@ -56,8 +55,6 @@ GRADIENT_TYPES = ("float", "bfloat", "complex", "resource", "variant")  # prefix
 STOPS_AT = "its gradient stops at"
 MOST_ON_PATH = 100  # nodes of a path that are kept
 NO_GRADIENT = "no variable has a gradient"
-
-T = TypeVar("T")
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
@@ -332,13 +329,6 @@ def gradients_of(
         made, function = tuple(derived.get(node.name, ())), functions_of[node.name][0]
         rows.append(Gradient(node.name, node.op, function, made, None if made else reason(node)))
     return tuple(rows), tuple(of_variables(by_name, pairs, stops, needed))
-
-
-def grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
-    groups: dict[str, list[T]] = {}
-    for name, value in pairs:
-        groups.setdefault(name, []).append(value)
-    return groups
 
 
 def handed(calls_of: Mapping[str, gradients.Calls]) -> dict[tuple[str, str], str]:

@@ -79,9 +79,7 @@ def grown(stage: Backward) -> Iterator[str]:
 
 def after_passes(stage: Placement) -> Iterator[State]:
     """A state for each pass that changed the graph."""
-    lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
-    types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
-    for place, step in enumerate(stage.passes):
+    for place, (step, lines) in enumerate(pass_log.changes(stage)):
         if not step.changed:
             continue
         again = f", iteration {step.iteration + 1}" if step.iteration else ""
@@ -89,7 +87,7 @@ def after_passes(stage: Placement) -> Iterator[State]:
             stage="placement",
             title=f"{step.name}{again}",
             about=PURPOSES.get(step.name, ""),
-            lines=tuple(pass_log.happened(step, lost, types)),
+            lines=lines,
             gone=step.removed,
             defined=step.definitions,
             touched=() if step.moved else touched(step),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tflab.records.blocks import Fact
-from tflab.records.graph import Access, BranchInput, Unordered
+from tflab.records.graph import BranchInput, Source, Unordered
 from tflab.units import plural
 from tflab.views.words import place
 
@@ -29,25 +29,23 @@ def facts(rows: Sequence[Unordered]) -> Iterator[Fact]:
 
 
 def sentence(row: Unordered) -> str:
-    """Return `shown reads weight (model.py:12), train writes it (model.py:20)`"""
-    first = f"{who(row)} {row.first.does} {row.resource}{at(row.first)}"
-    return f"{first}, {row.second.node} {row.second.does} it{at(row.second)}"
+    """Return `shown reads weight (model.py:12), train writes it (model.py:20)`, where `shown` is
+    the fetch that is computed from what is read; without or with several, the node."""
+    first, second = row.first, row.second
+    who = row.fetches[0] if len(row.fetches) == 1 else first.node
+    does = f"{who} {first.does} {row.resource}{at(first.source)}"
+    return f"{does}, {second.node} {second.does} it{at(second.source)}"
 
 
-def who(row: Unordered) -> str:
-    """Return the fetch that is computed from what is read; without or with several, the node."""
-    return row.fetches[0] if len(row.fetches) == 1 else row.first.node
-
-
-def at(access: Access) -> str:
-    return f" ({place(access.source)})" if access.source else ""
+def at(source: Source | None) -> str:
+    return f" ({place(source)})" if source else ""
 
 
 def always_run(inputs: Sequence[BranchInput]) -> Iterator[Fact]:
     """Yield the nodes that were made outside of the only branch that uses them."""
     for row in inputs[:NAMED]:
         why = f"only the {row.branch} uses it; it was made outside of that branch"
-        line = f", {place(row.source)}" if row.source else ""
-        yield Fact("always runs", f"{row.node} ({row.op}{line})", why)
+        about = ", ".join(filter(None, (row.op, place(row.source))))
+        yield Fact("always runs", f"{row.node} ({about})", why)
     if (more := len(inputs) - NAMED) > 0:
         yield Fact("always run", f"{plural(more, 'more node')}", "that one branch uses")

@@ -18,7 +18,7 @@ from tflab.views.words import listed
 SCOPE = "gradients/"  # of all nodes that tf.gradients adds
 DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps
 NAMED = 5  # nodes in a fact
-EQUATION = 160  # characters of an equation that is on the one screen, which are two lines
+EQUATION = 160  # characters of an equation, which are two lines
 FEW = 2  # derivatives that are facts; more have a table
 NO_FORMULA = "tflab has no formula that was seen to give the values"
 STOPS = (
@@ -34,17 +34,14 @@ BACKWARDS = (
     "receives the sum of the gradients of its uses. One pass gives the gradients of all variables."
 )
 FACTORS = 5  # of a product that is written out; of a longer one the first and the last
-FEWEST = 3  # of a long equation on the one screen
+FEWEST = 3  # of an equation that would be longer
 
 
 def facts(stage: Backward) -> Iterator[Fact]:
     """Yield the equation of the chain rule for this graph, the derivatives if they are few, and
     what is not written or not derived."""
-    if equation_text := equation(stage):
-        long = len(equation_text) > EQUATION
-        yield Fact("chain rule", equation_text, detail=long)
-        if long:
-            yield Fact("chain rule", equation(stage, FEWEST), brief=True)
+    if stage.chain_rule:
+        yield Fact("chain rule", equation(stage))
         yield Fact("L", loss(stage), detail=True)
     if len(stage.derivatives) <= FEW:
         for row in stage.derivatives:
@@ -75,7 +72,14 @@ def tables(stage: Backward) -> Iterator[Block]:
         yield BACKWARDS
         yield steps(written)
     if len(stage.derivatives) > FEW:
-        yield derivatives(stage.derivatives)
+        yield table(
+            "The derivatives as formulas, and their values for the first batch",
+            stage.derivatives,
+            Column("variable", lambda row: row.variable),
+            Column("derivative", lambda row: row.formula, elastic=True, least=34),
+            numbers("value", lambda row: first(row.value)),
+            Column("finite differences", difference, spare=1),
+        )
     if 0 < len(stage.gradient_nodes) <= DRAWN_WHOLE:
         yield drawing(stage)
 
@@ -88,16 +92,25 @@ def loss(stage: Backward) -> str:
     return f"{name} = {start.computes}" if start.computes and name == start.forward else name
 
 
-def equation(stage: Backward, most: int = FACTORS) -> str:
+def equation(stage: Backward) -> str:
     """Return `dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest path; "" if there is
-    none. If gradients also come back on other paths, it is only one of the terms."""
+    none. If gradients also come back on other paths, it is only one of the terms. Of a long one
+    there are the first and the last factors."""
     from tflab.analysis import chain_rule  # `--help` does not need NumPy
 
     if not stage.chain_rule:
         return ""
     way = chain_rule.path(stage.chain_rule, stage.chain_rule[0].forward)
     others = "" if all(link.alone for link in way) else " + ..."
-    return f"{total(way[-1].by)} = {chain([link.by for link in way], most)}{others}"
+    tops = ["dL", *(differential(link.by) for link in way)]
+    factors = [f"{top}/{bottom}" for top, bottom in pairwise(tops)]
+
+    def written(most: int) -> str:
+        some = [*factors[: most - 2], "...", *factors[-2:]] if len(factors) > most else factors
+        return f"{total(way[-1].by)} = {' * '.join(some)}{others}"
+
+    text = written(FACTORS)
+    return text if len(text) <= EQUATION else written(FEWEST)
 
 
 def total(name: str) -> str:
@@ -107,16 +120,6 @@ def total(name: str) -> str:
 def differential(name: str) -> str:
     """Return `dy`; `d(mul)` if the name needs brackets to be readable."""
     return f"d{name}" if name.isalpha() and len(name) == 1 else f"d({name})"
-
-
-def chain(names: Sequence[str], most: int) -> str:
-    """Return `dL/d(error) * d(error)/d(add) * d(add)/dy`; of a long one the first and the last
-    factors."""
-    tops = ["dL", *map(differential, names)]
-    factors = [f"{top}/{bottom}" for top, bottom in pairwise(tops)]
-    if len(factors) > most:
-        factors[most - 2 : -2] = ["..."]
-    return " * ".join(factors)
 
 
 def with_respect_to(link: Link) -> str:
@@ -141,17 +144,6 @@ def steps(links: Sequence[Link]) -> Table:
         Column("computes", lambda link: once(link, link.computes), elastic=True, least=20, spare=1),
         Column("hands back dL/d(...)", with_respect_to, name=True),
         Column("which is", lambda link: link.formula, elastic=True, least=34),
-    )
-
-
-def derivatives(rows: Sequence[Derivative]) -> Table:
-    return table(
-        "The derivatives as formulas, and their values for the first batch",
-        rows,
-        Column("variable", lambda row: row.variable),
-        Column("derivative", lambda row: row.formula, elastic=True, least=34),
-        numbers("value", lambda row: first(row.value)),
-        Column("finite differences", difference, spare=1),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from tflab.records.blocks import Block, Column, Fact, Table, dearest, numbers, table
 from tflab.records.graph import Node
@@ -27,28 +26,27 @@ def notes(stage: Execution) -> Iterator[str]:
     yield from partial(stage.interrupted, stage.failure)
 
 
-def facts(stage: Execution) -> list[Fact]:
-    return [
-        *step_times(stage),
-        *owners(stage.time_ledger, stage.wall_ns, stage.steps),
-        *owners_in_short(stage.time_ledger, stage.wall_ns),
-        *parallel(stage.critical_path),
-        *memory_facts(stage.memory, stage.nodes),
-        *values.facts(stage),
-        *network.facts(stage),
-    ]
+def facts(stage: Execution) -> Iterator[Fact]:
+    yield from step_times(stage)
+    yield from owners(stage.time_ledger, stage.wall_ns, stage.steps)
+    if stage.wall_ns:
+        parts = ((owner.ns / stage.wall_ns, owner.owner) for owner in stage.time_ledger)
+        shares = (f"{percent(share)} {owner.split(' (')[0]}" for share, owner in parts)
+        yield Fact("its time", ", ".join(shares), brief=True)
+    yield from parallel(stage.critical_path)
+    yield from memory_facts(stage.memory, stage.nodes)
+    yield from values.facts(stage)
+    yield from network.facts(stage)
 
 
-def tables(stage: Execution) -> list[Block]:
-    """Return what was asked for, the most expensive nodes and types, values and memory."""
-    return [
-        *costs(stage),
-        *network.tables(stage),
-        top_table("The most expensive nodes", stage.top_ops, stage, "node"),
-        top_table("The most expensive op types", stage.top_types, stage, "op"),
-        *values.tables(stage),
-        *holders(stage.memory, stage.nodes),
-    ]
+def tables(stage: Execution) -> Iterator[Block]:
+    """Yield what was asked for, the most expensive nodes and types, values and memory."""
+    yield from costs(stage)
+    yield from network.tables(stage)
+    yield top_table("The most expensive nodes", stage.top_ops, stage, "node")
+    yield top_table("The most expensive op types", stage.top_types, stage, "op")
+    yield from values.tables(stage)
+    yield from holders(stage.memory, stage.nodes)
 
 
 def load_line(load: Load | None) -> Iterable[str]:
@@ -82,13 +80,6 @@ def owners(ledger: Sequence[Owner], wall_ns: int, steps: int) -> Iterator[Fact]:
         share = f"{percent(owner.ns / wall_ns)} of a mean traced step"
         why = f"for {what.rstrip(')')}".replace("the trace", "tflab's own trace") if what else ""
         yield Fact(name, f"{time(owner.ns / steps)}, {share}", why, detail=True)
-
-
-def owners_in_short(ledger: Sequence[Owner], wall_ns: int) -> Iterator[Fact]:
-    """Yield the share of each of these parts."""
-    if wall_ns:
-        shares = (f"{percent(owner.ns / wall_ns)} {owner.owner.split(' (')[0]}" for owner in ledger)
-        yield Fact("its time", ", ".join(shares), brief=True)
 
 
 def parallel(path: CriticalPath) -> Iterator[Fact]:
@@ -136,16 +127,15 @@ def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
 
 def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
     """Return the first rows by node or by type; a row of a type has no separate name."""
-    if by == "node":
-        columns = (
-            op_table.key(by),
-            *op_table.columns(op_table.NODES_MOST_EXPENSIVE, spare={"median": 2}),
-        )
-    else:
-        kind, *rest = op_table.columns(op_table.MOST_EXPENSIVE)
-        columns = (replace(kind, spare=0), *rest)  # the type is never omitted: it names the row
-    title = f"{heading} of {len(rows):,} (self time, {plural(stage.steps, 'traced step')})"
-    return table(title, rows, *columns, most=TOP, tone=dearest(rows, lambda row: row.self_ns))
+    names = op_table.NODES_MOST_EXPENSIVE if by == "node" else op_table.MOST_EXPENSIVE[1:]
+    return table(
+        f"{heading} of {len(rows):,} (self time, {plural(stage.steps, 'traced step')})",
+        rows,
+        op_table.key(by),
+        *op_table.columns(names, spare={"median": 2}),
+        most=TOP,
+        tone=dearest(rows, lambda row: row.self_ns),
+    )
 
 
 def costs(stage: Execution) -> Iterator[Block]:

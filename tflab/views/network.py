@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import inf
 
-from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
-from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
+from tflab.records.blocks import Block, Column, Fact, numbers, table
+from tflab.records.cluster import Offset, TaskTime
 from tflab.records.stages import Execution
 from tflab.units import percent, plural, short_task, size, time
 
@@ -22,25 +22,14 @@ def facts(stage: Execution) -> Iterator[Fact]:
 
 def tables(stage: Execution) -> Iterator[Block]:
     """Yield the tasks, the tensors and the clocks; nothing for a graph that ran in one process."""
-    if stage.network is None:
+    network = stage.network
+    if network is None:
         return
-    yield tasks(stage, stage.network)
-    if stage.network.tensors:
-        yield tensors(stage, stage.network)
-    yield clocks(stage.network)
-    yield from stage.network.left_out
-
-
-def tasks(stage: Execution, network: Network) -> Table:
-    """Return computation and communication, one row per task."""
 
     def share(header: str, of: Callable[[TaskTime], int]) -> Column:
         return numbers(header, lambda row: percent(of(row) / (stage.wall_ns or 1)))
 
-    def amount(header: str, of: Callable[[TaskTime], int]) -> Column:
-        return numbers(header, lambda row: size(of(row) / stage.steps))
-
-    return table(
+    yield table(
         "Computation and communication: each task's wall time per step",
         network.tasks,
         Column("task", lambda row: row.task),
@@ -48,47 +37,40 @@ def tasks(stage: Execution, network: Network) -> Table:
         share("of it receiving", lambda row: row.overlapped_ns),
         share("only receiving", lambda row: row.waiting_ns),
         share("neither", lambda row: row.neither_ns),
-        amount("received a step", lambda row: row.received_bytes),
-        amount("sent a step", lambda row: row.sent_bytes),
+        numbers("received a step", lambda row: size(row.received_bytes / stage.steps)),
+        numbers("sent a step", lambda row: size(row.sent_bytes / stage.steps)),
     )
-
-
-def tensors(stage: Execution, network: Network) -> Table:
-    return table(
-        f"Tensors sent between tasks, recorded by the receiving task "
-        f"({plural(stage.steps, 'step')})",
-        network.tensors,
-        Column("tensor", lambda row: row.tensor, elastic=True),
-        Column("from", lambda row: row.from_task),
-        Column("to", lambda row: row.to_task),
-        numbers("bytes", lambda row: f"{row.bytes:,}"),
-        numbers("median", lambda row: time(row.median_ns)),
-        numbers("Mbit/s", rate),
-        most=TOP,
-    )
-
-
-def rate(row: WireTensor) -> str:
-    """Return the rate in Mbit/s; a tensor without bytes has none."""
-    return f"{row.bits_per_s / 1e6:,.3g}" if row.bytes else ""
-
-
-def clocks(network: Network) -> Table:
-    """Return how far the tasks' clocks are from this process's, and by how much times were shifted.
-    If a clock was set or drifted during the measurement, its uncertainty is unknown."""
-
-    def ahead(offset: Offset) -> str:
-        return "unknown" if offset.uncertainty_ns == inf else time(offset.ahead_ns)
-
-    def uncertainty(offset: Offset) -> str:
-        known = offset.consistent and offset.uncertainty_ns != inf
-        return time(offset.uncertainty_ns) if known else "unknown"
-
-    return table(
+    if network.tensors:
+        recorded = f"recorded by the receiving task ({plural(stage.steps, 'step')})"
+        yield table(
+            f"Tensors sent between tasks, {recorded}",
+            network.tensors,
+            Column("tensor", lambda row: row.tensor, elastic=True),
+            Column("from", lambda row: row.from_task),
+            Column("to", lambda row: row.to_task),
+            numbers("bytes", lambda row: f"{row.bytes:,}"),
+            numbers("median", lambda row: time(row.median_ns)),
+            # A tensor without bytes has no rate
+            numbers("Mbit/s", lambda row: f"{row.bits_per_s / 1e6:,.3g}" if row.bytes else ""),
+            most=TOP,
+        )
+    yield table(
         "The tasks' clocks, compared with the client's through the messages of the steps",
         network.offsets,
         Column("clock", lambda offset: short_task(offset.clock)),
-        numbers("ahead by", ahead),
+        numbers("ahead by", lambda offset: time_or_unknown(offset.ahead_ns, offset)),
         numbers("+/-", uncertainty),
         numbers("times shifted by", lambda offset: time(offset.applied_ns)),
     )
+    yield from network.left_out
+
+
+def time_or_unknown(ns: float, offset: Offset) -> str:
+    return "unknown" if offset.uncertainty_ns == inf else time(ns)
+
+
+def uncertainty(offset: Offset) -> str:
+    """Return how exactly the offset of a clock is known. If the clock was set or drifted during the
+    measurement, that is unknown."""
+    ns = offset.uncertainty_ns
+    return time_or_unknown(ns, offset) if offset.consistent else "unknown"

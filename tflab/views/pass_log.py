@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tflab.analysis.passes import PURPOSES
-from tflab.records.blocks import Frame, Strip
+from tflab.records.blocks import LONGEST, Frame, Strip
 from tflab.records.placed import Pass, Takeover
 from tflab.records.stages import Placement
 from tflab.units import plural, short_task
-from tflab.views.words import LONGEST, counted, listed
+from tflab.views.words import counted, grouped, listed
 
 IDLE = "changed nothing"
 NAMED = 12  # nodes in a line
@@ -24,13 +24,7 @@ def pass_log(stage: Placement) -> Strip:
     """Return the passes that changed the graph, one frame each, and the others in one line."""
     frames = []
     idle: list[str] = []
-    lost = unreached(stage)
-    types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
-    for step in stage.passes:
-        defined = {node.name: node.op for node in step.definitions}
-        types |= {name: defined[name] for name in step.added if name in defined}
-        lines = tuple(happened(step, lost, types))
-        types |= defined
+    for step, lines in changes(stage):
         if lines:
             again = f" (iteration {step.iteration + 1})" if step.iteration else ""
             heading = f"{step.name}{again} {step.before:,} -> {step.after:,}"
@@ -41,10 +35,21 @@ def pass_log(stage: Placement) -> Strip:
         else:
             idle.append(step.name)
     if idle:
-        frames.append(
-            Frame(plural(len(idle), "run"), f"{IDLE}: {listed([*dict.fromkeys(idle)], NAMED)}", ())
-        )
+        names = listed([*dict.fromkeys(idle)], NAMED)
+        frames.append(Frame(plural(len(idle), "run"), f"{IDLE}: {names}", ()))
     return Strip("What each pass did to the graph (nodes before -> after)", tuple(frames))
+
+
+def changes(stage: Placement) -> Iterator[tuple[Pass, tuple[str, ...]]]:
+    """Yield each pass with what it did, a line for each kind of change."""
+    lost = unreached(stage)
+    types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
+    for step in stage.passes:
+        # Until a pass defines a node anew, the node has the type that earlier passes gave it
+        defined = {node.name: node.op for node in step.definitions}
+        types |= {name: defined[name] for name in step.added if name in defined}
+        yield step, tuple(happened(step, lost, types))
+        types |= defined
 
 
 def unreached(stage: Placement) -> set[str]:
@@ -116,7 +121,4 @@ def fusions(step: Pass, lost: Collection[str]) -> Iterator[str]:
 
 
 def by_heir(taken: Iterable[Takeover]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for node in taken:
-        groups.setdefault(node.into or "", []).append(node.name)
-    return groups
+    return grouped((node.into or "", node.name) for node in taken)

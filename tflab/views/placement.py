@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tflab.analysis.first_run import RUN
 from tflab.analysis.passes import BETWEEN
-from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
+from tflab.records.blocks import LONGEST, Block, Column, Fact, Table, numbers, table
 from tflab.records.graph import Tensor
-from tflab.records.placed import FirstPart, FirstRun, Toggle
+from tflab.records.placed import FirstPart, FirstRun
 from tflab.records.stages import Placement
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import generated_code, pass_log
-from tflab.views.words import FATES, LONGEST, REMAINS, counted, graph_size, listed, tensor
+from tflab.views.words import FATES, REMAINS, counted, graph_size, grouped, listed, tensor
 
 TITLE = "Placement: the graph is rewritten, given devices and cut into partitions"
 FETCHES = 12  # that are named
@@ -22,49 +22,66 @@ MOST_KERNELS = 10  # rows; JSON has every node
 RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
-def facts(stage: Placement) -> list[Fact]:
-    return [
-        Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.user_nodes):,} nodes before"),
-        *fates_in_short(stage),
-        Fact("fetches", listed(stage.fetches, FETCHES)),
-        Fact("data", stage.data, f"batch size {stage.batch_size}", detail=True),
-        *balance(stage),
-        *devices(stage),
-        *taken_together(stage),
-        *transferred(stage),
-        *toggled(stage.toggle),
-        *first_run(stage),
-    ]
-
-
-def tables(stage: Placement) -> list[Block]:
-    """Return the fates of the nodes, the log of the passes, devices, transfers and kernels."""
-    blocks: list[Block] = []
-    if stage.toggle and stage.toggle.changes:
-        blocks.append(toggled_fates(stage.toggle))
-    if stage.passes:
-        blocks += [fate_counts(stage), pass_log.pass_log(stage)]
-    if stage.first_run:
-        blocks.append(first_run_parts(stage, stage.first_run))
-    if len(stage.partitions) > 1:
-        blocks.append(partitions(stage))
-    if len(reasons := devices_and_reasons(stage)) > 1:
-        blocks.append(reason_table(reasons))
-    if stage.transfers:
-        blocks.append(transfers(stage))
-    if stage.kernels:
-        blocks.append(kernels(stage))
-    for generated in stage.generated:
-        blocks += generated_code.blocks(generated, stage)
-    return blocks
-
-
-def fates_in_short(stage: Placement) -> Iterator[Fact]:
-    """Yield the number of nodes of each fate."""
+def facts(stage: Placement) -> Iterator[Fact]:
+    yield Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.user_nodes):,} nodes before")
     if stage.ledger:
         counts = Counter(row.fate for row in stage.ledger).most_common()
-        listed = ", ".join(f"{count:,} {fate}" for fate, count in counts)
-        yield Fact("fates", listed, brief=True)
+        yield Fact("fates", ", ".join(f"{count:,} {fate}" for fate, count in counts), brief=True)
+    yield Fact("fetches", listed(stage.fetches, FETCHES))
+    yield Fact("data", stage.data, f"batch size {stage.batch_size}", detail=True)
+    yield from balance(stage)
+    if names := sorted(short_device(part.device) for part in stage.partitions):
+        yield Fact("devices", listed(names, 3), detail=len(names) == 1)
+    compiled = {fate.name: fate.into for fate in stage.ledger if fate.fate == "compiled"}
+    if compiled:
+        clusters = plural(len({*compiled.values()}), "cluster")
+        yield Fact("compiled", plural(len(compiled), "node"), f"by XLA, as {clusters}")
+    lost = pass_log.unreached(stage) | {*compiled}
+    fused = [line for step in stage.passes for line in pass_log.fusions(step, lost)]
+    if fused:
+        yield Fact("fused", fused[0], f"{plural(len(fused), 'fusion')} in all")
+    yield from transferred(stage)
+    if toggle := stage.toggle:
+        changed = f"{len(toggle.changes):,} of yours have another fate"
+        count = f"{toggle.node_count:,} nodes, usually {toggle.usual_node_count:,}"
+        yield Fact(f"without {', '.join(toggle.without)}", count, changed)
+    yield from first_run(stage)
+
+
+def tables(stage: Placement) -> Iterator[Block]:
+    """Yield the fates of the nodes, the log of the passes, devices, transfers and kernels."""
+    if stage.toggle and stage.toggle.changes:
+        changes = grouped(((each.usual, each.now), each.name) for each in stage.toggle.changes)
+        yield table(
+            f"Nodes with another fate without {', '.join(stage.toggle.without)}",
+            changes.items(),
+            Column("usual fate", lambda row: row[0][0]),
+            Column("fate now", lambda row: row[0][1]),
+            numbers("nodes", lambda row: f"{len(row[1]):,}"),
+            Column("which", lambda row: listed(row[1], LONGEST), elastic=True),
+        )
+    if stage.passes:
+        yield fate_counts(stage)
+        yield pass_log.pass_log(stage)
+    if stage.first_run:
+        yield first_run_parts(stage, stage.first_run)
+    if len(stage.partitions) > 1:
+        yield partitions(stage)
+    reasons = Counter((short_device(a.device), general(a.reason)) for a in stage.assignments)
+    if len(reasons) > 1:
+        yield table(
+            "Why each node is on its device, by the placer's rules",
+            reasons.most_common(),
+            Column("device", lambda row: row[0][0]),
+            Column("because", lambda row: row[0][1], elastic=True),
+            numbers("nodes", lambda row: f"{row[1]:,}"),
+        )
+    if stage.transfers:
+        yield transfers(stage)
+    if stage.kernels:
+        yield kernels(stage)
+    for generated in stage.generated:
+        yield from generated_code.blocks(generated, stage)
 
 
 def balance(stage: Placement) -> Iterator[Fact]:
@@ -79,43 +96,17 @@ def balance(stage: Placement) -> Iterator[Fact]:
         yield Fact("made by the runtime", made, listed, detail=True)
 
 
-def devices(stage: Placement) -> Iterator[Fact]:
-    names = [short_device(part.device) for part in stage.partitions]
-    if names:
-        yield Fact("devices", listed(sorted(names), 3), detail=len(names) == 1)
-
-
-def taken_together(stage: Placement) -> Iterator[Fact]:
-    """Yield the nodes that XLA compiled, and the first of the fusions."""
-    compiled = [fate for fate in stage.ledger if fate.fate == "compiled"]
-    if compiled:
-        clusters = plural(len({fate.into for fate in compiled}), "cluster")
-        yield Fact("compiled", plural(len(compiled), "node"), f"by XLA, as {clusters}")
-    lost = pass_log.unreached(stage) | {fate.name for fate in compiled}
-    fused = [line for step in stage.passes for line in pass_log.fusions(step, lost)]
-    if fused:
-        yield Fact("fused", fused[0], f"{plural(len(fused), 'fusion')} in all")
-
-
 def transferred(stage: Placement) -> Iterator[Fact]:
     """Yield the bytes of a step on each route between devices."""
-    routes: Counter[tuple[str, str]] = Counter()
+    routes: Counter[str] = Counter()
     for transfer in stage.transfers:
-        ends = short_device(transfer.from_device), short_device(transfer.to_device)
-        routes[ends] += transfer.bytes or 0
+        ends = map(short_device, (transfer.from_device, transfer.to_device))
+        routes["from {} to {}".format(*ends)] += transfer.bytes or 0
     if routes:
-        sizes = ", ".join(f"{size(total)} from {a} to {b}" for (a, b), total in routes.items())
+        sizes = ", ".join(f"{size(total)} {route}" for route, total in routes.items())
         unknown = sum(transfer.bytes is None for transfer in stage.transfers)
         without = f", without {plural(unknown, 'transfer')} of unknown size" if unknown else ""
         yield Fact("transfers", sizes, f"in every step{without}")
-
-
-def toggled(toggle: Toggle | None) -> Iterator[Fact]:
-    """Yield how many nodes remained when passes were switched off."""
-    if toggle:
-        changed = f"{len(toggle.changes):,} of yours have another fate"
-        count = f"{toggle.node_count:,} nodes, usually {toggle.usual_node_count:,}"
-        yield Fact(f"without {', '.join(toggle.without)}", count, changed)
 
 
 def first_run(stage: Placement) -> Iterator[Fact]:
@@ -124,9 +115,9 @@ def first_run(stage: Placement) -> Iterator[Fact]:
         ran = sum(part.ns for part in first.parts if part.owner == RUN)
         note = f"{time(ran)} of it in ops, the rest prepared them"
         yield Fact("first run", f"{time(first.wall_ns)}, measured once", note)
-        idle = [part for part in first.parts if changed(stage, part) == "nothing"]
+        idle = [part.ns for part in first.parts if changed(stage, part) == "nothing"]
         if idle:
-            spent = f"{time(sum(part.ns for part in idle))} of the first run"
+            spent = f"{time(sum(idle))} of the first run"
             passes = f"in passes that ran {len(idle):,} times"
             yield Fact("changed nothing", spent, passes, detail=True)
 
@@ -176,54 +167,22 @@ def fate_counts(stage: Placement) -> Table:
     )
 
 
-def devices_and_reasons(stage: Placement) -> list[tuple[tuple[str, str], int]]:
-    """Return the number of nodes by device and reason; colocations and resources are one each."""
-    kinds = {"colocated with": "another node", "where its resource": "is"}
-
-    def general(reason: str) -> str:
-        kind = next(filter(reason.startswith, kinds), "")
-        return f"{kind} {kinds[kind]}" if kind else reason
-
-    rows = stage.assignments
-    return Counter((short_device(row.device), general(row.reason)) for row in rows).most_common()
-
-
-def reason_table(rows: Sequence[tuple[tuple[str, str], int]]) -> Table:
-    return table(
-        "Why each node is on its device, by the placer's rules",
-        rows,
-        Column("device", lambda row: row[0][0]),
-        Column("because", lambda row: row[0][1], elastic=True),
-        numbers("nodes", lambda row: f"{row[1]:,}"),
-    )
-
-
-def toggled_fates(toggle: Toggle) -> Table:
-    """Return how fates changed when passes were switched off."""
-    changes: dict[tuple[str, str], list[str]] = {}
-    for change in toggle.changes:
-        changes.setdefault((change.usual, change.now), []).append(change.name)
-    return table(
-        f"Nodes with another fate without {', '.join(toggle.without)}",
-        changes.items(),
-        Column("usual fate", lambda row: row[0][0]),
-        Column("fate now", lambda row: row[0][1]),
-        numbers("nodes", lambda row: f"{len(row[1]):,}"),
-        Column("which", lambda row: listed(row[1], LONGEST), elastic=True),
-    )
+def general(reason: str) -> str:
+    """Return the reason of a device: colocations and resources are one reason each."""
+    for kind, all_of_it in (("colocated with", "another node"), ("where its resource", "is")):
+        if reason.startswith(kind):
+            return f"{kind} {all_of_it}"
+    return reason
 
 
 def partitions(stage: Placement) -> Table:
     ops = {node.name: node.op for node in stage.nodes}
-    types = Column(
-        "types", lambda part: counted(map(ops.__getitem__, part.nodes)), elastic=True, spare=1
-    )
     return table(
         "Partitions: one graph for each device",
         stage.partitions,
         Column("device", lambda part: short_device(part.device)),
         numbers("nodes", lambda part: str(len(part.nodes))),
-        types,
+        Column("types", lambda part: counted(ops[n] for n in part.nodes), elastic=True, spare=1),
     )
 
 

@@ -35,13 +35,11 @@ def title(stage: Stage) -> str:
 
 
 def facts(stage: Stage) -> list[Fact]:
-    facts: list[Fact] = STAGES[type(stage)].facts(stage)
-    return facts
+    return list(STAGES[type(stage)].facts(stage))
 
 
 def tables(stage: Stage) -> list[Block]:
-    tables: list[Block] = STAGES[type(stage)].tables(stage)
-    return tables
+    return list(STAGES[type(stage)].tables(stage))
 
 
 def notes(stage: Stage) -> Iterable[str]:

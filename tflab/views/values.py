@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.graph import Shape, graph_def_name
@@ -53,12 +52,11 @@ def origin(record: NotFinite) -> str:
         code = record.source.code
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
     name = record.node if record.kind in (CONSTANT, UPDATE) else graph_def_name(record.tensor)
-    about_inputs = f" Its inputs: {'; '.join(map(input_text, record.entered))}."
-    return (
-        f"{what} began in {name} ({', '.join(about)}): of {plural(record.size, 'element')} "
-        f"{record.nan:,} NaN and {record.infinite:,} infinite."
-        f"{about_inputs if record.entered else ''}"
-    )
+    began = f"{what} began in {name} ({', '.join(about)})"
+    counts = f"{record.nan:,} NaN and {record.infinite:,} infinite."
+    inputs = "; ".join(map(input_text, record.entered))
+    about_inputs = f" Its inputs: {inputs}." if inputs else ""
+    return f"{began}: of {plural(record.size, 'element')} {counts}{about_inputs}"
 
 
 def input_text(record: Entered) -> str:
@@ -139,7 +137,7 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
     bad = numbers("not finite", lambda value: f"{value.not_finite:,}")
     yield table(
         "The largest tensors of the step (mean, minimum and maximum of the finite elements)",
-        sorted(tensors, key=lambda value: (not value.not_finite, -elements(value))),
+        sorted(tensors, key=lambda value: (not value.not_finite, -elements(value.shape))),
         *COLUMNS,
         *([bad] if any(value.not_finite for value in tensors) else []),
         most=ROWS,
@@ -155,14 +153,14 @@ COLUMNS = (
 )
 
 
-def elements(value: Value) -> int:
-    return math.prod(dim or 0 for dim in value.shape or ())
+def elements(shape: Shape) -> int:
+    return math.prod(dim or 0 for dim in shape or ())
 
 
 def amounts_of(value: Statistics, shape: Shape) -> str:
     """Return a tensor in one line: its numbers if they are few, otherwise statistics;
     `all 0.5 (16)` if all elements are equal to the last bit."""
-    size = math.prod(dim or 0 for dim in shape or ())
+    size = elements(shape)
     values = value.values or ()
     if len(values) > 1 and len(set(map(repr, values))) == 1:
         return f"all {number(values[0])} ({size:,})"
@@ -186,14 +184,9 @@ def dims(value: Value) -> str:
     return " x ".join(map(str, value.shape or ()))
 
 
-def number(value: Any) -> str:
+def number(value: object) -> str:
     """Return a number with up to three digits; text unchanged."""
-    if value is None:
-        return ""
     if not isinstance(value, float):
-        return str(value)
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Inf" if value > 0 else "-Inf"
-    return f"{value + 0.0:.3g}"  # -0.0 is 0 too
+        return "" if value is None else str(value)
+    digits = f"{value + 0.0:.3g}"  # -0.0 is 0 too
+    return digits.replace("nan", "NaN").replace("inf", "Inf")
