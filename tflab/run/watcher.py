@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 SESSION = "tensorflow.python.client.session"
 FUNCTIONS = "tensorflow.python.eager.polymorphic_function.polymorphic_function"
-FLUSH_S = 2.0
+FLUSH_NS = 2_000_000_000  # between two times at which the results are written, at most
+PART = 4  # of the time so far: at most so much is not written yet
 FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
 
 
@@ -47,7 +48,7 @@ class Watcher:
         self.wake = _thread.allocate_lock()  # the thread waits for it between two samples
         self.ended = _thread.allocate_lock()  # the thread holds it while it runs
         self.finish_ns = 0  # when the program had ended
-        self.flush_at_ns = perf_counter_ns() + int(FLUSH_S * 1e9)
+        self.flush_at_ns = 0
 
     def begin(self) -> None:
         atexit.register(self.finish)  # registered first, so called last
@@ -198,7 +199,8 @@ class Watcher:
         began_ns = perf_counter_ns()
         exchange.write_segment(self.folder, self.segment(final))
         took_ns = perf_counter_ns() - began_ns
-        self.flush_at_ns = began_ns + max(int(FLUSH_S * 1e9), FLUSH_SHARE * took_ns)
+        later_ns = min(FLUSH_NS, (began_ns - self.sampler.start_ns) // PART)
+        self.flush_at_ns = began_ns + max(later_ns, FLUSH_SHARE * took_ns)
 
     def segment(self, final: bool) -> dict[str, object]:
         """Return the results; with `final`, the main thread waits until all traces are read."""
