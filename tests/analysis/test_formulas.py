@@ -3,7 +3,7 @@
 import pytest
 
 from tflab.analysis import formulas
-from tflab.analysis.expressions import size, text
+from tflab.analysis.expressions import length, text
 from tflab.records.graph import Node, Tensor
 
 
@@ -212,7 +212,7 @@ def test_a_deep_graph_is_composed_without_recursion_and_long_formulas_are_cut():
     deep += [node(f"n{i}", "AddV2", (), f"n{i - 1}", f"n{i - 1}") for i in range(1, 3_000)]
     composer = composer_of(*deep)
     known = formulas.composed(composer, composer.nodes.values(), lambda node, tensor: None)
-    assert max(map(size, known.values())) <= 2 * formulas.MOST + 1
+    assert max(map(length, known.values())) <= 2 * formulas.MOST + 1
 
 
 def test_the_second_output_of_a_cross_entropy_has_its_own_formula():

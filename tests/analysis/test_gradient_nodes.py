@@ -317,14 +317,14 @@ def test_what_several_ops_contribute_to_a_gradient_is_added_up():
     )
     gradients = (Gradient("f", "Neg", "", ("gf",)), Gradient("h", "Mul", "", ("g0", "g1")))
     shared = ("seed", "some", "all")
-    reader = GradientGraph(nodes, gradients, shared, calls, {}).reader
+    reader = GradientGraph(nodes, gradients, shared, calls, {})
     contributions = {"gf": "dL/dy by f", "g0": "dL/dy by h[0]", "g1": "dL/dy by h[1]"}
     assert reader.names == {"seed": "dL/df", **contributions, "all": "dL/dy"}
     assert reader.whole["y"] == "all"
     assert reader.incoming_name("h", "seed") == "dL/dh"
 
 
-def reader_of(text, called, gradient_nodes=""):
+def graph_of(text, called, gradient_nodes=""):
     """The reader of a graph in which each called op returns the gradients `gx` of its inputs x."""
     nodes = graph_notation.graph(text)
     takes = {node.name: node.inputs for node in nodes}
@@ -335,7 +335,7 @@ def reader_of(text, called, gradient_nodes=""):
         for name, wanted in called.items()
     ]
     gradients = (Gradient("loss", "Add", "", tuple(gradient_nodes.split())),)
-    return GradientGraph(nodes, gradients, (), tuple(calls), {}).reader
+    return GradientGraph(nodes, gradients, (), tuple(calls), {})
 
 
 CHAINS = {  # graph | called ops with the inputs that they have a gradient of | gradient nodes
@@ -364,7 +364,7 @@ TABLES = {  # uses of a table e | nodes that its gradients make
 def of_chain(case):
     nodes, called, *others = case.split("|")
     pairs = dict(pair.split() for pair in called.split(","))
-    return reader_of(nodes, pairs, "".join(others))
+    return graph_of(nodes, pairs, "".join(others))
 
 
 def of_table(case):
@@ -378,34 +378,34 @@ def of_table(case):
     calls = [GradientCall(user.name, ("seed",), (f"d{user.name}",)) for user in users]
     shared = tuple(node.name for node in made if node.op != "Op")
     rows = frozenset(f"d{user.name}" for user in users if user.op == "Gather")
-    reader = GradientGraph(nodes, (), shared, tuple(calls), {}, rows=rows).reader
+    reader = GradientGraph(nodes, (), shared, tuple(calls), {}, rows=rows)
     assert reader.starts == {"seed"}
     return reader
 
 
 def test_the_names_of_gradients():
     rows = []
-    for cases, reader_of_case in ((CHAINS, of_chain), (TABLES, of_table)):
+    for cases, graph_of_case in ((CHAINS, of_chain), (TABLES, of_table)):
         for case, given in cases.items():
-            reader = reader_of_case(given)
+            reader = graph_of_case(given)
             rows += [f"# {case}", *(f"{node}: {name}" for node, name in reader.names.items())]
             rows += [*(f"whole {name}: {node}" for name, node in reader.whole.items()), ""]
     approve("gradient-names.txt", "\n".join(rows))
 
 
 def test_the_derivative_that_a_cross_entropy_computes_is_written_with_names_of_variables():
-    reader = reader_of(
+    reader = graph_of(
         """w=VarHandleOp; r=ReadVariableOp(w); y; e=SoftmaxCrossEntropyWithLogits(r,y)""", {}
     )
     assert text(reader.forward_name("e:1")) == "softmax(w) - y"
     assert text(reader.forward_name("e")) == "e"
-    ends_in_1 = reader_of("x; y; e1=SoftmaxCrossEntropyWithLogits(x,y)", {})
+    ends_in_1 = graph_of("x; y; e1=SoftmaxCrossEntropyWithLogits(x,y)", {})
     assert text(ends_in_1.forward_name("e1")) == "e1"
     assert text(reader.forward_name("elsewhere:1")) == "elsewhere:1"
 
 
 def test_the_name_of_another_gradient_node_is_no_formula():
-    reader = GRAPH.reader
+    reader = GRAPH
     values = POINTS.values[0]
     names = [name for name in values if np.array_equal(values[name], values[END])]
     assert f"{GRAD}/Reshape" in names

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from tests.examples import runs as notation
 from tflab.analysis import wires
-from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
+from tflab.analysis.wires import Arrival
+from tflab.records.cluster import Offset, Received, TaskTime, WireTensor
 from tflab.records.placed import Transfer
 from tflab.records.timed import OpRun, StepTime
 
@@ -29,9 +30,9 @@ def wire(start, duration, step=0):
 # a (task 0) makes a tensor that b (task 1) takes; on the true time axis:
 # 1010..1030 us a, 1032..1052 us the wire, 1060..1080 us b
 SENT = Transfer("a", "a_S1", "a_S2", ON_A, ON_B, "float32", (8,), 32, edge="edge_7_a")
-EDGES = wires.edges([SENT])
 RUNS = runs("a 1010e3 20e3 @A; b 1060e3 20e3 @B")
 RECEIVED = Received(0, "edge_7_a", ON_A, ON_B, 32, 1e6, 1_032_000, 20_000)
+ARRIVAL = Arrival(RECEIVED, SENT)
 AHEAD_NS = 5_000_000  # of b's clock, in some of the tests
 
 
@@ -40,19 +41,18 @@ AHEAD_NS = 5_000_000  # of b's clock, in some of the tests
 
 def test_a_step_and_what_it_sends_are_messages_between_clocks():
     several = [*RUNS, *runs("c 1020e3 15e3 @A")]
-    assert list(wires.messages(several, [RECEIVED], [STEP], EDGES)) == [
-        Message(CLIENT, A, 1_000_000, 1_010_000),
-        Message(A, CLIENT, 1_035_000, 1_100_000),
-        Message(CLIENT, B, 1_000_000, 1_060_000),
-        Message(B, CLIENT, 1_080_000, 1_100_000),
-        Message(A, B, 1_030_000, 1_053_000),  # received within that microsecond
+    assert list(wires.messages(several, [ARRIVAL], [STEP])) == [
+        (CLIENT, A, 10_000),  # from 1,000 us to 1,010 us
+        (A, CLIENT, 65_000),  # 1,035 to 1,100
+        (CLIENT, B, 60_000),  # 1,000 to 1,060
+        (B, CLIENT, 20_000),  # 1,080 to 1,100
+        (A, B, 23_000),  # 1,030 to 1,053: received within that microsecond
     ]
 
 
 def test_a_node_that_ran_twice_in_a_step_says_nothing_about_when_it_sent():
     twice = [*RUNS, *runs("a 1040e3 1000 @A")]
-    sent = wires.messages(twice, [RECEIVED], [STEP], EDGES)
-    assert not [message for message in sent if message.from_clock == A and message.to_clock == B]
+    assert [A, B] not in [pair for *pair, _ in wires.messages(twice, [ARRIVAL], [STEP])]
 
 
 def test_a_clock_ahead_is_found_from_one_step():
@@ -80,23 +80,22 @@ def test_a_run_of_a_clock_ahead_is_moved_back_with_its_allocations():
 
 def test_what_was_received_is_a_run_named_as_the_node_that_received_it():
     for ended in ({}, wires.ends(RUNS)):  # where clocks agree, the end of its maker says nothing
-        assert wires.run_on_wire(RECEIVED, {}, SENT, ended) == wire(1_032_000, 20_000)
-    unknown = wires.run_on_wire(RECEIVED, {}, None, {})
+        assert wires.run_on_wire(ARRIVAL, {}, ended) == wire(1_032_000, 20_000)
+    unknown = wires.run_on_wire(Arrival(RECEIVED, None), {}, {})
     assert (unknown.name, unknown.op) == ("edge_7_a", "RecvTensor")
 
 
 def test_the_start_is_that_of_its_maker_s_end_where_clocks_differ():
     """The runtime mixes both clocks: with the sender's ahead, it leaves a microsecond."""
-    mixed = replace(RECEIVED, start_ns=6_051_000, duration_ns=1_000)
+    mixed = Arrival(replace(RECEIVED, start_ns=6_051_000, duration_ns=1_000), SENT)
     ended = wires.ends(RUNS)
-    assert wires.run_on_wire(mixed, {B: AHEAD_NS}, SENT, ended) == wire(1_030_000, 22_000)
+    assert wires.run_on_wire(mixed, {B: AHEAD_NS}, ended) == wire(1_030_000, 22_000)
 
 
 def test_the_bytes_of_the_shape_stand_for_those_that_the_runtime_rounded():
     rounded = replace(RECEIVED, bytes=104_858)
-    assert wires.with_exact_bytes(rounded, SENT).bytes == 32
-    for transfer in (None, replace(SENT, bytes=None)):
-        assert wires.with_exact_bytes(rounded, transfer) is rounded
+    sent = (SENT, None, replace(SENT, bytes=None))
+    assert [Arrival(rounded, transfer).bytes for transfer in sent] == [32, 104_858, 104_858]
 
 
 # Sums
@@ -104,14 +103,14 @@ def test_the_bytes_of_the_shape_stand_for_those_that_the_runtime_rounded():
 
 def test_compute_against_communication_by_task():
     moving = [wire(1_050_000, 20_000)]  # 10 us of it while b computes
-    assert wires.task_times(RUNS, moving, [RECEIVED], [STEP]) == (
+    assert wires.task_times(RUNS, moving, [ARRIVAL], [STEP]) == (
         TaskTime("task 0", 20_000, 0, 80_000, 0, 0, 32),
         TaskTime("task 1", 20_000, 10_000, 70_000, 10_000, 32, 0),
     )
     second = runs("a 2010e3 20e3 @A #1; b 2060e3 20e3 @B #1")
     steps = [STEP, StepTime(1, 2_000_000, 100_000)]
     moving.append(wire(2_050_000, 20_000, step=1))
-    assert wires.task_times([*RUNS, *second], moving, [RECEIVED] * 2, steps) == (
+    assert wires.task_times([*RUNS, *second], moving, [ARRIVAL] * 2, steps) == (
         TaskTime("task 0", 40_000, 0, 160_000, 0, 0, 64),
         TaskTime("task 1", 40_000, 20_000, 140_000, 20_000, 64, 0),
     )
@@ -130,9 +129,9 @@ def test_tensors_on_the_wire_are_rows_with_the_rate_of_the_median_call():
         for step, rate, duration in ((0, 1e6, 50), (1, 2e6, 10), (2, 3e6, 30))
     ]
     slower = replace(RECEIVED, edge="edge_8_z", bytes=7, duration_ns=40)
-    arrived = [*calls, slower]
-    moving = [wires.run_on_wire(one, {}, EDGES.get(wires.edge_of(one)), {}) for one in arrived]
-    assert wires.tensors([*calls, slower], moving, EDGES) == (
+    arrivals = [*(Arrival(call, SENT) for call in calls), Arrival(slower, None)]
+    moving = [wires.run_on_wire(one, {}, {}) for one in arrivals]
+    assert wires.tensors(arrivals, moving) == (
         WireTensor("edge_8_z", "task 0", "task 1", 1, 7, 40, 1e6),
         WireTensor("a", "task 0", "task 1", 3, 32, 30, 3e6),
     )

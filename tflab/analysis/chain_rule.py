@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tflab.analysis import expressions as ex
 from tflab.analysis import formulas
 from tflab.analysis.expressions import Expression, Name
-from tflab.analysis.gradient_graph import GradientGraph, Reader
+from tflab.analysis.gradient_graph import GradientGraph
 from tflab.records.gradients import GradientCall, Link
 from tflab.records.graph import VARIABLES, Node, node_of, with_makers
 
@@ -15,49 +15,36 @@ LONGEST = 400  # number of names and ops in a derivative
 
 
 def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
-    """Return the steps of the chain rule that variables need, in the order of the gradient calls,
-    starting at the loss."""
-    reader = graph.reader
+    """Return the steps of the chain rule on a way to a variable, in the order of the gradient
+    calls, starting at the loss; all steps if the loss is differentiated with respect to other
+    tensors."""
     needed = with_makers(graph.nodes, ends)
-    return leading_to_variables(
-        reader,
-        [
-            link(reader, call, tensor, gradient)
-            for call in reader.calls
-            for tensor, gradient in reader.returned(call)
-            if node_of(gradient) in needed
-        ],
-    )
-
-
-def leading_to_variables(reader: Reader, every: Sequence[Link]) -> tuple[Link, ...]:
-    """Return the links on a way to a variable; all of them if the loss is differentiated with
-    respect to other tensors."""
+    every = [link(graph, *own) for own in graph.returned if node_of(own[-1]) in needed]
     kept: set[str] = set()  # ops with a link on such a way
     on_way = []
-    for link in reversed(every):  # the link of an op comes before the links of its inputs
-        node = reader.nodes.get(node_of(link.by))
-        if link.source in kept or (node is not None and node.op in VARIABLES):
-            kept.add(link.forward)
-            on_way.append(link)
+    for step in reversed(every):  # the link of an op comes before the links of its inputs
+        node = graph.by_name.get(node_of(step.by))
+        if step.source in kept or (node is not None and node.op in VARIABLES):
+            kept.add(step.forward)
+            on_way.append(step)
     return tuple(on_way[::-1] or every)
 
 
-def link(reader: Reader, call: GradientCall, tensor: str, gradient: str) -> Link:
-    if (call.forward, gradient) in reader.incoming:
-        formula = reader.incoming_name(call.forward, gradient)
+def link(graph: GradientGraph, call: GradientCall, tensor: str, gradient: str) -> Link:
+    if (call.forward, gradient) in graph.incoming:
+        formula = graph.incoming_name(call.forward, gradient)
     else:
-        value = reader.expressions.get(gradient, Name(gradient, gradient))
-        formula = reader.text(value, gradient)
-    incoming = [t for t in call.incoming if t and not reader.points.filled(t, 0)]
+        value = graph.expressions.get(gradient, Name(gradient, gradient))
+        formula = graph.text(value, gradient)
+    incoming = [t for t in call.incoming if t and not graph.points.filled(t, 0)]
     return Link(
         forward=call.forward,
-        computes=reader.computes(call.forward),
-        by=reader.label(tensor),
+        computes=graph.computes(call.forward),
+        by=graph.label(tensor),
         source=node_of(tensor),
-        gradient=reader.contribution(call, tensor, gradient),
+        gradient=graph.contribution(call, tensor, gradient),
         formula=formula,
-        alone=len(incoming) == 1 == reader.parts[reader.label(tensor)],
+        alone=len(incoming) == 1 == graph.parts[graph.label(tensor)],
     )
 
 
@@ -89,8 +76,7 @@ def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
             behind.add(node.name)
     arriving = {
         node_of(tensor)
-        for call in graph.reader.calls
-        for tensor, gradient in graph.reader.returned(call)
+        for _, tensor, gradient in graph.returned
         if not graph.points.filled(gradient, 0)
     }
     stops = (node.name for node in graph.nodes if node.op == "StopGradient")
@@ -103,20 +89,19 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
     It contains only variables, constants, fed tensors, and forward values without a rule. `ends`
     are the gradients of the variables, as tensors.
     """
-    reader = graph.reader
     needed = with_makers(graph.nodes, ends.values())
     ordered = [node for node in graph.nodes if node.name in needed]
 
     def argument(_: Node, tensor: str) -> Expression | None:
-        if reader.is_read(node_of(tensor)):
-            return Name(reader.label(tensor), tensor)
+        if graph.is_read(node_of(tensor)):
+            return Name(graph.label(tensor), tensor)
         return None
 
-    by_tensor = formulas.composed(reader.composer, ordered, argument, LONGEST, reader.owners)
+    by_tensor = formulas.composed(graph.composer, ordered, argument, LONGEST, graph.owners)
     return {
         variable: by_tensor[tensor]
         for variable, tensor in ends.items()
         if tensor in by_tensor
-        and not any(node_of(name) in reader.owners for name in ex.tensors(by_tensor[tensor]))
+        and not any(node_of(name) in graph.owners for name in ex.tensors(by_tensor[tensor]))
         and graph.points.hold(by_tensor[tensor], tensor)
     }

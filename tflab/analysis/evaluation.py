@@ -1,23 +1,19 @@
 """Evaluation: the value of a formula, and whether the graph computes the same.
 
-A formula is evaluated in float64 by NumPy's rules. Only the functions and operators in this file
-exist in formulas.
+A formula is evaluated in float64 by NumPy's rules. Only the functions of `expressions` exist in it.
 """
 
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tflab.analysis import expressions as ex
-from tflab.analysis.expressions import Expression, Name
+from tflab.analysis.expressions import FUNCTIONS, Array, Expression, Name
 
-Array = np.ndarray
 Values = Mapping[str, Array]  # tensor, without `:0` -> its value
 FAILED = (
     *(ArithmeticError, AttributeError, LookupError, NameError, RecursionError),
@@ -86,34 +82,35 @@ class Points:
 NOWHERE = Points((), 0)
 
 
+class Computable(ast.NodeTransformer):
+    """Makes numbers floats, and comparisons 0 or 1, as they are in tensors."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        return ast.Constant(float(ex.number_of(node) or 0))
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        return ast.BinOp(node, ast.Mult(), ast.Constant(1.0))
+
+    def visit_Tuple(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_keyword = visit_Tuple
+
+
 def evaluated(formula: Expression, values: Values) -> Array:
     """Return the value of a formula for these values. Raises UnknownError."""
-    named: dict[str, Array] = {}  # a name that stands for two different tensors says nothing
-
-    def value_of(part: Expression) -> Any:
-        match part:
-            case Name():
-                value = named.setdefault(part.id, values[part.tensor])
-                if np.array_equal(value, values[part.tensor], equal_nan=True):
-                    return value
-            case ast.Constant():
-                return float(ex.number_of(part) or 0)
-            case ast.Tuple():
-                return ast.literal_eval(part)
-            case ast.UnaryOp(operand=operand):
-                return -value_of(operand)
-            case ast.BinOp(left=left, op=op, right=right):
-                return OPERATORS[type(op)](value_of(left), value_of(right))
-            case ast.Compare(left=left, ops=[op], comparators=[right]):  # 0 or 1, as a tensor
-                return OPERATORS[type(op)](value_of(left), value_of(right)) * 1.0
-            case ast.Call(func=ast.Name(id=function), args=args, keywords=keywords):
-                options = {str(one.arg): ast.literal_eval(one.value) for one in keywords}
-                return FUNCTIONS[function](*map(value_of, args), **options)
-        raise UnknownError(ast.dump(part))
-
+    named: dict[str, Array] = {}
     try:
+        for part in ast.walk(formula):
+            if isinstance(part, Name):
+                value = named.setdefault(part.id, values[part.tensor])
+                if not np.array_equal(value, values[part.tensor], equal_nan=True):
+                    raise UnknownError(f"{part.id} stands for two different tensors")
+        tree = ast.Expression(Computable().visit(ex.copied(formula)))
+        code = compile(ast.fix_missing_locations(tree), "formula", "eval")
         with np.errstate(all="ignore"):
-            return np.asarray(value_of(formula), np.float64)
+            return np.asarray(eval(code, FUNCTIONS | {"__builtins__": {}}, named), np.float64)
     except FAILED as error:
         raise UnknownError(str(error)) from error
 
@@ -139,89 +136,3 @@ def fitted(array: Array, shape: tuple[int, ...]) -> Array:
 
 def squeezed(shape: tuple[int, ...]) -> list[int]:
     return [dim for dim in shape if dim != 1]
-
-
-# The operators and functions of formulas
-
-
-def size(value: Array, *axes: float) -> int:
-    """Return the number of elements, in total or along these axes."""
-    return int(np.prod(shape(value, *axes)))
-
-
-def shape(value: Array, *axes: float) -> tuple[int, ...]:
-    dims = np.shape(value)
-    return tuple(dims[int(axis)] for axis in axes) if axes else dims
-
-
-def reshape(value: Array, dims: Any) -> Array:
-    return np.reshape(value, np.asarray(dims, np.int64).ravel())
-
-
-def expand_dims(value: Array, axis: float) -> Array:
-    return np.expand_dims(value, int(axis))
-
-
-def sum_to(value: Array, dims: Any) -> Array:
-    """Return the sum over the axes along which an array of this shape would be broadcast."""
-    value = np.asarray(value)
-    goal = tuple(np.asarray(dims, np.int64).ravel())
-    extra = value.ndim - len(goal)
-    trailing_shape = value.shape[extra:]
-    axes = [
-        *range(extra),
-        *(n + extra for n, dim in enumerate(goal) if dim == 1 != trailing_shape[n]),
-    ]
-    return np.asarray(np.sum(value, axis=tuple(axes)).reshape(goal))
-
-
-def softmax(value: Array) -> Array:
-    powers = np.exp(value - np.max(value, axis=-1, keepdims=True))
-    return np.asarray(powers / np.sum(powers, axis=-1, keepdims=True))
-
-
-def one_hot(classes: Array, count: float) -> Array:
-    return np.asarray(np.asarray(classes)[..., None] == np.arange(int(count)), np.float64)
-
-
-def cross_entropy(scores: Array, labels: Array) -> Array:
-    """Return the cross entropy of each row of scores, given its class or the probabilities of all
-    classes."""
-    if labels.ndim == scores.ndim - 1:
-        labels = one_hot(labels, scores.shape[-1])
-    scores = scores - np.max(scores, axis=-1, keepdims=True)
-    total = np.log(np.sum(np.exp(scores), axis=-1, keepdims=True))
-    return np.asarray(np.sum(labels * (total - scores), axis=-1))
-
-
-OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Pow: operator.pow,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{f.__name__: f for f in (np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.sign)},
-    **{f.__name__: f for f in (np.floor, np.ceil, np.maximum, np.minimum, np.matmul, np.where)},
-    **{f.__name__: f for f in (np.log1p, np.expm1, size, shape, np.transpose, reshape)},
-    **{f.__name__: f for f in (softmax, one_hot, cross_entropy)},
-    **{f.__name__: f for f in (expand_dims, sum_to)},
-    "abs": np.abs,
-    "sum": np.sum,
-    "mean": np.mean,
-    "max": np.max,
-    "min": np.min,
-    "prod": np.prod,
-    "sigmoid": lambda value: 1 / (1 + np.exp(-value)),
-    "softplus": lambda value: np.logaddexp(0, value),
-    "relu": lambda value: np.maximum(value, 0),
-}

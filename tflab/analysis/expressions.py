@@ -19,16 +19,7 @@ import numpy as np
 from tflab.records.graph import Shape
 
 Expression = ast.expr
-
-# What formulas call; `evaluation` computes all of these
-FUNCTIONS = frozenset(
-    (
-        *("abs", "ceil", "cos", "cross_entropy", "exp", "expand_dims", "expm1", "floor", "log"),
-        *("log1p", "matmul", "max", "maximum", "mean", "min", "minimum", "one_hot", "prod", "relu"),
-        *("reshape", "shape", "sigmoid", "sign", "sin", "size", "softmax", "softplus"),
-        *("sqrt", "sum", "sum_to", "tanh", "transpose", "where"),
-    )
-)
+Array = np.ndarray
 
 NUMBER = re.compile(r"[\d.]+(e\d+)?")
 
@@ -261,7 +252,7 @@ def copied(value: Expression) -> Expression:
     return rebuilt(value, copied)
 
 
-def size(value: Expression) -> int:
+def length(value: Expression) -> int:
     """Return the number of names, numbers, functions and sums in an expression."""
     return sum(
         isinstance(part, Name | ast.Constant | ast.Call | ast.Compare)
@@ -273,3 +264,67 @@ def size(value: Expression) -> int:
 def tensors(value: Expression) -> set[str]:
     """Return the tensors that the names in an expression stand for."""
     return {part.tensor for part in ast.walk(value) if isinstance(part, Name)}
+
+
+# The functions of formulas
+
+
+def size(value: Array, *axes: float) -> int:
+    """Return the number of elements, in total or along these axes."""
+    return int(np.prod(shape(value, *axes)))
+
+
+def shape(value: Array, *axes: float) -> tuple[int, ...]:
+    dims = np.shape(value)
+    return tuple(dims[int(axis)] for axis in axes) if axes else dims
+
+
+def reshape(value: Array, dims: object) -> Array:
+    return np.reshape(value, np.asarray(dims, np.int64).ravel())
+
+
+def expand_dims(value: Array, axis: float) -> Array:
+    return np.expand_dims(value, int(axis))
+
+
+def sum_to(value: Array, dims: object) -> Array:
+    """Return the sum over the axes along which an array of this shape would be broadcast."""
+    goal = np.asarray(dims, np.int64).ravel()
+    padded = np.append(np.ones(np.ndim(value) - len(goal)), goal)
+    return np.asarray(np.sum(value, axis=tuple(np.flatnonzero(padded == 1))).reshape(goal))
+
+
+def softmax(value: Array) -> Array:
+    powers = np.exp(value - np.max(value, axis=-1, keepdims=True))
+    return np.asarray(powers / np.sum(powers, axis=-1, keepdims=True))
+
+
+def one_hot(classes: Array, count: float) -> Array:
+    return np.asarray(np.asarray(classes)[..., None] == np.arange(int(count)), np.float64)
+
+
+def cross_entropy(scores: Array, labels: Array) -> Array:
+    """Return the cross entropy of each row of scores, given its class or the probabilities of all
+    classes."""
+    if labels.ndim == scores.ndim - 1:
+        labels = one_hot(labels, scores.shape[-1])
+    scores = scores - np.max(scores, axis=-1, keepdims=True)
+    total = np.log(np.sum(np.exp(scores), axis=-1, keepdims=True))
+    return np.asarray(np.sum(labels * (total - scores), axis=-1))
+
+
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    **{
+        name: getattr(np, name)
+        for name in (
+            *("abs", "ceil", "cos", "exp", "expm1", "floor", "log", "log1p", "matmul", "max"),
+            *("maximum", "mean", "min", "minimum", "prod", "sign", "sin", "sqrt", "sum", "tanh"),
+            *("transpose", "where"),
+        )
+    },
+    **{own.__name__: own for own in (cross_entropy, expand_dims, one_hot, reshape, shape, size)},
+    **{own.__name__: own for own in (softmax, sum_to)},
+    "sigmoid": lambda value: 1 / (1 + np.exp(-value)),
+    "softplus": lambda value: np.logaddexp(0, value),
+    "relu": lambda value: np.maximum(value, 0),
+}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from tflab.analysis import values
+from tflab.analysis.expressions import softmax
 from tflab.analysis.gradient_graph import PASSES_ON, gradient_name
 from tflab.records import graph
 from tflab.records.graph import VARIABLES, Node, node_of
@@ -152,14 +153,9 @@ def probabilities(
         array = value_of(name)
         if array is None or array.ndim != 2 or not array.size or array.shape[1] > CLASSES:
             continue
-        shares = first_row(array) if is_computed else softmax(first_row(array))
+        shares = first_row(array) if is_computed else softmax(first_row(array).astype(np.float64))
         label = int(labels[0][0]) if len(labels) == 1 else -1
         known = label if 0 <= label < len(shares) else None
         gradient = row(gradient_of(name, array.shape))
         return Probabilities(name, is_computed, shares, gradient, known)
     return None
-
-
-def softmax(scores: np.ndarray) -> np.ndarray:
-    powers = np.exp(scores.astype(np.float64) - np.max(scores))
-    return np.asarray(powers / powers.sum())

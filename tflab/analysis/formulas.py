@@ -306,7 +306,7 @@ def composed(
         if formula is None:
             return
         formulas[tensor] = formula
-        if ex.size(formula) <= most:
+        if ex.length(formula) <= most:
             short[tensor] = formula
         else:
             short[tensor] = Name(tensor, tensor)

@@ -6,7 +6,7 @@ TensorFlow records the arguments and results of each gradient function (`Gradien
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,63 +22,54 @@ PASSES_ON = ("ReadVariableOp", "Identity", "ReadVariableXlaSplitND")  # reads of
 
 @dataclass(frozen=True)
 class GradientGraph:
-    """The nodes of a differentiated graph, and what is known about their origin."""
+    """A differentiated graph, the origin of its nodes, and the names and formulas that follow."""
 
     nodes: tuple[Node, ...]
     gradients: tuple[Gradient, ...]
-    shared: tuple[str, ...]  # that start or add up gradients
+    shared: tuple[str, ...]  # nodes that start or add up gradients
     calls: tuple[GradientCall, ...]
     attributes: formulas.Attributes
     points: Points = NOWHERE  # the values that formulas are checked against
     # Tensors of the calls that are only some rows of a gradient (`tf.IndexedSlices`)
     rows: frozenset[str] = frozenset()
 
+    @cached_property
+    def composer(self) -> formulas.Composer:
+        return formulas.Composer(self.nodes, self.attributes)
+
+    @property
+    def by_name(self) -> Mapping[str, Node]:
+        return self.composer.nodes
+
+    @cached_property
     def owners(self) -> dict[str, str]:
-        """Return the forward node of each gradient node; "" if it belongs to no single op."""
+        """The forward node of each gradient node; "" if it belongs to no single op."""
         owners = dict.fromkeys(self.shared, "")
         return owners | {name: g.forward for g in self.gradients for name in g.nodes}
 
     @cached_property
-    def reader(self) -> Reader:
-        return Reader(self)
+    def returned(self) -> list[tuple[GradientCall, str, str]]:
+        """The calls, except those of reads of variables, with each input of their ops that has a
+        gradient, and that gradient."""
+        return [
+            (call, tensor, gradient)
+            for call in self.calls
+            if not self.is_read(call.forward)
+            for tensor, gradient in zip(
+                self.by_name[call.forward].inputs, call.returned, strict=False
+            )
+            if gradient
+        ]
 
-
-class Reader:
-    """Derives formulas from a differentiated graph."""
-
-    def __init__(self, graph: GradientGraph) -> None:
-        self.graph = graph
-        self.composer = formulas.Composer(graph.nodes, graph.attributes)
-        self.nodes = self.composer.nodes
-        self.owners = graph.owners()
-        self.points = graph.points
-        self.called = {call.forward for call in graph.calls}
-        self.calls = [call for call in graph.calls if not self.is_read(call.forward)]
-        self.incoming = {
+    @cached_property
+    def incoming(self) -> dict[tuple[str, str], str]:
+        """The output of an op that each gradient is about which its gradient function received."""
+        return {
             (call.forward, tensor): output_name(call.forward, number)
-            for call in graph.calls
+            for call in self.calls
             for number, tensor in enumerate(call.incoming)
             if tensor
         }
-        self.parts = Counter(
-            self.label(tensor) for call in self.calls for tensor, _ in self.returned(call)
-        )
-        self.uses = self.counted_uses()
-        self.rows = set(graph.rows)
-        self.names: dict[str, str] = {}
-        self.whole: dict[str, str] = {}  # value -> the tensor that is its whole gradient
-        for call in self.calls:
-            for tensor, gradient in self.returned(call):
-                self.names.setdefault(gradient, self.contribution(call, tensor, gradient))
-                if self.is_whole(tensor):
-                    self.whole[self.label(tensor)] = gradient
-        for name, label in self.sums():
-            self.names[name] = "rows of " * (name in self.rows) + gradient_name(label)
-            self.whole[label] = name
-        for name in graph.shared:  # contributions of rows, as tensors of all rows
-            if self.is_of_rows(name, "UnsortedSegmentSum"):
-                part = self.names.get(self.nodes[name].inputs[0], "")
-                self.names.setdefault(name, part.removeprefix("rows of "))
 
     @cached_property
     def starts(self) -> set[str]:
@@ -87,53 +78,89 @@ class Reader:
         return {tensor for _, tensor in self.incoming if not self.owners.get(node_of(tensor))}
 
     @cached_property
+    def all_rows(self) -> set[str]:
+        """The tensors that are only some rows, with those that put such rows one after another."""
+        rows = set(self.rows)
+        for name in self.shared:
+            node = self.by_name[name]
+            if node.op == "ConcatV2" and node.inputs[0] in rows:
+                rows.add(name)
+        return rows
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The gradient that each tensor is or contributes to."""
+        names: dict[str, str] = {}
+        for call, tensor, gradient in self.returned:
+            names.setdefault(gradient, self.contribution(call, tensor, gradient))
+        names |= {name: self.named(label, name) for name, label in self.sums}
+        for name in self.shared:  # contributions of rows, as tensors of all rows
+            if self.adds_rows(name):
+                part = names.get(self.by_name[name].inputs[0], "")
+                names.setdefault(name, part.removeprefix("rows of "))
+        return names
+
+    @cached_property
+    def whole(self) -> dict[str, str]:
+        """The tensor that is the whole gradient with respect to each value."""
+        alone = {self.label(t): gradient for _, t, gradient in self.returned if self.is_whole(t)}
+        return alone | {label: name for name, label in self.sums}
+
+    @cached_property
     def expressions(self) -> dict[str, Expression]:
         """The formulas of the gradient nodes, by tensor; none without values to check them."""
         if not self.points.values:
             return {}
-        gradient_nodes = (node for node in self.graph.nodes if node.name in self.owners)
+        gradient_nodes = (node for node in self.nodes if node.name in self.owners)
         return formulas.composed(self.composer, gradient_nodes, self.argument)
 
     def label(self, tensor: str) -> str:
         """Return the name of a forward tensor in a formula: the value of a variable has the
         variable's name."""
-        node = self.nodes.get(node_of(tensor))
+        node = self.by_name.get(node_of(tensor))
         if node is not None and self.is_read(node.name):
             return node_of(node.inputs[0])
         return tensor
 
     def is_read(self, name: str) -> bool:
         """Return whether a node only reads a variable."""
-        node = self.nodes.get(name)
+        node = self.by_name.get(name)
         if node is None or node.op not in PASSES_ON or not node.inputs:
             return False
-        source = self.nodes.get(node_of(node.inputs[0]))
+        source = self.by_name.get(node_of(node.inputs[0]))
         return source is not None and source.op in VARIABLES
 
-    def counted_uses(self) -> Counter[str]:
-        """Return how often each value is used by the forward ops that lead to the loss."""
-        forward = with_makers(self.graph.nodes, (call.forward for call in self.graph.calls))
+    @cached_property
+    def uses(self) -> Counter[str]:
+        """How often each value is used by the forward ops that lead to the loss."""
         return Counter(
             self.label(tensor)
-            for name in forward
+            for name in with_makers(self.nodes, self.called)
             if name not in self.owners
-            for tensor in self.nodes[name].inputs
+            for tensor in self.by_name[name].inputs
         )
 
-    def returned(self, call: GradientCall) -> Iterable[tuple[str, str]]:
-        """Return each input of the forward op of a call that has a gradient, with that."""
-        inputs = self.nodes[call.forward].inputs
-        pairs = zip(inputs, call.returned, strict=False)
-        return [(tensor, gradient) for tensor, gradient in pairs if gradient]
+    @cached_property
+    def called(self) -> set[str]:
+        return {call.forward for call in self.calls}
+
+    @cached_property
+    def parts(self) -> Counter[str]:
+        """How many ops contribute to the gradient with respect to each value."""
+        return Counter(self.label(tensor) for _, tensor, _ in self.returned)
+
+    def named(self, label: str, gradient: str) -> str:
+        """Return `dL/dy`, or `rows of dL/dy`."""
+        return "rows of " * (gradient in self.all_rows) + gradient_name(label)
 
     def contribution(self, call: GradientCall, tensor: str, gradient: str) -> str:
         """Return `dL/dy`, or `dL/dy by mul` if other ops contribute to it too, and `dL/dy by
         mul[0]` and `dL/dy by mul[1]` if that op takes y as both of its inputs."""
         label = self.label(tensor)
-        name = "rows of " * (gradient in self.rows) + gradient_name(label)
+        name = self.named(label, gradient)
         if self.is_whole(tensor):
             return name
-        inputs = self.nodes[call.forward].inputs
+        inputs = self.by_name[call.forward].inputs
         places = [place for place, taken in enumerate(inputs) if self.label(taken) == label]
         here = [place for place in places if call.returned[place : place + 1] == (gradient,)]
         return f"{name} by {call.forward}" + (f"[{here[0]}]" if len(places) > 1 else "")
@@ -144,39 +171,40 @@ class Reader:
         A gradient function also makes gradients of values that need none; such a gradient is whole
         only if no other op uses the value.
         """
-        label = self.label(tensor)
-        is_shown = self.is_read(node_of(tensor)) or node_of(tensor) in self.called
+        label, node = self.label(tensor), node_of(tensor)
+        is_shown = self.is_read(node) or node in self.called
         return self.parts[label] == 1 and (is_shown or self.uses[label] == 1)
 
-    def sums(self) -> Iterable[tuple[str, str]]:
-        """Yield (node, value) for the nodes that add up the contributions of several ops to a
-        gradient. Contributions of rows are put one after the other, or made tensors of all rows."""
+    @cached_property
+    def sums(self) -> list[tuple[str, str]]:
+        """(node, value) for the nodes that add up the contributions of several ops to a gradient.
+        Contributions of rows are put one after the other, or made tensors of all rows."""
         parts: dict[str, Counter[str]] = {}
-        for call in self.calls:
-            for tensor, gradient in self.returned(call):
-                parts.setdefault(self.label(tensor), Counter())[gradient] += 1
+        for _, tensor, gradient in self.returned:
+            parts.setdefault(self.label(tensor), Counter())[gradient] += 1
         labels: dict[frozenset[tuple[str, int]], list[str]] = {}
         for label, part in parts.items():
             labels.setdefault(frozenset(part.items()), []).append(label)
         added: dict[str, Counter[str]] = {}  # node -> what it adds up
-        for name in self.graph.shared:
-            inputs = self.nodes[name].inputs
-            if self.is_of_rows(name, "ConcatV2"):
+        for name in self.shared:
+            inputs = self.by_name[name].inputs
+            if name in self.all_rows:
                 inputs = inputs[:-1]
-                self.rows.add(name)
-            elif self.is_of_rows(name, "UnsortedSegmentSum"):
+            elif self.adds_rows(name):
                 inputs = inputs[:1]
-            elif self.nodes[name].op != "AddN":
+            elif self.by_name[name].op != "AddN":
                 continue
-            terms = (added.get(t, Counter({t: 1})) for t in inputs)
-            added[name] = sum(terms, Counter())
-            for label in labels.get(frozenset(added[name].items()), ()):
-                yield name, label
+            added[name] = sum((added.get(t, Counter({t: 1})) for t in inputs), Counter())
+        return [
+            (name, label)
+            for name, terms in added.items()
+            for label in labels.get(frozenset(terms.items()), ())
+        ]
 
-    def is_of_rows(self, name: str, op: str) -> bool:
-        """Return whether a node is of this type, and takes rows of gradients."""
-        node = self.nodes[name]
-        return node.op == op and bool(node.inputs) and node.inputs[0] in self.rows
+    def adds_rows(self, name: str) -> bool:
+        """Return whether a node makes a tensor of all rows from some rows of a gradient."""
+        node = self.by_name[name]
+        return node.op == "UnsortedSegmentSum" and node.inputs[0] in self.all_rows
 
     def argument(self, node: Node, tensor: str) -> Expression | None:
         """Return the name of an input of a gradient node in formulas; None if that input's own
@@ -194,7 +222,7 @@ class Reader:
     def forward_name(self, tensor: str) -> Expression:
         """Return the name of a forward value; for the second output of a cross entropy, its
         formula."""
-        node = self.nodes.get(node_of(tensor))
+        node = self.by_name.get(node_of(tensor))
         if node is None:
             return Name(tensor, tensor)
         if node.op in op_rules.DERIVATIVES and tensor.endswith(":1"):
@@ -206,8 +234,7 @@ class Reader:
     def incoming_name(self, forward: str, tensor: str) -> str:
         """Return the name of the gradient with respect to an op's output, as its gradient function
         received it."""
-        name = gradient_name(self.label(self.incoming[forward, tensor]))
-        return "rows of " * (tensor in self.rows) + name
+        return self.named(self.label(self.incoming[forward, tensor]), tensor)
 
     def text(self, formula: Expression, tensor: str) -> str:
         """Return a formula as it is printed; "" if it does not give this tensor, or is only the
@@ -219,12 +246,8 @@ class Reader:
     def computes(self, name: str) -> str:
         """Return the formula of a forward node in terms of its inputs; "" if that does not give its
         value."""
-        return self.text(self.step(self.nodes[name]), name)
-
-    def step(self, node: Node) -> Expression:
-        """Return the formula of a forward node in terms of the values that go into it,
-        unchecked."""
-        return self.composer.formula(node, [self.forward_name(tensor) for tensor in node.inputs])
+        node = self.by_name[name]
+        return self.text(self.composer.formula(node, [*map(self.forward_name, node.inputs)]), name)
 
 
 def gradient_name(label: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tflab.analysis import op_rules
-from tflab.analysis.gradient_graph import GradientGraph, Reader, gradient_name
+from tflab.analysis.gradient_graph import GradientGraph, gradient_name
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Node, node_of, with_makers
 
@@ -33,122 +33,94 @@ WHY = {
 def described(graph: GradientGraph, ends: Iterable[str]) -> tuple[GradientNode, ...]:
     """Return the purpose of every gradient node. `ends` are the gradients of variables, as
     tensors."""
-    reader = graph.reader
-    kinds = bookkeeping(reader)
+    kinds = bookkeeping(graph)
     needed = with_makers(graph.nodes, ends)
-    towards = destinations(reader, kinds, needed)
+    towards = destinations(graph, kinds, needed)
     rows = []
     for node in graph.nodes:
-        if node.name in reader.owners:
-            target, complete = towards.get(node.name, (None, False))
-            rows.append(
-                GradientNode(
-                    name=node.name,
-                    formula=formula_of(reader, node, kinds.get(node.name)),
-                    towards=target,
-                    complete=complete,
-                    used=node.name in needed,
-                    bookkeeping=kinds.get(node.name),
-                )
-            )
+        if node.name in graph.owners:
+            kind, (target, complete) = kinds.get(node.name), towards.get(node.name, (None, False))
+            formula, used = formula_of(graph, node, kind), node.name in needed
+            rows.append(GradientNode(node.name, formula, target, complete, used, kind))
     return tuple(rows)
 
 
-def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
+def formula_of(graph: GradientGraph, node: Node, kind: str | None) -> str:
     """Return the formula of a node; "" if no formula gives its value."""
-    if kind not in (None, STARTS, SAME) or not node.outputs:
-        return ""
-    formula = reader.expressions.get(node.name)
-    if formula is None or reader.composer.whole[node.name] is not None:
-        return ""
-    return reader.text(formula, node.name)
+    formula = graph.expressions.get(node.name)
+    shown = kind in (None, STARTS, SAME) and graph.composer.whole[node.name] is None
+    return graph.text(formula, node.name) if formula is not None and shown else ""
 
 
-def bookkeeping(reader: Reader) -> dict[str, str]:
+def bookkeeping(graph: GradientGraph) -> dict[str, str]:
     """Return the gradient nodes that add nothing to the formula, and their kinds. The search goes
     backwards: a node that only serves bookkeeping of one kind may have that kind."""
-    users: dict[str, set[str]] = {}
-    for name in reader.owners:
-        for tensor in reader.nodes[name].inputs:
-            users.setdefault(node_of(tensor), set()).add(name)
+    served: dict[str, set[str | None]] = {}  # node -> the kinds of the gradient nodes that take it
     kinds: dict[str, str] = {}
-    for node in reversed(reader.graph.nodes):
-        if node.name in reader.owners:
-            served = {kinds.get(user) for user in users.get(node.name, ())}
-            if kind := kind_of(reader, node, served):
+    for node in reversed(graph.nodes):
+        if node.name in graph.owners:
+            if kind := kind_of(graph, node, served.get(node.name, set())):
                 kinds[node.name] = kind
+            for tensor in node.inputs:
+                served.setdefault(node_of(tensor), set()).add(kind)
     return kinds
 
 
-def kind_of(reader: Reader, node: Node, served: set[str | None]) -> str | None:
+def kind_of(graph: GradientGraph, node: Node, served: set[str | None]) -> str | None:
     """Return the kind of bookkeeping of a node; `served` are those of the nodes that take it."""
     if not node.outputs:
         return GATES if "/tuple/" in node.name else FETCH
-    if node.op == "Fill" and node.name in reader.starts:
-        return STARTS if reader.points.filled(node.name, 1) else None
+    if node.op == "Fill" and node.name in graph.starts:
+        return STARTS if graph.points.filled(node.name, 1) else None
     if served == {STARTS}:
         return STARTS
     if all(output.dtype.startswith("int") for output in node.outputs):
         return WHOLE
-    if node.op in ("ZerosLike", "Fill") and reader.points.filled(node.name, 0):
+    if node.op in ("ZerosLike", "Fill") and graph.points.filled(node.name, 0):
         return ZEROS
-    return handed_on(reader, node)
+    return handed_on(graph, node)
 
 
-def handed_on(reader: Reader, node: Node) -> str | None:
+def handed_on(graph: GradientGraph, node: Node) -> str | None:
     """Return the kind of a node that has the numbers of its first input, each in its place."""
-    if node.op not in MOVES or not node.inputs or reader.composer.rounds(node):
+    if node.op not in MOVES or not node.inputs or graph.composer.rounds(node):
         return None
     keeps = node.op in op_rules.UNCHANGING
-    if not keeps and not reader.points.same(node.name, node.inputs[0]):
+    if not keeps and not graph.points.same(node.name, node.inputs[0]):
         return None
     if "/tuple/" in node.name:
         return GATES
-    owner = reader.nodes.get(reader.owners[node.name])
+    owner = graph.by_name.get(graph.owners[node.name])
     reshapes = owner is not None and owner.op in op_rules.RESHAPES
     return None if reshapes and node.op in op_rules.RESHAPES else SAME
 
 
 def destinations(
-    reader: Reader, kinds: Mapping[str, str], needed: set[str]
+    graph: GradientGraph, kinds: Mapping[str, str], needed: set[str]
 ) -> dict[str, tuple[str, bool]]:
     """Return, for each gradient node the gradient that it leads to, and whether it is that
     gradient."""
-    destination_of: dict[str, tuple[str, bool]] = {}
-    starts = [(name, reader.names[name]) for name in reader.graph.shared if name in reader.names]
-    for call in reader.calls:
-        pairs = reader.returned(call)
-        starts += [(g, reader.contribution(call, tensor, g)) for tensor, g in pairs]
-    for (_, tensor), output in reader.incoming.items():
-        if kinds.get(node_of(tensor)) == STARTS:
-            destination_of[node_of(tensor)] = (gradient_name(output), True)
+    destination_of = {
+        node_of(tensor): (gradient_name(output), True)
+        for (_, tensor), output in graph.incoming.items()
+        if kinds.get(node_of(tensor)) == STARTS
+    }
+    starts = [(name, graph.names[name]) for name in graph.shared if name in graph.names]
+    starts += [(own[-1], graph.contribution(*own)) for own in graph.returned]
     # What a variable needs comes first: a node that leads to two gradients is listed there.
     starts.sort(key=lambda pair: node_of(pair[0]) not in needed)
-    for tensor, name in starts:
-        follow(reader, kinds, destination_of, tensor, name)
+    for gradient, name in starts:
+        owner = graph.owners.get(node_of(gradient))
+        # Back to the incoming gradients; the name of a node is its first output
+        waiting = [(gradient, gradient == node_of(gradient))] if owner is not None else []
+        while waiting:
+            tensor, complete = waiting.pop()
+            node = node_of(tensor)
+            leads = graph.owners.get(node) == owner and (owner, tensor) not in graph.incoming
+            if not leads or node in destination_of or kinds.get(node, SAME) not in (SAME, GATES):
+                continue
+            destination_of[node] = (name, complete)
+            inputs = graph.by_name[node].inputs[: 1 if node in kinds else None]
+            passes = complete and node in kinds
+            waiting.extend((parent, passes and parent == node_of(parent)) for parent in inputs)
     return destination_of
-
-
-def follow(
-    reader: Reader,
-    kinds: Mapping[str, str],
-    destination_of: dict[str, tuple[str, bool]],
-    gradient: str,
-    name: str,
-) -> None:
-    """Mark the nodes that lead to a gradient, back to the incoming gradients."""
-    owner = reader.owners.get(node_of(gradient))
-    waiting = [(gradient, gradient == node_of(gradient))]  # the name of a node is its first output
-    while waiting:
-        tensor, complete = waiting.pop()
-        node = node_of(tensor)
-        if reader.owners.get(node) != owner or node in destination_of or owner is None:
-            continue
-        if (owner, tensor) in reader.incoming:
-            continue
-        if node in kinds and kinds[node] not in (SAME, GATES):
-            continue
-        destination_of[node] = (name, complete)
-        passes = complete and node in kinds
-        inputs = reader.nodes[node].inputs[:1] if node in kinds else reader.nodes[node].inputs
-        waiting.extend((parent, passes and parent == node_of(parent)) for parent in inputs)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import inf
 from statistics import mean
 
 from tflab.analysis import op_runs
 from tflab.analysis.timeline import busy_ns
-from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
+from tflab.records.cluster import Offset, Received, TaskTime, WireTensor
 from tflab.records.graph import node_of
 from tflab.records.placed import Transfer
 from tflab.records.timed import OpRun, StepTime
@@ -27,8 +27,33 @@ OP = "RecvTensor"  # the type of a run that is a tensor on the wire
 ON_WIRE = "wire from "  # prefix of the device of such a run
 US = 1000  # ns: the runtime times received tensors in microseconds
 
-Edge = tuple[str, str, str]  # its name, the sending device and the receiving one
 Ends = Mapping[tuple[int, str], int]  # (step, node) -> its end, by its own clock
+# From one clock to another: the time of arrival less that of sending, each by the clock of its end
+Message = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A tensor that a task received, and its transfer if that is known."""
+
+    received: Received
+    transfer: Transfer | None
+
+    @property
+    def tasks(self) -> tuple[str, str]:
+        return task_of(self.received.from_device), task_of(self.received.to_device)
+
+    @property
+    def bytes(self) -> int:
+        """Return the exact bytes if the shape is known, because the runtime rounds them."""
+        exact = self.transfer.bytes if self.transfer else None
+        return self.received.bytes if exact is None else exact
+
+    def made_ns(self, ended: Ends) -> int | None:
+        """Return when the op that made the tensor ended."""
+        if self.transfer is None:
+            return None
+        return ended.get((self.received.step, node_of(self.transfer.tensor)))
 
 
 @dataclass(frozen=True)
@@ -36,8 +61,8 @@ class OneAxis:
     """All runs and tensors, by the clock of this process."""
 
     runs: list[OpRun]
-    wires: list[OpRun]  # tensors on the wire, one for each received tensor
-    received: list[Received]
+    arrivals: list[Arrival]
+    wires: list[OpRun]  # the arrivals as runs
     offsets: tuple[Offset, ...]
 
 
@@ -48,22 +73,16 @@ def one_axis(
     transfers: Iterable[Transfer],
 ) -> OneAxis:
     """Return runs that the tasks timed by their own clocks, on one axis."""
-    sent = edges(transfers)
-    arrived = [with_exact_bytes(one, sent.get(edge_of(one))) for one in received]
-    clock_offsets = offsets(messages(runs, arrived, steps, sent), CLIENT)
+    sent = {(one.edge, one.from_device, one.to_device): one for one in transfers}
+    arrivals = [
+        Arrival(one, sent.get((one.edge, one.from_device, one.to_device))) for one in received
+    ]
+    clock_offsets = offsets(messages(runs, arrivals, steps), CLIENT)
     ahead = {offset.clock: offset.applied_ns for offset in clock_offsets}
-    moved_runs = [shifted(run, ahead.get(task_of(run.device), 0)) for run in runs]
-    ended = ends(moved_runs)
-    wires = [run_on_wire(one, ahead, sent.get(edge_of(one)), ended) for one in arrived]
-    return OneAxis(moved_runs, wires, arrived, clock_offsets)
-
-
-def edges(transfers: Iterable[Transfer]) -> dict[Edge, Transfer]:
-    return {(one.edge, one.from_device, one.to_device): one for one in transfers}
-
-
-def edge_of(received: Received) -> Edge:
-    return received.edge, received.from_device, received.to_device
+    moved = [shifted(run, ahead.get(task_of(run.device), 0)) for run in runs]
+    ended = ends(moved)
+    wires = [run_on_wire(one, ahead, ended) for one in arrivals]
+    return OneAxis(moved, arrivals, wires, clock_offsets)
 
 
 def ends(runs: Iterable[OpRun]) -> Ends:
@@ -78,18 +97,8 @@ def ends(runs: Iterable[OpRun]) -> Ends:
     }
 
 
-def with_exact_bytes(received: Received, transfer: Transfer | None) -> Received:
-    """Return a received tensor with exact bytes if the shape is known, because the runtime rounds
-    them."""
-    exact = transfer.bytes if transfer else None
-    return received if exact is None else replace(received, bytes=exact)
-
-
 def messages(
-    runs: Sequence[OpRun],
-    arrived: Iterable[Received],
-    steps: Iterable[StepTime],
-    sent: Mapping[Edge, Transfer],
+    runs: Sequence[OpRun], arrivals: Iterable[Arrival], steps: Iterable[StepTime]
 ) -> Iterator[Message]:
     """Yield all pairs of events on two clocks whose order is known."""
     in_step = op_runs.of(runs).by_step()
@@ -99,15 +108,13 @@ def messages(
             of_task[task_of(run.device)].append(run)
         for task, task_runs in of_task.items():
             last = max(run.start_ns + run.duration_ns for run in task_runs)
-            yield Message(CLIENT, task, step.start_ns, min(run.start_ns for run in task_runs))
-            yield Message(task, CLIENT, last, step.start_ns + step.wall_ns)
+            yield CLIENT, task, min(run.start_ns for run in task_runs) - step.start_ns
+            yield task, CLIENT, step.start_ns + step.wall_ns - last
     ended = ends(runs)
-    for received in arrived:
-        transfer = sent.get(edge_of(received))
-        made_ns = ended.get((received.step, node_of(transfer.tensor))) if transfer else None
+    for one in arrivals:
+        made_ns, received = one.made_ns(ended), one.received
         if made_ns is not None:
-            tasks = task_of(received.from_device), task_of(received.to_device)
-            yield Message(*tasks, made_ns, received.start_ns + received.duration_ns + US)
+            yield *one.tasks, received.start_ns + received.duration_ns + US - made_ns
 
 
 def shifted(run: OpRun, ahead_ns: int) -> OpRun:
@@ -119,25 +126,24 @@ def shifted(run: OpRun, ahead_ns: int) -> OpRun:
     return run._replace(start_ns=run.start_ns - ahead_ns, allocations=records)
 
 
-def run_on_wire(
-    received: Received, ahead: Mapping[str, int], transfer: Transfer | None, ended: Ends
-) -> OpRun:
+def run_on_wire(arrival: Arrival, ahead: Mapping[str, int], ended: Ends) -> OpRun:
     """Return a received tensor as a run by the clock of this process, named after its `_Recv`.
 
     The runtime's own start is the later of two times, and one of them is the sender's. If the two
     clocks certainly differ, it is replaced by the end of the op that made the tensor, which is on
     the common axis (like `ended`) and may include waiting.
     """
-    sender, receiver = task_of(received.from_device), task_of(received.to_device)
+    received, (sender, receiver) = arrival.received, arrival.tasks
     shift = ahead.get(receiver, 0)
     start = received.start_ns - shift
     end = start + received.duration_ns
-    if transfer and shift != ahead.get(sender, 0):
-        start = ended.get((received.step, node_of(transfer.tensor)), start)
+    made_ns = arrival.made_ns(ended)
+    if made_ns is not None and shift != ahead.get(sender, 0):
+        start = made_ns
     start = min(start, end)
     return OpRun(
         step=received.step,
-        name=transfer.recv if transfer else received.edge,
+        name=arrival.transfer.recv if arrival.transfer else received.edge,
         op=OP,
         device=f"{ON_WIRE}{short_task(sender)} to {short_task(receiver)}",
         start_ns=start,
@@ -155,25 +161,25 @@ def order(task: str) -> tuple[bool, int, str]:
     return task not in (CLIENT, short_task(CLIENT)), len(task), task
 
 
-def tensors(
-    arrived: Sequence[Received], wires: Sequence[OpRun], sent: Mapping[Edge, Transfer]
-) -> tuple[WireTensor, ...]:
+def tensors(arrivals: Sequence[Arrival], wires: Sequence[OpRun]) -> tuple[WireTensor, ...]:
     """Return the tensors sent between tasks, over all steps, the slowest first."""
-    calls: dict[Edge, list[tuple[Received, OpRun]]] = defaultdict(list)
-    for received, wire in zip(arrived, wires, strict=True):
-        calls[edge_of(received)].append((received, wire))
+    calls: dict[tuple[str, str, str], list[tuple[Arrival, OpRun]]] = defaultdict(list)
+    for arrival, wire in zip(arrivals, wires, strict=True):
+        tensor = arrival.transfer.tensor if arrival.transfer else arrival.received.edge
+        calls[tensor, arrival.received.from_device, arrival.received.to_device].append(
+            (arrival, wire)
+        )
     rows = []
-    for edge, pairs in calls.items():
-        middle = sorted(pairs, key=lambda pair: pair[1].duration_ns)[len(pairs) // 2]
+    for (tensor, *devices), pairs in calls.items():
+        arrival, wire = sorted(pairs, key=lambda pair: pair[1].duration_ns)[len(pairs) // 2]
         rows.append(
             WireTensor(
-                tensor=sent[edge].tensor if edge in sent else edge[0],
-                from_task=short_task(task_of(edge[1])),
-                to_task=short_task(task_of(edge[2])),
+                tensor,
+                *(short_task(task_of(device)) for device in devices),
                 calls=len(pairs),
-                bytes=round(mean(received.bytes for received, _ in pairs)),
-                median_ns=middle[1].duration_ns,
-                bits_per_s=middle[0].bits_per_s,
+                bytes=round(mean(arrival.bytes for arrival, _ in pairs)),
+                median_ns=wire.duration_ns,
+                bits_per_s=arrival.received.bits_per_s,
             )
         )
     return tuple(sorted(rows, key=lambda row: (-row.median_ns, row.tensor)))
@@ -182,13 +188,12 @@ def tensors(
 def task_times(
     runs: Sequence[OpRun],
     wires: Sequence[OpRun],
-    arrived: Sequence[Received],
+    arrivals: Sequence[Arrival],
     steps: Sequence[StepTime],
 ) -> tuple[TaskTime, ...]:
     """Return computation and communication of each task: the wall time of all steps. The client,
     this process, comes first."""
-    names = {task_of(run.device) for run in runs}
-    names |= {task_of(device) for one in arrived for device in (one.from_device, one.to_device)}
+    names = {task_of(run.device) for run in runs}.union(*(one.tasks for one in arrivals))
     wall_ns = sum(step.wall_ns for step in steps)
     in_step, moving = op_runs.of(runs).by_step(), op_runs.of(wires).by_step()
     rows = []
@@ -207,8 +212,8 @@ def task_times(
                 waiting_ns=either - computing,
                 neither_ns=wall_ns - either,
                 overlapped_ns=computing + receiving - either,
-                received_bytes=sum(one.bytes for one in arrived if task_of(one.to_device) == task),
-                sent_bytes=sum(one.bytes for one in arrived if task_of(one.from_device) == task),
+                received_bytes=sum(one.bytes for one in arrivals if one.tasks[1] == task),
+                sent_bytes=sum(one.bytes for one in arrivals if one.tasks[0] == task),
             )
         )
     return tuple(rows)
@@ -235,48 +240,32 @@ def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
     of the contradicting bounds is returned, marked as inconsistent. A clock with messages in one
     direction only has an infinite uncertainty.
     """
-    direct = fastest(messages)
+    direct: Bounds = {}
+    for start, end, took in messages:
+        if start != end:
+            direct[start, end] = min(direct.get((start, end), inf), took)
     clocks = sorted({clock for pair in direct for clock in pair} | {reference})
     tight = tightest(direct, clocks)
-    consistent = all(tight[clock, clock] >= 0 for clock in clocks)
-    bounds: Mapping[tuple[str, str], float] = tight if consistent else direct
-    measured = (
-        offset(clock, bounds.get((reference, clock), inf), bounds.get((clock, reference), inf))
-        for clock in clocks
-        if clock != reference
-    )
+    bounds = tight if all(tight[clock, clock] >= 0 for clock in clocks) else direct
     wrong = any(bound < 0 for bound in direct.values())
-    return tuple(replace(one, applied_ns=round(one.ahead_ns) if wrong else 0) for one in measured)
+    made = []
+    for clock in clocks:
+        ahead, behind = bounds.get((reference, clock), inf), bounds.get((clock, reference), inf)
+        if clock != reference and inf in (ahead, behind):
+            made.append(Offset(clock, 0, inf))
+        elif clock != reference:
+            middle, width = (ahead - behind) / 2, (ahead + behind) / 2
+            applied = round(middle) if wrong else 0
+            made.append(Offset(clock, middle, abs(width), applied, consistent=width >= 0))
+    return tuple(made)
 
 
-def fastest(messages: Iterable[Message]) -> Bounds:
-    """Return the bound that the fastest message of each direction sets."""
-    bounds: Bounds = {}
-    for message in messages:
-        pair = message.from_clock, message.to_clock
-        if pair[0] != pair[1]:
-            took = message.received_ns - message.sent_ns  # includes the offset
-            bounds[pair] = min(bounds.get(pair, inf), took)
-    return bounds
-
-
-def tightest(direct: Bounds, clocks: Iterable[str]) -> Bounds:
+def tightest(direct: Bounds, clocks: Sequence[str]) -> Bounds:
     """Return all bounds that follow from these: shortest paths between all clocks (Floyd and
     Warshall)."""
-    clocks = list(clocks)
     bounds = {(a, b): direct.get((a, b), inf) for a, b in product(clocks, clocks)}
-    for clock in clocks:
-        bounds[clock, clock] = 0
+    bounds |= {(clock, clock): 0 for clock in clocks}
     for between, a, b in product(clocks, clocks, clocks):
         through = bounds[a, between] + bounds[between, b]
         bounds[a, b] = min(bounds[a, b], through)
     return bounds
-
-
-def offset(clock: str, most: float, most_behind: float) -> Offset:
-    """Return the offset from its two bounds: how far the clock can be ahead, and how far it can be
-    behind."""
-    if inf in (most, most_behind):
-        return Offset(clock, 0, inf)
-    width = (most + most_behind) / 2
-    return Offset(clock, (most - most_behind) / 2, abs(width), consistent=width >= 0)

@@ -41,7 +41,7 @@ REAL = ("float", "int", "uint", "bool")  # prefixes of types
 def nodes_of(graph: GradientGraph) -> list[Node]:
     """Return the nodes whose tensors formulas may contain, but for those inside loops and branches,
     which may not run; none if they are too many."""
-    needed = with_makers(graph.nodes, {*graph.owners(), *(call.forward for call in graph.calls)})
+    needed = with_makers(graph.nodes, graph.owners.keys() | graph.called)
     if len(needed) > NODES:
         return []
     inside = analysis.depths(graph.nodes)

@@ -130,11 +130,11 @@ def networked(
     measured.runs = axis.runs
     ops = [run for run in axis.runs if run.name != trace.EXECUTOR]
     network = Network(
-        tasks=wires.task_times(ops, axis.wires, axis.received, measured.steps),
-        tensors=wires.tensors(axis.received, axis.wires, wires.edges(sent)),
+        tasks=wires.task_times(ops, axis.wires, axis.arrivals, measured.steps),
+        tensors=wires.tensors(axis.arrivals, axis.wires),
         wires=tuple(axis.wires),
         offsets=axis.offsets,
-        unrecorded=len(sent) * len(measured.steps) - len(axis.received),
+        unrecorded=len(sent) * len(measured.steps) - len(axis.arrivals),
         left_out=("Values are not fetched over several tasks.",),
     )
     return sent, network

@@ -92,14 +92,13 @@ def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, A
 def of_loss(graph: GradientGraph, pairs: Pairs) -> Pairs:
     """Return (gradient of the loss, variable), also if the optimiser receives something else, such
     as clipped gradients; None if that gradient is not a tensor of its own."""
-    reader = graph.reader
     gradients = {t for call in graph.calls for t in (*call.incoming, *call.returned)}
-    gradients |= reader.names.keys()
+    gradients |= graph.names.keys()
     pairs_of_loss = []
     for gradient, variable in pairs:
         if gradient is not None and name_of(gradient) not in gradients:
-            name = reader.whole.get(variable.op.name)
-            dense = name is not None and name not in reader.rows
+            name = graph.whole.get(variable.op.name)
+            dense = name is not None and name not in graph.all_rows
             gradient = (
                 variable.graph.get_tensor_by_name(tensor_name(name)) if name and dense else None
             )

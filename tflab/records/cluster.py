@@ -22,17 +22,6 @@ class Received:
 
 
 @dataclass(frozen=True)
-class Message:
-    """A message between two clocks. It was not sent before `sent_ns`, and had arrived by
-    `received_ns`, each by the clock of its end."""
-
-    from_clock: str
-    to_clock: str
-    sent_ns: int
-    received_ns: int
-
-
-@dataclass(frozen=True)
 class Offset:
     """How far the clock of a task is ahead of the reference; negative if it is behind."""
 
