@@ -136,8 +136,7 @@ def test_of_many_layers_the_last_of_each_shape_and_of_many_kernels_the_first_are
 
 def test_a_kernel_is_found_behind_any_number_of_reads():
     def chosen(*between):
-        by_name = {one.name: one for one in (*NODES[:3], *between, node("k", "Conv2D", "x", "end"))}
-        return [*feature_maps.kernels_of(by_name.values(), by_name)]
+        return [*feature_maps.kernels_of([*NODES[:3], *between, node("k", "Conv2D", "x", "end")])]
 
     read = node("read", "ReadVariableOp", "w")
     assert chosen(node("end", "ReadVariableOp", "w")) == ["w"]

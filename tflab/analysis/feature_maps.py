@@ -47,10 +47,8 @@ def maps(
     if not images:
         return None
     batch = len(next(iter(images.values())))
-    others = {*images, *backward}
-    dependents = graph.with_dependents(nodes, images)
-    reached = [node for node in nodes if node.name in dependents and node.name not in others]
-    gradient_of = reader_of_gradients(nodes, gradients, value_of)
+    computed = graph.with_dependents(nodes, images) - {*images, *backward}
+    reached = [node for node in nodes if node.name in computed]
     layers = {
         node.name: array
         for node in reached
@@ -62,36 +60,31 @@ def maps(
     if len(shown) > LAYERS:
         last = list({array.shape: name for name, array in shown.items()}.values())
         shown = {name: shown[name] for name in last[:LAYERS]}
-    by_name = {node.name: node for node in nodes}
-    kernels = dict.fromkeys(
-        name
-        for name in kernels_of(nodes, by_name)
-        if (array := before.get(name)) is not None and array.ndim == 4
-    )
-    shown_kernels = list(kernels) if len(kernels) <= KERNELS else list(kernels)[:1]
-    drawn = {
-        name: FeatureMap(
-            name, LAYER, array.shape[1:], first_row(array), row(gradient_of(name, array.shape))
-        )
-        for name, array in shown.items()
+    kernels = {
+        name: before[name]
+        for name in kernels_of(nodes)
+        if name in before and before[name].ndim == 4
     }
-    for name in shown_kernels:
-        kernel = before[name]
-        gradient = gradient_of(name, kernel.shape)
-        drawn[name] = FeatureMap(
-            name, KERNEL, kernel.shape, cut(kernel), None if gradient is None else cut(gradient)
+    first = dict(list(kernels.items())[: len(kernels) if len(kernels) <= KERNELS else 1])
+    gradient_of = reader_of_gradients(nodes, gradients, value_of)
+
+    def drawn(name: str, kind: str, array: np.ndarray) -> FeatureMap:
+        part, shape = (cut, array.shape) if kind == KERNEL else (first_row, array.shape[1:])
+        gradient = None if kind == IMAGE else gradient_of(name, array.shape)
+        return FeatureMap(
+            name, kind, shape, part(array), None if gradient is None else part(gradient)
         )
+
+    fitting = (n for n, array in images.items() if len(array) and max(array.shape[1:3]) <= SIDE)
+    kinds = dict.fromkeys(shown, LAYER) | dict.fromkeys(first, KERNEL)
+    arrays = shown | first
     return Maps(
         maps=(
-            *(
-                FeatureMap(name, IMAGE, array.shape[1:], first_row(array), None)
-                for name, array in images.items()
-                if len(array) and max(array.shape[1:3]) <= SIDE
-            ),
-            *(drawn[node.name] for node in nodes if node.name in drawn),
+            *(drawn(name, IMAGE, images[name]) for name in fitting),
+            *(drawn(n.name, kinds[n.name], arrays[n.name]) for n in nodes if n.name in kinds),
         ),
         probabilities=probabilities(reached, fed, value_of, gradient_of),
-        left_out=len(layers) - len(shown) + len(kernels) - len(shown_kernels),
+        left_out=len(layers) - len(shown) + len(kernels) - len(first),
     )
 
 
@@ -112,9 +105,10 @@ def reader_of_gradients(
     return gradient_of
 
 
-def kernels_of(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> Iterator[str]:
+def kernels_of(nodes: Iterable[Node]) -> Iterator[str]:
     """Yield the variables that convolutions take as their second input."""
-    for node in nodes:
+    by_name = {node.name: node for node in nodes}
+    for node in by_name.values():
         if node.op in CONVOLUTIONS:
             kernel = by_name.get(node_of(node.inputs[1]))
             while kernel is not None and kernel.op in PASSES_ON and kernel.inputs:
@@ -127,10 +121,6 @@ def first_row(array: np.ndarray) -> np.ndarray:
     """Copy the first channels, or all classes, of the first row of a batch."""
     part = values.computable(array[0])
     return (part[..., :CHANNELS] if part.ndim > 2 else part).astype(np.float32)
-
-
-def row(gradient: np.ndarray | None) -> np.ndarray | None:
-    return None if gradient is None else first_row(gradient)
 
 
 def cut(kernel: np.ndarray) -> np.ndarray:
@@ -156,6 +146,7 @@ def probabilities(
         shares = first_row(array) if is_computed else softmax(first_row(array).astype(np.float64))
         label = int(labels[0][0]) if len(labels) == 1 else -1
         known = label if 0 <= label < len(shares) else None
-        gradient = row(gradient_of(name, array.shape))
-        return Probabilities(name, is_computed, shares, gradient, known)
+        gradient = gradient_of(name, array.shape)
+        row = None if gradient is None else first_row(gradient)
+        return Probabilities(name, is_computed, shares, row, known)
     return None

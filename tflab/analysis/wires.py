@@ -170,12 +170,13 @@ def tensors(arrivals: Sequence[Arrival], wires: Sequence[OpRun]) -> tuple[WireTe
             (arrival, wire)
         )
     rows = []
-    for (tensor, *devices), pairs in calls.items():
+    for (tensor, sender, receiver), pairs in calls.items():
         arrival, wire = sorted(pairs, key=lambda pair: pair[1].duration_ns)[len(pairs) // 2]
         rows.append(
             WireTensor(
-                tensor,
-                *(short_task(task_of(device)) for device in devices),
+                tensor=tensor,
+                from_task=short_task(task_of(sender)),
+                to_task=short_task(task_of(receiver)),
                 calls=len(pairs),
                 bytes=round(mean(arrival.bytes for arrival, _ in pairs)),
                 median_ns=wire.duration_ns,
