@@ -281,13 +281,16 @@ class Step:
         known = self.removed()
         shared = self.shared(known)
         for name, node in old.items():
-            if name not in new:
-                cluster = self.clusters.get(name)
-                runner = cluster if cluster in new else runners.get(name)
-                by = Replacement(runner, False) if runner else known.get(name)
-                yield self.checked(self.takeover(name, by, shared, cluster or runners.get(name)))
+            cluster = self.clusters.get(name)
+            runner = cluster if cluster in new else runners.get(name)
+            if name not in new and runner:
+                yield Takeover(name, "compiled", runner, has_value=False)
+            elif name not in new:
+                takeover = self.takeover(name, known.get(name), shared)
+                yield takeover or Takeover(name, "removed", None)
             elif new[name].op == "Const" != node.op:
-                yield self.checked(Takeover(name, "folded", name, has_value=True))
+                folded = Takeover(name, "folded", name)
+                yield folded if self.check(folded) else Takeover(name, "removed", None)
 
     def relieved(self) -> Iterator[Takeover]:
         """Yield what happened to each node that remains, but whose users all take another one.
@@ -310,24 +313,20 @@ class Step:
 
         known = self.spread(known, is_idle)
         shared = self.shared(known)
-        for name in filter(known.__contains__, old):
-            takeover = self.takeover(name, known[name], shared)
-            if self.check(takeover):
-                yield takeover
+        yield from filter(None, (self.takeover(name, known.get(name), shared) for name in old))
 
     def takeover(
-        self, name: str, by: Replacement | None, shared: Collection[str], cluster: str | None = None
-    ) -> Takeover:
-        """Return what happened to a node, judged by its replacement and how that changed. `shared`
-        are the nodes that the pass made to do the work of several."""
+        self, name: str, by: Replacement | None, shared: Collection[str]
+    ) -> Takeover | None:
+        """Return what happened to a node, judged by its replacement and how that changed; None if
+        there is none, or the pass cannot have done this. `shared` are the nodes that the pass made
+        to do the work of several."""
         if by is None:
-            return Takeover(name, "removed", None)
+            return None
         node, was, now = self.old[name], self.old.get(by.node), self.new[by.node]
         does_more = by.node in shared if by.has_value else now.op != node.op
         fate = "removed"  # its users take the value from its input, or from a node like it
-        if by.node == cluster:
-            fate = "compiled"
-        elif now.op == "Const" and (
+        if now.op == "Const" and (
             (was.op if was else node.op) != "Const" or (was is None and not by.has_value)
         ):
             fate = "folded"  # its value is in a constant that this pass made, or went into it
@@ -340,7 +339,8 @@ class Step:
         elif was.op == node.op and by.node not in map(node_of, node.inputs):
             fate = "merged"  # an equal node replaces it
         replaced = fate == "removed" and (by.is_moved or self.is_made_for(by, node))
-        return Takeover(name, fate, by.node, by.has_value, replaced)
+        takeover = Takeover(name, fate, by.node, by.has_value, replaced)
+        return takeover if self.check(takeover) else None
 
     def is_made_for(self, by: Replacement, node: Node) -> bool:
         """Return whether the pass made a replacement to do the work of the node. If it takes from
@@ -371,9 +371,7 @@ class Step:
 
         It is found at a user of the node, or at the nearest user that was also removed.
         """
-        gone = [name for name in self.old if name not in self.new]
-        if not gone:
-            return {}
+        gone = (name for name in self.old if name not in self.new)
         known = {name: by for name in gone if (by := self.at_users(name))}
         for name in self.before.users:
             is_gone = name in self.old and name not in self.new and name not in known
@@ -494,14 +492,9 @@ class Step:
     # them becomes a constant factor. So a value that only a step can know is in no constant, and a
     # value that is known before is in no node that depends on the step.
 
-    def checked(self, takeover: Takeover) -> Takeover:
-        return takeover if self.check(takeover) else Takeover(takeover.name, "removed", None)
-
     def check(self, takeover: Takeover) -> bool:
         """Return whether the pass can have done this."""
         name, into = takeover.name, takeover.into
-        if into is None or takeover.fate == "compiled":
-            return True
         if takeover.fate == "fused":
             return name in self.before.varying
         if takeover.fate == "folded":
