@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import FUNCTIONS, Array, Expression, Name
 
 Values = Mapping[str, Array]  # tensor, without `:0` -> its value
+GLOBALS: dict[str, object] = FUNCTIONS | {"__builtins__": {}}
 FAILED = (
     *(ArithmeticError, AttributeError, LookupError, NameError, RecursionError),
     *(TypeError, ValueError),
@@ -98,6 +101,12 @@ class Computable(ast.NodeTransformer):
     visit_keyword = visit_Tuple
 
 
+@lru_cache(1)  # a formula is evaluated at several points, one after the other
+def compiled(formula: Expression) -> CodeType:
+    tree = ast.Expression(Computable().visit(ex.copied(formula)))
+    return compile(ast.fix_missing_locations(tree), "formula", "eval")
+
+
 def evaluated(formula: Expression, values: Values) -> Array:
     """Return the value of a formula for these values. Raises UnknownError."""
     named: dict[str, Array] = {}
@@ -107,10 +116,8 @@ def evaluated(formula: Expression, values: Values) -> Array:
                 value = named.setdefault(part.id, values[part.tensor])
                 if not np.array_equal(value, values[part.tensor], equal_nan=True):
                     raise UnknownError(f"{part.id} stands for two different tensors")
-        tree = ast.Expression(Computable().visit(ex.copied(formula)))
-        code = compile(ast.fix_missing_locations(tree), "formula", "eval")
         with np.errstate(all="ignore"):
-            return np.asarray(eval(code, FUNCTIONS | {"__builtins__": {}}, named), np.float64)
+            return np.asarray(eval(compiled(formula), GLOBALS, named), np.float64)
     except FAILED as error:
         raise UnknownError(str(error)) from error
 
