@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from tflab.escaping import visible
 
 LONGEST = 40  # rows of a table; JSON has the rest
 
+Row: TypeAlias = Any  # of a table: a record, of which each column shows something
+
 # filled by the commands, which know the record and its view
-HTML: dict[type, Callable[[Any], str]] = {}
+HTML: dict[type, Callable[[Row], str]] = {}
 
 
 class Shown:
@@ -29,7 +31,7 @@ class Shown:
 @dataclass(frozen=True)
 class Column:
     header: str
-    cell: Callable[[Any], str]
+    cell: Callable[[Row], str]
     right: bool = False  # align right, as for numbers
     elastic: bool = False  # shortened first if the line gets too long
     name: bool = False  # its end matters most, and no two rows may be shortened to the same text
@@ -37,12 +39,12 @@ class Column:
     spare: int = 0  # omitted if the line is too short, with its equals, the highest first; 0: never
 
 
-def numbers(header: str, cell: Callable[[Any], str], spare: int = 0) -> Column:
+def numbers(header: str, cell: Callable[[Row], str], spare: int = 0) -> Column:
     """Return a column of numbers."""
     return Column(header, cell, right=True, spare=spare)
 
 
-def no_tone(row: Any) -> str:
+def no_tone(row: Row) -> str:
     return ""
 
 
@@ -50,14 +52,14 @@ def no_tone(row: Any) -> str:
 class Table(Shown):
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[Any, ...]
+    rows: tuple[Row, ...]
     drawing: bool = False  # rows belong together: use a fixed-width font, without rules
     more: int = 0  # number of rows that were omitted
     option: str = ""  # option of the command that shows more
     # all rows, if `rows` are fewer or folded
-    everything: Callable[[], Iterable[Any]] | None = field(default=None, compare=False, repr=False)
+    everything: Callable[[], Iterable[Row]] | None = field(default=None, compare=False, repr=False)
     # What a row is among the others: dearest, slower, faster, or less: it matters less
-    tone: Callable[[Any], str] = no_tone
+    tone: Callable[[Row], str] = no_tone
 
     def cells(self) -> Iterable[tuple[str, ...]]:
         return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
@@ -111,7 +113,7 @@ def fact_table(facts: Iterable[Fact]) -> Table:
     return Table("", columns, tuple(facts))
 
 
-def dearest(rows: Iterable[Any], cost: Callable[[Any], float]) -> Callable[[Any], str]:
+def dearest(rows: Iterable[Row], cost: Callable[[Row], float]) -> Callable[[Row], str]:
     """Return the tone of a table whose rows have costs."""
     most = max(rows, key=cost, default=None)
     return lambda row: "dearest" if row is most else ""
@@ -119,11 +121,11 @@ def dearest(rows: Iterable[Any], cost: Callable[[Any], float]) -> Callable[[Any]
 
 def table(
     title: str,
-    rows: Iterable[Any],
+    rows: Iterable[Row],
     *columns: Column,
     most: int = LONGEST,
     drawing: bool = False,
-    tone: Callable[[Any], str] = no_tone,
+    tone: Callable[[Row], str] = no_tone,
 ) -> Table:
     """Return a table of the first rows, with the number of the others."""
     every = tuple(rows)

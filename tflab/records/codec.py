@@ -13,7 +13,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 MOST = 2**53  # larger numbers in JSON are not exact everywhere
 LONGEST = 10_000  # characters of a text
@@ -31,20 +31,24 @@ class WrongError(ValueError):
         super().__init__(f"{path.lstrip('.') or 'its content'} {wrong}")
 
 
+Json: TypeAlias = Any  # what `json` reads and writes
+Kind: TypeAlias = Any  # the type of a field
+Record: TypeAlias = Any  # a dataclass or a named tuple, and what is in it
+
 # The parts of a record that are written: key, name of the field, and value
-Parts = Iterable[tuple[str, str, Any]]
+Parts = Iterable[tuple[str, str, Record]]
 
 
-def every_field(value: Any, within: str) -> Parts:
+def every_field(value: Record, within: str) -> Parts:
     return ((item.name, item.name, getattr(value, item.name)) for item in fields(value))
 
 
 def encoded(
-    value: Any,
-    parts: Callable[[Any, str], Parts] = every_field,
+    value: Record,
+    parts: Callable[[Record, str], Parts] = every_field,
     within: str = "",
     text: Callable[[str], str] = lambda text: text,
-) -> Any:
+) -> Json:
     """Return records as objects, tuples as lists, and numbers that are not finite as null, at all
     depths.
 
@@ -52,7 +56,7 @@ def encoded(
     fields the result can be `decoded`. `text` is called for each text.
     """
 
-    def part(value: Any, within: str) -> Any:
+    def part(value: Record, within: str) -> Json:
         # In the order of how many there are
         if isinstance(value, str):
             return text(value)
@@ -73,10 +77,11 @@ def encoded(
     return part(value, within)
 
 
-def decoded(kind: Any, value: Any, path: str = "", field: str = "") -> Any:
+def decoded(kind: Kind, value: Json, path: str = "", field: str = "") -> Record:
     """Return a value of this type. `field` names the field of a record if this is its direct value.
     Raises WrongError for another value."""
-    origin, arguments = get_origin(kind), get_args(kind)
+    origin: Kind = get_origin(kind)
+    arguments = get_args(kind)
     if is_dataclass(kind):
         return record(kind, value, path)
     if origin in (Union, types.UnionType):
@@ -105,7 +110,7 @@ def check(right: bool, path: str, wrong: str) -> None:
         raise WrongError(path, wrong)
 
 
-def record(kind: Any, value: Any, path: str) -> Any:
+def record(kind: Kind, value: Json, path: str) -> Record:
     check(isinstance(value, dict), path, "is not an object")
     values = {}
     for name, of_field, optional in fields_of(kind):
@@ -116,7 +121,7 @@ def record(kind: Any, value: Any, path: str) -> Any:
 
 
 @functools.cache
-def fields_of(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+def fields_of(kind: Kind) -> tuple[tuple[str, Kind, bool], ...]:
     """Return name and type of each field, and whether it has a default."""
     hints = get_type_hints(kind)
     none = (MISSING, MISSING)
@@ -126,7 +131,7 @@ def fields_of(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
     )
 
 
-def key_of(kind: Any, key: str, path: str) -> Any:
+def key_of(kind: Kind, key: str, path: str) -> str | int:
     """Return the key of a mapping. Keys in JSON are text; an integer key is a batch size."""
     if kind is not int:
         return text(key, path)
@@ -135,7 +140,7 @@ def key_of(kind: Any, key: str, path: str) -> Any:
     return int(key)
 
 
-def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
+def scalar(kind: Kind, value: Json, path: str, field: str) -> Json:
     if kind is float and value is None and field in NULL:
         return NULL[field]
     if kind is str or (kind is Any and isinstance(value, str)):
@@ -153,7 +158,7 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
     return value
 
 
-def text(value: Any, path: str) -> str:
+def text(value: Json, path: str) -> str:
     check(isinstance(value, str), path, "is not a string")
     check(len(value) <= LONGEST, path, f"is a text of {len(value):,} characters")
     surrogate = any("\ud800" <= character <= "\udfff" for character in value)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from tflab.errors import TflabError
 from tflab.records.graph import Lines, Source
+
+Live: TypeAlias = Any  # an object of TensorFlow's: records import none of its types
+Data: TypeAlias = Any  # a `tflab.datasets.Dataset`
 
 STAGES = ("frontend", "backward", "placement", "execution")  # the stages of a graph, in order
 BATCH_SIZES = (1, 16, 64)  # default batch sizes of comparisons
@@ -18,7 +21,7 @@ class Start:
     """The initial values of a graph's variables: nodes to run, and their feeds."""
 
     targets: tuple[str, ...]  # nodes
-    feeds: Mapping[str, Any] = field(default_factory=dict)  # tensor -> value
+    feeds: Mapping[str, Live] = field(default_factory=dict)  # tensor -> value
     about: str = ""  # where the values come from, for the reader
 
 
@@ -28,7 +31,7 @@ class Recipe:
 
     epochs: int
     batch_size: int
-    optimizer: Callable[[Any], Any]  # learning rate (a scalar tensor) -> tf.compat.v1 optimizer
+    optimizer: Callable[[Live], Live]  # learning rate (a scalar tensor) -> tf.compat.v1 optimizer
     rate: Callable[[int, int, int], float]
     # (step, steps of an epoch, steps of the whole training) -> learning rate; steps count from 0
 
@@ -43,19 +46,19 @@ class Model:
     for training.
     """
 
-    output: Any  # None only if the model is unready
-    feeds: Mapping[Any, str]
-    data: Callable[[str, str | None], Any]  # (split, data_dir) -> tflab.datasets.Dataset
-    loss: Any | None = None
-    optimizer: Any | None = None
+    output: Live  # None only if the model is unready
+    feeds: Mapping[Live, str]
+    data: Callable[[str, str | None], Data]  # (split, data_dir) -> the data
+    loss: Live | None = None
+    optimizer: Live | None = None
     recipe: Recipe | None = None
-    test_loss: Any | None = None  # of the head for inference, if it is not `loss`
+    test_loss: Live | None = None  # of the head for inference, if it is not `loss`
     fetches: tuple[str, ...] = ()  # what to run if nothing is trained; otherwise `output`
     # tensors to differentiate with respect to, if there is no optimiser
-    parameters: tuple[Any, ...] = ()
+    parameters: tuple[Live, ...] = ()
     notes: tuple[str, ...] = ()  # what tflab chose or made up for it, for the reader
     start: Start | None = None  # if the variables' own initialisers must not run
-    updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
+    updates: tuple[Live, ...] = ()  # ops that run with every training step: moving averages
     # of nodes that TensorFlow records no user's line for
     lines: Lines = field(default_factory=dict)
     made_up: tuple[str, ...] = ()  # columns of the data with made-up values
@@ -126,9 +129,9 @@ class Program:
     """The live part of a run: the graph that all stages share, and what belongs to it."""
 
     name: str
-    graph: Any  # tf.Graph. It grows from stage to stage; a stage's `nodes` do not.
+    graph: Live  # tf.Graph. It grows from stage to stage; a stage's `nodes` do not.
     model: Model
-    dataset: Callable[[str], Any]  # split -> Dataset, read once
+    dataset: Callable[[str], Data]  # split -> the data, read once
     ends: tuple[str, ...] = ()  # the nodes that the model computes
     train_op: str | None = None
     # The device of each node of the model, if the user does not choose it in the
@@ -140,7 +143,7 @@ class Program:
     layers: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def loss(self) -> Any:
+    def loss(self) -> Live:
         """Return the tensor at which gradients start. Raises TflabError if the model has none."""
         if self.model.loss is None:
             raise TflabError(f"The model '{self.name}' has no loss.")

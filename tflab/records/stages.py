@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tflab.errors import TflabError
 from tflab.records.blocks import Shown
@@ -12,7 +11,7 @@ from tflab.records.cluster import Network
 from tflab.records.gradients import Derivative, GradientNode, GradientStop, Link
 from tflab.records.graph import BranchInput, Function, Node, Unordered
 from tflab.records.measured import OpStats
-from tflab.records.options import Program
+from tflab.records.options import Live, Program
 from tflab.records.placed import (
     Assignment,
     Fate,
@@ -155,7 +154,7 @@ class Placement(Shown):
     kernels: tuple[Kernel, ...] = ()
     generated: tuple[Generated, ...] = field(default=(), metadata={"json": None})
     # GraphDefs, for TensorBoard and for FLOPs
-    partition_graphs: tuple[Any, ...] = field(default=(), repr=False, metadata={"json": None})
+    partition_graphs: tuple[Live, ...] = field(default=(), repr=False, metadata={"json": None})
     toggle: Toggle | None = None
     first_run: FirstRun | None = None
     # Nodes of the graph that runs whose branch the step did not take, so that they did not run
