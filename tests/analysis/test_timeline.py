@@ -57,7 +57,8 @@ def test_the_network_owns_what_is_on_its_way_while_no_op_runs():
 
 
 def test_spans_that_touch_are_one():
-    assert timeline.union([(5, 9), (0, 5), (10, 12)]) == [(0, 9), (10, 12)]
+    recorded = [run("a", 5, 4), run("a", 0, 5), run("a", 10, 2)]
+    assert timeline.busy_spans(recorded, StepTime(0, 0, 50)) == [(0, 9), (10, 12)]
 
 
 TIMES = st.integers(0, 2**61)

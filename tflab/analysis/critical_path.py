@@ -54,31 +54,24 @@ def critical_path(
     receives = {transfer.recv for transfer in transfers}
     steps = work_runs(runs).of_kinds(lambda kind: kind[0] in parents).by_step().values()
     received = [len(step.of_kinds(lambda kind: kind[0] in receives)) for step in steps]
-    most = max(received, default=0)
-    whole = [step for step, count in zip(steps, received, strict=True) if count == most]
-    chains = []
-    for step in whole:
-        step = in_order_of_starts(step, parents)
-        before = waited_for(parents, kinds, step)
-        if before is not None:
-            chains.append(longest(step, before))
+    whole = [step for step, n in zip(steps, received, strict=True) if n == max(received)]
+    chains = [chain for step in whole if (chain := longest(step, parents, kinds))]
     if 2 * len(chains) <= len(whole):
         return CriticalPath((), 0, 0)
     return sorted(chains, key=lambda path: path.ns)[(len(chains) - 1) // 2]
 
 
-def in_order_of_starts(runs: OpRuns, parents: Parents) -> OpRuns:
-    """Return the runs of a step in the order of their starts, and of equal starts a run after those
-    that it may wait for."""
+def longest(runs: OpRuns, parents: Parents, kinds: Mapping[str, str]) -> CriticalPath | None:
+    """Return the longest chain of the runs of a step; None if one of them began before one that it
+    waits for had ended."""
     rank = {name: place for place, name in enumerate(parents)}
     # Some kinds have no run here, and no rank
     rank_of = np.array([rank.get(name, 0) for name, *_ in runs.kinds], np.int64)
-    return runs.take(np.lexsort((rank_of[runs.kind], runs.start_ns)))
-
-
-def longest(runs: OpRuns, before: Sequence[Sequence[int]]) -> CriticalPath:
-    """Return the longest chain of runs. `before` are the indices of the runs that each one waits
-    for, all of which come earlier."""
+    # In the order of their starts, and of equal starts a run after those that it may wait for
+    runs = runs.take(np.lexsort((rank_of[runs.kind], runs.start_ns)))
+    before = waited_for(parents, kinds, runs)
+    if before is None:
+        return None
     durations = runs.duration_ns.tolist()
     ends: list[int] = []  # the earliest of each run, since the start of the step
     for duration, waits_for in zip(durations, before, strict=True):

@@ -96,19 +96,17 @@ def whole_tables_of(nodes: Sequence[Node], lines: Mapping[str, str]) -> tuple[Wh
         return name
 
     used: Counter[str] = Counter()  # rows, by variable
-    for node in nodes:
-        found = shapes.get(node.name)
-        if node.op in LOOKED_UP and node.inputs and found and None not in found:
-            used[variable(node.inputs[0])] += prod(found[:-1])  # type: ignore[arg-type]
     whole: dict[str, Shape] = {}  # shapes of variables, by what is read of them or written
-    for node in nodes:
-        holder = variable(node.inputs[0]) if node.inputs else ""
-        if holder in used and node.op in READ:
-            whole.setdefault(holder, shapes.get(node.name))
-        elif holder in used and any(word in node.op for word in WRITING):
+    for node in (node for node in nodes if node.inputs):
+        holder, shape = variable(node.inputs[0]), shapes.get(node.name)
+        if node.op in LOOKED_UP and shape and None not in shape:
+            used[holder] += prod(shape[:-1])  # type: ignore[arg-type]
+        elif node.op in READ:
+            whole.setdefault(holder, shape)
+        elif any(word in node.op for word in WRITING):
             whole.setdefault(holder, shapes.get(node_of(node.inputs[-1])))
     tables = []
-    for name, shape in whole.items():
+    for name, shape in ((name, whole.get(name)) for name in used):
         rows = (shape or (0,))[0] or 0
         taking = [
             node for node in nodes if any(shapes.get(node_of(t)) == shape for t in node.inputs)
@@ -127,8 +125,8 @@ def whole_tables_of(nodes: Sequence[Node], lines: Mapping[str, str]) -> tuple[Wh
             for node in taking
         )
         if rows >= MANY_ROWS * used[name] and writing | making and not uses:
-            at = lines.get(name, "")
-            tables.append(WholeTable(name, at, rows, used[name], frozenset(writing | making)))
+            working = frozenset(writing | making)
+            tables.append(WholeTable(name, lines.get(name, ""), rows, used[name], working))
     return tuple(tables)
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import quantiles
+
+import numpy as np
 
 from tflab.records.timed import Spread, StepTime
 
 
 def spread(times: Sequence[int]) -> Spread:
     """Return median, 10th and 90th percentile, with linear interpolation."""
-    if len(times) == 1:
-        return Spread(times[0], times[0], times[0])
-    tenths = quantiles(times, n=10, method="inclusive")
-    return Spread(median=tenths[4], p10=tenths[0], p90=tenths[8])
+    return Spread(*np.percentile(times, (50, 10, 90)).tolist())
 
 
 def median_step(steps: Sequence[StepTime]) -> StepTime:

@@ -61,7 +61,8 @@ def clipped(runs: Iterable[OpRun], step: StepTime) -> Spans:
 
 def busy_spans(runs: Iterable[OpRun], step: StepTime) -> list[Span]:
     """Return the times within a step in which at least one op ran: disjoint and sorted."""
-    return pairs(*merged(*clipped(runs, step)))
+    starts, ends = merged(*clipped(runs, step))
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
 def busy_ns(runs: Iterable[OpRun], step: StepTime) -> int:
@@ -84,16 +85,6 @@ def merged(starts: np.ndarray, ends: np.ndarray) -> Spans:
     starts, ends = np.sort(starts, kind="stable"), np.sort(ends, kind="stable")
     apart = np.flatnonzero(starts[1:] > ends[:-1])
     return starts[np.append(0, apart + 1)], ends[np.append(apart, len(ends) - 1)]
-
-
-def union(spans: Iterable[Span]) -> list[Span]:
-    """Return the union of spans: disjoint spans that do not touch, sorted."""
-    table = np.array(list(spans), np.int64).reshape(-1, 2)
-    return pairs(*merged(table[:, 0], table[:, 1]))
-
-
-def pairs(starts: np.ndarray, ends: np.ndarray) -> list[Span]:
-    return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
 def total_ns(starts: np.ndarray, ends: np.ndarray) -> int:
