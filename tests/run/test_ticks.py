@@ -1,9 +1,13 @@
 """Ticks: lines are seen whatever they do with the GIL."""
 
+import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -119,9 +123,26 @@ def test_a_signal_that_the_program_handles_is_not_taken(monkeypatch):
     theirs = {}
     monkeypatch.setattr(ticks._signal, "getsignal", lambda number: theirs.get(number, 0))
     monkeypatch.setattr(ticks._signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(ticks._signal, "siginterrupt", lambda number, flag: None)
     assert ticks.prepared(print) or not sys.platform.startswith("linux")
     theirs[ticks._signal.SIGRTMAX - ticks.BEFORE_LAST[0]] = print
     assert ticks.prepared(print) is None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a signal of Linux")
+def test_a_tick_does_not_interrupt_a_system_call_of_c_code():
+    watching, (reading, writing) = ticks.prepared(print), os.pipe()
+
+    def tick():
+        time.sleep(0.1)
+        signal.pthread_kill(main, watching.own)
+        time.sleep(0.1)
+        os.write(writing, b"x")
+
+    main = threading.get_ident()
+    threading.Thread(target=tick).start()
+    assert ctypes.CDLL(None).read(reading, ctypes.create_string_buffer(1), 1) == 1
+    signal.signal(watching.own, signal.SIG_DFL)
 
 
 def test_a_program_that_observes_its_calls_does_not_see_ours(monkeypatch):

@@ -164,6 +164,7 @@ def prepared(look: Look) -> Ticks | None:
     try:
         ticks = Ticks(look, *numbers)
         _signal.signal(ticks.own, ticks.handle)
+        _signal.siginterrupt(ticks.own, False)  # a system call of C code goes on
     except (ValueError, OSError):  # another thread calls this, or the C library has no timers
         return None
     return ticks
