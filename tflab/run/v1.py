@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 
+from tflab.runtime.import_hook import Hook
+
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from importlib.machinery import ModuleSpec
     from types import ModuleType
     from typing import Any
 
-    Execute = Callable[[ModuleType], object]
+    from tflab.runtime.import_hook import Execute
 
 TENSORFLOW, KERAS = "tensorflow", "keras"
 TUTORIALS = ("examples", "tutorials", "mnist")  # the package of `input_data`
@@ -33,37 +33,19 @@ PUBLIC = {
 
 def begin() -> None:
     """Let `import tensorflow` give TensorFlow 1 in this process from now on."""
-    sys.meta_path.insert(0, Version1Finder())
+    names = Names()
+    Hook(TENSORFLOW, names.import_tensorflow)
+    Hook(KERAS, names.import_keras)
 
 
-class Version1Finder:
-    """Finds TensorFlow and Keras as Python does. After the import of TensorFlow, its name is that
-    of TensorFlow 1, except while Keras is imported, which needs version 2."""
+class Names:
+    """After the import of TensorFlow, its name is that of TensorFlow 1, except while Keras is
+    imported, which needs version 2."""
 
     def __init__(self) -> None:
         self.version_1: ModuleType | None = None
         self.version_2: ModuleType | None = None
         self.in_keras = False
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        around = {TENSORFLOW: self.import_tensorflow, KERAS: self.import_keras}.get(name)
-        if around is None:
-            return None
-        from importlib.util import find_spec
-
-        sys.meta_path.remove(self)
-        try:
-            spec = find_spec(name)
-        finally:
-            sys.meta_path.insert(0, self)
-        if spec and spec.loader:
-            execute = spec.loader.exec_module
-
-            def exec_module(module: ModuleType) -> None:
-                around(module, execute)
-
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
 
     def import_tensorflow(self, module: ModuleType, execute: Execute) -> None:
         execute(module)
@@ -128,8 +110,10 @@ def missing_name(error: BaseException | None) -> str | None:
         return None
     sentence = f"The program uses {name}, which TensorFlow {given.__version__} does not have"
     path = name.partition(".")[2]
-    is_version_2 = given.__name__ == TENSORFLOW
-    if is_version_2 and (path == TUTORIALS[0] or has(given.compat.v1, path)):
+    old: Any = given.compat.v1
+    for part in path.split("."):
+        old = getattr(old, part, None)
+    if given.__name__ == TENSORFLOW and (path == TUTORIALS[0] or old is not None):
         return f"{sentence}; TensorFlow 1 had tf.{path}: try --v1."
     return f"{sentence}."
 
@@ -148,11 +132,3 @@ def public_name(error: BaseException | None) -> str | None:
         if name.startswith(f"{module}."):
             return public + name[len(module) :]
     return None
-
-
-def has(module: Any, path: str) -> bool:
-    for name in path.split("."):
-        if not hasattr(module, name):
-            return False
-        module = getattr(module, name)
-    return True

@@ -18,16 +18,17 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import thread
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import FrameType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
+from tflab.runtime.import_hook import Hook
 from tflab.runtime.private.corner import corner
 from tflab.runtime.private.graphs import Frame, derivations, stack, with_code
+
+if TYPE_CHECKING:
+    from tflab.runtime.import_hook import Execute
 
 LAYER, MODEL = "keras.src.layers.layer", "keras.src.models.model"
 # module, class, method
@@ -173,14 +174,15 @@ def noted(is_library: Callable[[str], bool]) -> Iterator[None]:
         wrapped.enter_context(derivations())
         wrap(OPTIMIZER, is_library, wrapped)
 
-        def wrap_keras() -> None:
+        def execute_and_wrap(module: ModuleType, execute: Execute) -> None:
+            execute(module)
             for place in OF_KERAS:
                 wrap(place, is_library, wrapped)
 
-        if "keras" in sys.modules:
-            wrap_keras()
+        if keras := sys.modules.get("keras"):
+            execute_and_wrap(keras, lambda module: None)
         else:
-            wrapped.enter_context(when_imported("keras", wrap_keras))
+            wrapped.callback(Hook("keras", execute_and_wrap).remove)
         yield
 
 
@@ -204,35 +206,6 @@ def wrap(
     else:
         wrapper = noting(original, is_library, COMPILED if method == "compile" else CONSTRUCTED)
     wrapped.enter_context(patch.object(owner, method, wrapper))
-
-
-@contextmanager
-def when_imported(module: str, then: Callable[[], None]) -> Iterator[None]:
-    """While this is open, call a function as soon as a module has been imported."""
-
-    class Finder(MetaPathFinder):
-        def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-            if name != module:
-                return None
-            sys.meta_path.remove(self)
-            spec = find_spec(name)
-            if spec and spec.loader:
-                execute = spec.loader.exec_module
-
-                def executed(made: ModuleType) -> None:
-                    execute(made)
-                    then()
-
-                spec.loader.exec_module = executed  # type: ignore[method-assign, assignment]
-            return spec
-
-    finder = Finder()
-    sys.meta_path.insert(0, finder)
-    try:
-        yield
-    finally:
-        if finder in sys.meta_path:
-            sys.meta_path.remove(finder)
 
 
 def noting(

@@ -1,0 +1,41 @@
+"""Import hook: a function is called around the execution of a module, when that is imported.
+
+This imports nothing at its start: it is there before a watched program, whose files may have the
+names of other modules.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # as in `typing`, which is not imported
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+    Execute = Callable[[ModuleType], object]
+
+
+class Hook:
+    """Finds one module as Python does, once, and lets `around` execute it."""
+
+    def __init__(self, module: str, around: Callable[[ModuleType, Execute], object]) -> None:
+        self.module, self.around = module, around
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name != self.module:
+            return None
+        from importlib.util import find_spec
+
+        self.remove()
+        spec = find_spec(name)
+        if spec and spec.loader:
+            execute = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: self.around(module, execute)  # type: ignore
+        return spec
+
+    def remove(self) -> None:
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
