@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, numbers, table
 from tflab.records.graph import Source
-from tflab.records.watched import Group, Recorded, SampledLine, Watched, WatchedLine
+from tflab.records.watched import Recorded, SampledLine, Watched, WatchedLine
 from tflab.run.groups import ENOUGH
+from tflab.views.words import listed
 
 MOST = 15
 NAMED = 3  # groups in a sentence
@@ -108,8 +109,10 @@ def spread(say: Callable[[float], str], value: float, samples: int) -> str:
     if high - value <= PRECISE * value:
         return say(value)
     (least, small), (most, unit) = (say(float(f"{bound:.1e}")).split(" ") for bound in (low, high))
+    if (least, small) == (most, unit):
+        return f"{most} {unit}"
     first = f"{float(least):g}" if small == unit else f"{float(least):g} {small}"
-    return most if (least, small) == (most, unit) else f"{first} to {float(most):g} {unit}"
+    return f"{first} to {float(most):g} {unit}"
 
 
 def clearly_first(first: SampledLine, second_samples: int) -> bool:
@@ -125,22 +128,16 @@ def few_traced(seen: Watched) -> Iterator[str]:
     """Yield `The times of ops are estimates from few traced runs: 2 of the 199 of group 2
     (--overhead 12 traces ten).`"""
     all_ns = sum(group.total_ns for group in seen.groups)
-    few = [
-        f"{group.traced or 'none'} of the {group.calls - 1:,} of group {at}{more_traces(group)}"
-        for at, group in enumerate(seen.groups, 1)
-        if group.traced < min(ENOUGH, group.calls - 1)
-        and 100 * group.total_ns >= all_ns
-        and (group.traced or group.overhead_for_ten)
-    ]
+    few = []
+    for at, group in enumerate(seen.groups, 1):
+        percent = group.overhead_for_ten
+        much = 100 * group.total_ns >= all_ns
+        if group.traced < min(ENOUGH, group.calls - 1) and much and (group.traced or percent):
+            more = f" (--overhead {math.ceil(percent)} traces {ENOUGH})" if percent else ""
+            few.append(f"{group.traced or 'none'} of the {group.calls - 1:,} of group {at}{more}")
     if few:
-        more = f" and of {units.plural(len(few) - NAMED, 'more group')}" if few[NAMED:] else ""
-        listed = ", ".join(few[:NAMED])
-        yield f"The times of ops are estimates from few traced runs: {listed}{more}."
-
-
-def more_traces(group: Group) -> str:
-    percent = group.overhead_for_ten
-    return f" (--overhead {math.ceil(percent)} traces {ENOUGH})" if percent else ""
+        runs = listed(few, NAMED)
+        yield f"The times of ops are estimates from few traced runs: {runs}."
 
 
 # The fates of the nodes of a line, in a few words

@@ -24,7 +24,6 @@ from itertools import pairwise
 from math import isfinite
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from tflab.analysis import verdicts
 from tflab.cli import (
@@ -89,12 +88,19 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
         result = compared(programs, args.steps or 0)
         if args.fail_if_slower is not None:
             result = replace(result, gate=gate_of(result, args.fail_if_slower))
+        about = environment.describe()
+        content = json.document(environment=about, **json.plain(result))
         with command.reader_may_leave():
-            show(args, result, environment.describe())
-        if args.save:
-            output_paths.write(
-                Path(args.save), content(result, environment.describe()).encode(), WHAT, "--save"
+            text.show_in_format(
+                args.format,
+                " and ".join(result.programs),
+                about,
+                blocks(result, args.top),
+                json=lambda: content,
+                csv=lambda: csv.changes({WHOLE: result.whole, OP: result.ops, LINE: result.lines}),
             )
+        if args.save:
+            output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
             notes = sys.stdout if args.format == "text" else sys.stderr
             terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
     if result.failure:
@@ -103,22 +109,6 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
         return command.INTERRUPTED
     saved.decide(result.gate, result.programs[0])
     return 0
-
-
-def show(args: argparse.Namespace, result: Programs, about: dict[str, Any]) -> None:
-    kinds = {WHOLE: result.whole, OP: result.ops, LINE: result.lines}
-    text.show_in_format(
-        args.format,
-        " and ".join(result.programs),
-        about,
-        blocks(result, args.top),
-        json=lambda: content(result, about),
-        csv=lambda: csv.changes(kinds),
-    )
-
-
-def content(result: Programs, about: dict[str, Any]) -> str:
-    return json.document(environment=about, **json.plain(result))
 
 
 def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Program]:
@@ -163,16 +153,13 @@ def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) 
 def turns_of(programs: Sequence[Program], steps: int, budget_s: float) -> Iterator[Turn]:
     """Yield turns until the time is over: whole pairs, at least as many as verdicts need."""
     start = time.monotonic()
-
-    def places() -> Iterator[int]:
-        for pair in range(1 + MOST_PAIRS):
-            if pair > LEAST_PAIRS and time.monotonic() - start > budget_s:
-                return
-            yield from ORDER[2 * pair % 4 :][:2]
-
     groups: list[str | None] = [None, None]  # the largest of each program, in its first turn
-    total = UNCOUNTED + 2 * MOST_PAIRS
-    for place in terminal.track("turns", places(), total, lambda at: programs[at].name):
+    order = (ORDER * MOST_PAIRS)[: UNCOUNTED + 2 * MOST_PAIRS]
+    tracked = terminal.track("turns", order, len(order), lambda at: programs[at].name)
+    for number, place in enumerate(tracked):
+        enough = number % 2 == 0 and number > UNCOUNTED + 2 * (LEAST_PAIRS - 1)
+        if enough and time.monotonic() - start > budget_s:
+            return
         turn = turn_of(watched(programs[place], steps), place, groups[place])
         groups[place] = groups[place] or turn.group
         yield turn
@@ -194,8 +181,12 @@ def watched(program: Program, steps: int) -> Watched:
         )
         try:
             process.wait()
-        finally:
-            stop(process)
+        finally:  # an interruption ends it too, with the processes that it started
+            for number in (signal.SIGINT, signal.SIGKILL):
+                if process.poll() is None:
+                    with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+                        os.killpg(process.pid, number)
+                        process.wait(STOP_S)
         wall_ns = time.perf_counter_ns() - start_ns
         segment = summary.read(folder)
         if segment["faults"]:
@@ -206,15 +197,6 @@ def watched(program: Program, steps: int) -> Watched:
             raise TflabError(f"'{program.name}' ended {processes.ending(process, output)}")
         graph, _ = program_graph.read(folder)
         return replace(summary.watched(program.words, segment, wall_ns, 0), graph=graph)
-
-
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a program that still runs, with the processes that it started."""
-    for number in (signal.SIGINT, signal.SIGKILL):
-        if process.poll() is None:
-            with suppress(ProcessLookupError, subprocess.TimeoutExpired):
-                os.killpg(process.pid, number)
-                process.wait(STOP_S)
 
 
 def turn_of(seen: Watched, place: int, group: str | None) -> Turn:
@@ -316,7 +298,7 @@ def changes(turns: Sequence[Turn], kind: str) -> Iterator[Change]:
 
 def blocks(result: Programs, top: int) -> Iterator[Block]:
     names, proven = result.programs, min(result.runs) >= verdicts.LEAST
-    smallest = numbers("smallest shown", lambda row: least_text(result.least_slower.get(row.key)))
+    smallest = numbers("smallest shown", lambda row: least_text(result, row))
     last = [smallest] * proven
     yield from execution.load_line(result.load)
     yield from execution.partial(result.interrupted, result.failure)
@@ -325,15 +307,15 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     if not proven:
         yield "Times also differ between processes by chance, so few runs have no verdict."
         return
-    changed = {
-        ("Time of ops in a traced step", "type that ran"): [*filter(differs, result.ops)],
-        ("Time of lines in the whole process", "code"): [*filter(differs, result.lines)],
-    }
-    for (title, key), rows in changed.items():
+    ops, of_lines = ([*filter(differs, rows)] for rows in (result.ops, result.lines))
+    for title, key, rows in (
+        ("Time of ops in a traced step", "type that ran", ops),
+        ("Time of lines in the whole process", "code", of_lines),
+    ):
         if rows:
-            shown = sorted(rows, key=by_gain)
+            shown = sorted(rows, key=lambda row: -abs((row.second_ns or 0) - (row.first_ns or 0)))
             yield view.compared(f"{title}, where it differs", shown, names, key, top, batch=False)
-    if not any(changed.values()):
+    if not (ops or of_lines):
         yield "No op or line is known to differ."
     yield BASIS
     if result.gate:
@@ -344,15 +326,15 @@ def opening(result: Programs) -> Iterator[str]:
     first, second = result.programs
     runs, other = plural(result.runs[0], "run"), result.runs[1]
     yield f"'{second}' compared with '{first}': {runs} of '{first}' and {other} of '{second}'."
-    for group in dict.fromkeys(result.steps):
-        names = [
-            name for name, of in zip(result.programs, result.steps, strict=True) if of == group
-        ]
-        whose = "" if len(names) == 2 else f" of '{names[0]}'"
-        yield f"A step{whose} is {group or NO_STEP}."
+    if result.steps[0] == result.steps[1]:
+        yield f"A step is {result.steps[0] or NO_STEP}."
+    else:
+        for name, group in zip(result.programs, result.steps, strict=True):
+            yield f"A step of '{name}' is {group or NO_STEP}."
 
 
-def least_text(ratio: float | None) -> str:
+def least_text(result: Programs, row: Change) -> str:
+    ratio = result.least_slower.get(row.key)
     return f"{ratio:.2f} x" if ratio and isfinite(ratio) else ""
 
 
@@ -360,10 +342,6 @@ def differs(change: Change) -> bool:
     if change.verdict:
         return change.verdict.word in ("slower", "faster")
     return change.first_ns is None or change.second_ns is None
-
-
-def by_gain(change: Change) -> float:
-    return -abs((change.second_ns or 0) - (change.first_ns or 0))
 
 
 BASIS = (

@@ -13,9 +13,6 @@ from tflab.records.values import VARIABLE
 from tflab.records.watched import (
     Compiled,
     Group,
-    GrownGraph,
-    GrownMemory,
-    InputPipeline,
     RecordedValues,
     SampledLine,
     TracedFunction,
@@ -24,16 +21,14 @@ from tflab.records.watched import (
 from tflab.run import lines, summary
 from tflab.views import values
 from tflab.views.op_table import text_or_blank
+from tflab.views.words import listed
 
 ROWS = 7  # of the table of owners
 OPS = 8  # of the table of ops
 CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
 WAITING = 0.01  # of the time, from which on waiting for data is told
-GROWING = 3  # lines that make nodes between runs
+NAMED = 3  # lines, arguments and functions in a sentence
 ORIGINS = 2  # of NaN and Inf, each with a sentence
-COMPILED = 3  # functions that XLA compiled, in sentences: what took longest
-SHAPES = 3  # of them, in a sentence
-CHANGES = 3  # arguments that differ, in a sentence
 LATER = "runs unlike those of all earlier groups"
 ALIKE = (
     "with arguments that read the same (TensorFlow also traces again for another object, graph, "
@@ -64,9 +59,7 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     yield table("Where the time went", rows(seen), *OWNERS, drawing=True)
     yield from seen.findings
     yield from waiting(seen)
-    yield from map(grown_graph, seen.grown_graphs)
-    if seen.grown_memory:
-        yield grown_memory(seen.grown_memory)
+    yield from growing(seen)
     if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
         yield " ".join(sentences)
     if seen.ops:
@@ -132,7 +125,7 @@ def time_outside_runs(seen: Watched) -> Iterator[str]:
 
 
 def share_at(line: SampledLine, all_ns: int) -> str:
-    """`16 % at train.py:88 in next_batch`; nothing if that is less than one percent."""
+    """Return `16 % at train.py:88 in next_batch`; nothing if that is less than one percent."""
     if 100 * line.ns < all_ns:
         return ""
     share = lines.spread(lambda value: f"{value:.0f} %", 100 * line.ns / all_ns, line.samples)
@@ -208,10 +201,19 @@ def ops(seen: Watched) -> Table:
 
 
 def waiting(seen: Watched) -> Iterator[str]:
-    """Return what the program waits for: data, and child processes."""
-    children, all_ns = seen.for_children, program_ns(seen)
-    if seen.input_pipeline and seen.input_pipeline.waited_ns >= WAITING * all_ns:
-        yield pipeline(seen.input_pipeline, all_ns)
+    """Yield what the program waits for: data, and child processes."""
+    data, children, all_ns = seen.input_pipeline, seen.for_children, program_ns(seen)
+    if data and data.waited_ns >= WAITING * all_ns:
+        who = f"the {data.runs:,} runs of group {data.group}" if data.group else "the program"
+        each = (" each" if data.group else " a step") if data.runs else ""
+        waited = f"{units.time(data.waited_ns / (data.runs or 1))}{each}"
+        share = units.percent(data.waited_ns / all_ns)
+        said = f"Input pipeline: {who} waited {waited} for data, {share} of the time"
+        if data.stage:
+            said += f"; its costliest stage is {data.stage}"
+        if line := data.line:
+            said += f"; its Python took {lines.sampled(line.ns, line.samples)} at {line.place}"
+        yield f"{said}."
     if children and children.ns >= CHILDREN * all_ns:
         yield (
             f"{units.percent(children.ns / all_ns)} of the time passed in waiting for child "
@@ -220,91 +222,68 @@ def waiting(seen: Watched) -> Iterator[str]:
         )
 
 
-def pipeline(of: InputPipeline, all_ns: int) -> str:
-    """`Input pipeline: the 499 runs of group 2 waited 3.10 ms each for data, 12.0 % of the time.
-    ...`"""
-    who = f"the {of.runs:,} runs of group {of.group}" if of.group else "the program"
-    each = f"{units.time(of.waited_ns / of.runs)} " if of.runs else f"{units.time(of.waited_ns)} "
-    each += ("each " if of.group else "a step ") if of.runs else ""
-    share = units.percent(of.waited_ns / all_ns)
-    said = f"Input pipeline: {who} waited {each}for data, {share} of the time"
-    if of.stage:
-        said += f"; its costliest stage is {of.stage}"
-    if of.line:
-        said += f"; its Python took {lines.sampled(of.line.ns, of.line.samples)} at {of.line.place}"
-    return f"{said}."
-
-
-def grown_graph(grown: GrownGraph) -> str:
-    places = list(grown.made)
-    more = f" and {units.plural(len(places) - GROWING, 'other line')}" if places[GROWING:] else ""
-    at = f", at {', '.join(places[:GROWING])}{more}" if places else ""
-    return (
-        f"Graph {grown.graph} grew before {grown.rises:,} of its {grown.runs:,} runs, from "
-        f"{grown.first:,} to {units.plural(grown.last, 'node')}{at}: make nodes once, before the "
-        "first run."
-    )
-
-
-def grown_memory(grown: GrownMemory) -> str:
-    place = f", at {grown.place}" if grown.place else ""
-    return (
-        "Resident memory grew steadily until the end, from "
-        f"{units.size(grown.first_bytes)} to {units.size(grown.last_bytes)}{place}."
-    )
+def growing(seen: Watched) -> Iterator[str]:
+    for graph in seen.grown_graphs:
+        at = f", at {listed([*graph.made], NAMED)}" if graph.made else ""
+        yield (
+            f"Graph {graph.graph} grew before {graph.rises:,} of its {graph.runs:,} runs, from "
+            f"{graph.first:,} to {units.plural(graph.last, 'node')}{at}: make nodes once, before "
+            "the first run."
+        )
+    if memory := seen.grown_memory:
+        rise = f"{units.size(memory.first_bytes)} to {units.size(memory.last_bytes)}"
+        place = f", at {memory.place}" if memory.place else ""
+        yield f"Resident memory grew steadily until the end, from {rise}{place}."
 
 
 # Tracings of functions
 
 
 def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
-    """`The function step (train.py:9) was traced 5 times, in 1.20 s (700 ms after the first time);
-    the last time at train.py:30, because ...`, of the function that took longest to trace again."""
+    """Yield `The function step (train.py:9) was traced 5 times, in 1.20 s (700 ms after the first
+    time); the last time at train.py:30, because x was 3 and is 4.`, of the function that took
+    longest to trace again."""
     again = [function for function in functions if function.tracings > 1]
     if not again:
         return
     most = max(again, key=lambda function: function.ns - function.first_ns)
     made = f" ({most.made})" if most.made else ""
-    times = units.plural(most.tracings, "time")
-    who = f"The function {most.name}{made} was traced"
+    who, why = f"The function {most.name}{made} was", ALIKE
     if most.functions > 1:
-        who = f"{most.functions:,} functions {most.name} of the same code{made} were traced"
-    traced = f"{who} {times}, in {units.time(most.ns)}"
+        who = f"{most.functions:,} functions {most.name} of the same code{made} were"
+        why = f"as a new function, or {ALIKE}"
+    if most.changed:
+        changes = [f"{name} was {was} and is {now}" for name, was, now in most.changed[:NAMED]]
+        more = len(most.changed) - NAMED
+        others = f", and {units.plural(more, 'other')} changed" if more > 0 else ""
+        why = f"because {', '.join(changes)}{others}"
     after = f"({units.time(most.ns - most.first_ns)} after the first time)"
-    yield f"{traced} {after}; the last time at {most.place}, {reason(most)}."
+    times = f"{units.plural(most.tracings, 'time')}, in {units.time(most.ns)} {after}"
+    yield f"{who} traced {times}; the last time at {most.place}, {why}."
 
 
 def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
-    """`XLA compiled step 20 times, for 20 shapes of its inputs, in 8.30 s, at train.py:17.`"""
-    for row in rows[:COMPILED]:
+    """Yield `XLA compiled step 20 times, for 20 combinations of shapes (f32[8]; f32[7]), in 8.30 s,
+    at train.py:17.`"""
+    for row in rows[:NAMED]:
         times = units.plural(row.compilations, "time")
         shapes = units.plural(len(row.shapes), "combination")
-        listed = "; ".join(row.shapes[:SHAPES]) + "; ..." * (len(row.shapes) > SHAPES)
+        some = "; ".join(row.shapes[:NAMED]) + "; ..." * (len(row.shapes) > NAMED)
         at = f", at {row.place}" if row.place else ""
         yield (
-            f"XLA compiled {row.name} {times}, for {shapes} of shapes ({listed}), in "
+            f"XLA compiled {row.name} {times}, for {shapes} of shapes ({some}), in "
             f"{units.time(row.ns)}{at}."
         )
-
-
-def reason(function: TracedFunction) -> str:
-    """Return which argument differed: `because x was float32 (8, 4) and is float32 (7, 4)`."""
-    if not function.changed:
-        return f"{'as a new function, or ' * (function.functions > 1)}{ALIKE}"
-    changes = [f"{name} was {was} and is {now}" for name, was, now in function.changed[:CHANGES]]
-    more = len(function.changed) - CHANGES
-    others = f", and {units.plural(more, 'other')} changed" if more > 0 else ""
-    return f"because {', '.join(changes)}{others}"
 
 
 def fates(seen: Watched) -> str:
     """`Of the 145 nodes of the graph, ...: 81 executed, 44 unreached, 20 fused.`"""
     counts = sorted(seen.fates.items(), key=lambda fate: -fate[1])
-    listed = ", ".join(f"{count:,} {fate}" for fate, count in counts)
+    of_fates = ", ".join(f"{count:,} {fate}" for fate, count in counts)
     branches = f" No traced run took the branches of {seen.not_run:,} of the executed nodes."
     return (
         f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first run "
-        f"of the largest group: {listed}.{branches * bool(seen.not_run)}"
+        f"of the largest group: {of_fates}.{branches * bool(seen.not_run)}"
     )
 
 
@@ -327,15 +306,14 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
 
 
 def fetched(seen: Watched) -> Iterator[str]:
-    """Return which fetched values were not finite, and which run shows why."""
+    """Yield which fetched values were not finite, and which run shows why."""
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:
             name, first = min(group.not_finite.items(), key=lambda item: item[1])
+            what = f"Run {first:,} of group {at} was the first to fetch"
             if is_function(group):
-                function = group.fetches[0]
-                yield f"Call {first:,} of {function} was the first to return NaN or Inf: {name}."
-            else:
-                yield f"Run {first:,} of group {at} was the first to fetch NaN or Inf: {name}."
+                what = f"Call {first:,} of {group.fetches[0]} was the first to return"
+            yield f"{what} NaN or Inf: {name}."
             if not seen.values:
                 yield f"--values {first} shows where it began."
         if seen.values and seen.values.group == at:
@@ -343,20 +321,19 @@ def fetched(seen: Watched) -> Iterator[str]:
 
 
 def advice(recorded: RecordedValues, first: int) -> Iterator[str]:
-    """Which run to record for the origin of NaN and Inf, if the recorded one does not have it.
+    """Yield which run to record for the origin of NaN and Inf, if the recorded one does not have
+    it.
 
     `first` is the first run that fetched any; 0 if none did.
     """
-    run = recorded.run
+    run, other = recorded.run, 0
     held = [origin.tensor for origin in recorded.origins if origin.kind == VARIABLE]
     if held and held[0] not in recorded.updated:
         yield f"Group {recorded.group} does not update {held[0]}: other runs made it not finite."
     elif held and run > 1:
         yield f"{held[0]} had NaN or Inf before run {run:,}: an earlier run made it."
-        yield again(first if 0 < first < run else run - 1)
-    elif first not in (0, run) and not (recorded.origins and run == first - 1):
-        yield again(first)
-
-
-def again(run: int) -> str:
-    return f"Run the program again with --values {run} to see that run."
+        other = first if 0 < first < run else run - 1
+    elif first != run and not (recorded.origins and run == first - 1):
+        other = first
+    if other:
+        yield f"Run the program again with --values {other} to see that run."
