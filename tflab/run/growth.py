@@ -30,12 +30,24 @@ NOTED = 2**18  # bytes of a rise whose line is noted
 MOST_OF = 0.8  # of the rises: the least at a line that is named
 
 
+class Span:
+    """A time: the least memory in it, what it rose by at each line, and what it fell by."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.fell = size, 0
+        self.rises: dict[Line | None, int] = {}
+
+    def join(self, other: Span) -> None:
+        self.size, self.fell = min(self.size, other.size), self.fell + other.fell
+        for line, rise in other.rises.items():
+            self.rises[line] = self.rises.get(line, 0) + rise
+
+
 class Memory:
     """The resident memory since tflab watches TensorFlow."""
 
     def __init__(self) -> None:
-        # The least memory in each span of time, what it rose at each line, and what it fell
-        self.spans: list[tuple[int, dict[Line | None, int], int]] = []
+        self.spans: list[Span] = []
         self.span_ns = SPAN_NS
         self.since_ns = self.last = 0
         self.page = os.sysconf("SC_PAGE_SIZE") if os.path.exists(FILE) else 0
@@ -51,18 +63,19 @@ class Memory:
             os.close(file)
         self.since_ns = self.since_ns or now_ns
         while (now_ns - self.since_ns) // self.span_ns >= MOST_SPANS:
-            self.spans = [*map(joined, self.spans[::2], [*self.spans[1::2], None])]
+            for span, other in zip(self.spans[::2], self.spans[1::2], strict=False):
+                span.join(other)
+            self.spans = self.spans[::2]
             self.span_ns *= 2
+        new, rise = Span(size), size - (self.last or size)
+        if rise >= NOTED:
+            new.rises[line()] = rise
+        new.fell, self.last = max(0, -rise), size
         at = (now_ns - self.since_ns) // self.span_ns
-        rise = size - self.last if self.last else 0
-        rises = {line(): rise} if rise >= NOTED else {}
-        new = (size, rises, max(0, -rise))
-        self.last = size
         if at < len(self.spans):
-            self.spans[-1] = joined(self.spans[-1], new)
+            self.spans[-1].join(new)
         else:  # the spans between were not looked at
-            missing = at - len(self.spans)
-            self.spans += [(size, {}, 0)] * missing + [new]
+            self.spans += [*(Span(size) for _ in range(at - len(self.spans))), new]
 
     def segment(self) -> dict[str, object] | None:
         """Return the fields of `GrownMemory`; None if it did not grow late."""
@@ -70,34 +83,17 @@ class Memory:
         if len(spans) < 2 * PARTS:
             return None
         ends = [len(spans) * part // PARTS for part in range(PARTS + 1)]
-        least = [min(span[0] for span in spans[start:end]) for start, end in pairwise(ends)]
+        least = [min(span.size for span in spans[start:end]) for start, end in pairwise(ends)]
         late = least[FIRST:]
-        rises = [after - before for before, after in pairwise(late)]
+        rises = sorted(after - before for before, after in pairwise(late))
         grown = late[-1] - late[0]
-        if min(rises) <= EVEN * sorted(rises)[len(rises) // 2] or grown < max(
-            LEAST, LEAST_SHARE * late[-1]
-        ):
+        if rises[0] <= EVEN * rises[len(rises) // 2] or grown < max(LEAST, LEAST_SHARE * late[-1]):
             return None
-        at_lines: dict[Line | None, int] = {}
-        fallen = 0
-        for _, rose, fell in spans[ends[FIRST] :]:
-            fallen += fell
-            for line, size in rose.items():
-                at_lines[line] = at_lines.get(line, 0) + size
-        most = max(at_lines, key=at_lines.__getitem__, default=None)
-        known = most and at_lines[most] >= MOST_OF * (sum(at_lines.values()) + fallen)
+        whole = Span(0)
+        for span in spans[ends[FIRST] :]:
+            whole.join(span)
+        moved = sum(whole.rises.values()) + whole.fell
+        most = max(whole.rises, key=whole.rises.__getitem__, default=None)
+        known = most and whole.rises[most] >= MOST_OF * moved
         at = place(*most) if most and known else ""
         return {"first_bytes": late[0], "last_bytes": late[-1], "place": at}
-
-
-def joined(
-    span: tuple[int, dict[Line | None, int], int],
-    other: tuple[int, dict[Line | None, int], int] | None,
-) -> tuple[int, dict[Line | None, int], int]:
-    """Return two spans as one."""
-    if other is None:
-        return span
-    rises = dict(span[1])
-    for line, rise in other[1].items():
-        rises[line] = rises.get(line, 0) + rise
-    return min(span[0], other[0]), rises, span[2] + other[2]

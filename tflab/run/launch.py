@@ -107,51 +107,42 @@ def wait(child: subprocess.Popen[bytes], meanwhile: Callable[[], object]) -> Non
         return
     signals = PASSED_ON | {signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    witness = Witness()
+    witness = witness_of_group()
     meanwhile()
     while child.poll() is None:
         # With a limit: the child may have ended before signals were blocked.
         came = signal.sigtimedwait(signals, 1.0)
         if came and came.si_signo in PASSED_ON:
-            to_all = witness.got(came.si_signo)
+            time.sleep(GROUP_S)
+            to_all = came.si_signo in ended(witness)
+            witness = witness_of_group()
             if came.si_code == BY_A_PROCESS and not to_all:
                 child.send_signal(came.si_signo)
-    witness.end()
+    ended(witness)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
 
 
-class Witness:
-    """A process that gets the signals to the group of the command, and does nothing else."""
+def witness_of_group() -> int:
+    """Start a process that gets the signals to the group of the command, and does nothing else."""
+    process = os.fork()
+    if not process:
+        die_with_command()
+        os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+        while True:
+            signal.pause()  # the signals are blocked, and so they stay pending
+    return process
 
-    def __init__(self) -> None:
-        self.process = self.begin()
 
-    def begin(self) -> int:
-        process = os.fork()
-        if not process:
-            die_with_command()
-            os.closerange(0, os.sysconf("SC_OPEN_MAX"))
-            while True:
-                signal.pause()  # the signals are blocked, and so they stay pending
-        return process
-
-    def got(self, number: int) -> bool:
-        """Return whether a signal that the command got went to the whole group."""
-        time.sleep(GROUP_S)
-        try:
-            status = Path(f"/proc/{self.process}/status").read_text()
-        except OSError:  # not on this system
-            return False
+def ended(witness: int) -> list[int]:
+    """End a witness, and return the signals that it got; none where /proc does not tell."""
+    pending = 0
+    with suppress(OSError):
+        status = Path(f"/proc/{witness}/status").read_text()
         pending = int(status.partition("ShdPnd:")[2].split()[0], 16)
-        if pending:  # for ever
-            self.end()
-            self.process = self.begin()
-        return bool(pending >> (number - 1) & 1)
-
-    def end(self) -> None:
-        with suppress(OSError):
-            os.kill(self.process, signal.SIGKILL)
-            os.waitpid(self.process, 0)
+    with suppress(OSError):
+        os.kill(witness, signal.SIGKILL)
+        os.waitpid(witness, 0)
+    return [number for number in PASSED_ON if pending >> (number - 1) & 1]
 
 
 def die_with_command() -> None:

@@ -88,5 +88,5 @@ def end(watcher: Watcher) -> Watched:
     wall_ns = segment["own_ns"] + sum(segment["owners"].values())
     wall_ns += sum(sum(group["main_ns"]) for group in segment["groups"])
     seen = summary.watched(("a part of a program",), segment, wall_ns, 0)
-    graph, _ = program_graph.read(Path(watcher.folder))
+    graph, _ = program_graph.read(Path(watcher.settings.folder))
     return replace(seen, graph=graph)

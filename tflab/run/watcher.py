@@ -31,17 +31,17 @@ FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
 
 
 class Watcher:
-    """The sampler, its thread, and the recorder of runs after TensorFlow is imported."""
+    """The sampler, its thread, and the recorder of runs after TensorFlow is imported. As a finder
+    it finds no module, but is called for each import."""
 
     def __init__(self, settings: exchange.Settings) -> None:
-        self.settings, self.folder = settings, settings.folder
+        self.settings = settings
         self.process = os.getpid()
         self.sampler = sampler.Sampler(settings.start_ns)
         self.recorder: Recorder | None = None  # after TensorFlow is imported
         self.memory = growth.Memory()
         self.began = False  # whether this is of the time since the first run
         self.faults: list[str] = []
-        self.finder = TensorFlowFinder(self)
         self.running = self.stopping = self.forked = self.looking = False
         self.ticks: Ticks | None = None  # once TensorFlow is imported, on Linux
         self.turn_s = sys.getswitchinterval()
@@ -56,7 +56,7 @@ class Watcher:
             os.register_at_fork(
                 before=self.pause, after_in_parent=self.go_on, after_in_child=self.leave_alone
             )
-        sys.meta_path.insert(0, self.finder)
+        sys.meta_path.insert(0, self)
         sys.setswitchinterval(sampler.TURN_S)
         self.resume()
 
@@ -104,9 +104,10 @@ class Watcher:
                 if not self.stopping:
                     if self.recorder:
                         self.recorder.read_traces()
-                        if self.sampler.importing or (self.sampler.inside[2] and not self.began):
+                        runs = self.sampler.inside[2]
+                        if self.sampler.importing or (runs and not self.began):
                             self.memory = growth.Memory()  # what was before does not count
-                            self.began = self.sampler.inside[2] > 0
+                            self.began = runs > 0
                         self.memory.look(process_time_ns(), self.sampler.main_line)
                     if perf_counter_ns() > self.flush_at_ns:
                         self.flush()
@@ -166,7 +167,7 @@ class Watcher:
         self.tick()
         return self.recorder
 
-    def see_import(self) -> None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Python imports a module; those of sessions and functions may be loaded now."""
         if self.looking:
             return  # tflab imports a module of its own
@@ -183,11 +184,11 @@ class Watcher:
                 self.record()
             # After all imports of the module
             elif self.recorder and hasattr(functions, "Function"):
-                sys.meta_path.remove(self.finder)
+                sys.meta_path.remove(self)
                 self.recorder.watch_functions()
         except Exception as error:
-            if self.finder in sys.meta_path:
-                sys.meta_path.remove(self.finder)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
             self.broke(error)
         finally:
             self.looking = False
@@ -197,7 +198,7 @@ class Watcher:
     def flush(self, final: bool = False) -> None:
         """Write the results so far."""
         began_ns = perf_counter_ns()
-        exchange.write_segment(self.folder, self.segment(final))
+        exchange.write_segment(self.settings.folder, self.segment(final))
         took_ns = perf_counter_ns() - began_ns
         later_ns = min(FLUSH_NS, (began_ns - self.sampler.start_ns) // PART)
         self.flush_at_ns = began_ns + max(later_ns, FLUSH_SHARE * took_ns)
@@ -234,7 +235,7 @@ class Watcher:
         except BaseException as error:  # also Ctrl-C, which atexit would report as an error
             self.faults.append(f"{type(error).__name__}: {error}")
             try:  # noqa: SIM105  (the program may have a contextlib.py)
-                exchange.write_fault(self.folder, self.faults[0])
+                exchange.write_fault(self.settings.folder, self.faults[0])
             except OSError:
                 pass  # for example a full disk; the command reports missing results
         if getattr(sys, "last_type", None) is KeyboardInterrupt:
@@ -251,16 +252,6 @@ def end_by_interruption() -> None:
         exec("raise KeyboardInterrupt")
     except KeyboardInterrupt:
         pass
-
-
-class TensorFlowFinder:
-    """Finds no module, but is called for each import."""
-
-    def __init__(self, watcher: Watcher) -> None:
-        self.watcher = watcher
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        self.watcher.see_import()
 
 
 def begin(given: dict[str, str]) -> None:
