@@ -75,7 +75,7 @@ def test_a_compilation_has_its_shapes_its_line_and_the_time_from_its_first_file_
         "XLA compiled one_step_on_data 1 time, for 1 combination of shapes (f32[7,4], s32[]), in "
         "1.00 ms.",
     ]
-    assert len([*view.compiled(rows * 2)]) == view.COMPILED
+    assert len([*view.compiled(rows * 2)]) == view.NAMED
 
 
 def test_nothing_is_dumped_without_overhead_and_dumps_that_the_user_wants_are_left_alone(dumps):

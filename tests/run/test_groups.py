@@ -18,7 +18,7 @@ def group_of(first_ns, *others_ns, main=True, timed=True):
 
 def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
     group = group_of(900, 10, 30, 20)
-    group.ops = {"y": [2, 70, 2, 40]}
+    group.ops = {"y": (2, 70, 2, 40)}
     assert group.segment(["other", GRAPH]) == {
         "graph": 2,
         "function": "",
@@ -92,7 +92,7 @@ def test_a_trace_is_affordable_if_its_cost_fits_into_the_share_since_the_last_on
     assert group.affords(0.1)
     assert not group.affords(0.099)
     for cost_ns in (1, 1, 30, 30, 900, 20, 40):  # 30 is the median of the last five
-        group.add_cost(cost_ns)
+        group.costs.append(cost_ns)
     assert group.affords(0.06)
     assert not group.affords(0.059)
 
@@ -121,8 +121,8 @@ def test_the_ops_of_a_traced_run_are_added_up():
     group.data_nodes = frozenset()
     group.add_trace(90, ("y", "y", "z"), (0, 50, 20), (30, 10, 20))
     group.add_trace(90, ("y",), (7,), (35,))
-    assert group.ops == {"y": [3, 75, 2, 40], "z": [1, 20, 1, 20]}
-    assert group.covered == [50 + 35, 50]  # from 0 to 40 and from 50 to 60, and from 7 to 42
+    assert group.ops == {"y": (3, 75, 2, 40), "z": (1, 20, 1, 20)}
+    assert group.covered == (50 + 35, 50)  # from 0 to 40 and from 50 to 60, and from 7 to 42
     assert group.scale() == 4 / 2
 
 
@@ -132,7 +132,7 @@ def test_ops_take_no_longer_than_the_runs_they_belong_to():
     group.data_nodes = frozenset({"batch"})
     for longer_ns in (60, 70, 900):
         group.add_trace(longer_ns, ("batch", "y"), (0, 5), (longer_ns, 10))
-    assert group.ops["batch"] == [3, 1_030, 3, 900]
+    assert group.ops["batch"] == (3, 1_030, 3, 900)
     assert group.scale() == 400 / 195 < 10 / 3  # of the two shorter ones, and as long a third
     assert group.waited_ns == 1_030
     assert group.all_waited_ns() == (400, 400)
@@ -144,7 +144,7 @@ def test_incomplete_traces_are_forgotten_and_no_more_are_made():
     group.add_trace(90, ("y",), (7,), (35,))
     assert group.affords(0.5)
     group.drop_traces()
-    assert (group.ops, group.covered, group.samples) == ({}, [0, 0], [])
+    assert (group.ops, group.covered, group.samples) == ({}, (0, 0), [])
     assert (group.traced, group.traced_ns, group.waited_ns) == (0, 0, 0)
     assert group.scale() == 0
     assert not group.affords(0.5)

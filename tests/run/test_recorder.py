@@ -4,7 +4,6 @@ import ctypes
 import sys
 import threading
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -73,7 +72,7 @@ def lab(monkeypatch):
     monkeypatch.setattr(recorder.private, "build", lambda *step: built.append(step))
     given = {"FOLDER": "", "START": "0", "OVERHEAD": "5", "STEPS": "0"}
     seen = recorder.Recorder(exchange.Settings(given), sampler.Sampler(0), faults.append)
-    seen.log, seen.tracer, seen.dumps = Log(), Tracer(), Dumps()
+    seen.log, seen.tracer, seen.dumps, seen.traces = Log(), Tracer(), Dumps(), True
     seen.traced_options, seen.graphs_options = "traced", "graphs"
     session = SimpleNamespace(graph=Graph())
 
@@ -202,34 +201,34 @@ def test_a_first_run_waits_for_the_dumps_of_another_step(lab, monkeypatch):
 
 def test_a_node_has_its_share_of_the_critical_path(monkeypatch):
     """`z` waits for `x`, which takes longer than `y`."""
-    nodes = (Node("x", "Op"), Node("y", "Op"), Node("z", "Op", ("x", "y")))
     times = {"x": (0, 30), "y": (0, 10), "z": (40, 50)}
     runs = [OpRun(1, name, "Op", "/device:CPU:0", start, ns) for name, (start, ns) in times.items()]
     monkeypatch.setattr(trace, "op_runs", lambda step, stats, types: runs * (stats == "stats"))
     group = groups.RunGroup(1, None, ("z",), {})
-    group.samples = [(1, 0, 99, b"trace")]
-    parsed = {b"trace": SimpleNamespace(step_stats="stats")}.__getitem__
-    assert program_graph.path_shares(group, nodes, parsed) == {"x": 30 / 80, "z": 50 / 80}
-    group.samples = []
-    assert program_graph.path_shares(group, nodes, parsed) == {}
+    largest = program_graph.Largest(
+        group, (), traces=[(1, 0, 99, SimpleNamespace(step_stats="stats"))]
+    )
+    largest.executed = (Node("x", "Op"), Node("y", "Op"), Node("z", "Op", ("x", "y")))
+    assert largest.path_shares() == {"x": 30 / 80, "z": 50 / 80}
+    largest.traces = []
+    assert largest.path_shares() == {}
 
 
 def test_executed_nodes_in_a_branch_that_no_traced_run_took_are_counted():
     """`y` takes the output of the Switch that was dead; `gone` is no executed node."""
-    ran = (
+    kinds = {"x": "executed", "y": "executed", "m": "executed", "gone": "fused", "six": "folded"}
+    group = groups.RunGroup(2, None, ("m",), {})
+    group.ops = dict.fromkeys("xm", (2, 30, 2, 20))
+    largest = program_graph.Largest(group, ())
+    largest.executed = (
         *(Node("x", "Switch", ("six", "p")), Node("y", "_Fused", ("x:1",))),
         *(Node("gone", "Op", ("y",)), Node("m", "Merge", ("x", "gone"))),
     )
-    kinds = {"x": "executed", "y": "executed", "m": "executed", "gone": "fused", "six": "folded"}
-    ledger = tuple(Fate(name, fate, None, None) for name, fate in kinds.items())
-    account = program_graph.Account((), ledger, ())
-    group = groups.RunGroup(2, None, ("m",), {})
-    group.ops = {"x": [2, 30, 2, 20], "m": [2, 30, 2, 20]}
-    group.traced = 2
-    counts = {"executed": 3, "fused": 1, "folded": 1}
-    assert program_graph.fates_of(group, account, ran) == {"counts": counts, "not_run": 1}
-    group.traced = 0
-    assert program_graph.fates_of(group, account, ran)["not_run"] == 0
+    largest.ledger = tuple(Fate(name, fate, None, None) for name, fate in kinds.items())
+    for group.traced, not_run in ((2, 1), (0, 0)):
+        segment = largest.segment()
+        assert segment["counts"] == {"executed": 3, "fused": 1, "folded": 1}
+        assert (segment["group"], segment["not_run"]) == (2, not_run)
 
 
 def test_later_steps_are_built_again_as_the_budget_allows(lab, monkeypatch):
@@ -300,7 +299,7 @@ def test_traces_take_their_share_of_the_time_one_at_a_time(lab):
     apart = [later - step for step, later in pairwise(traced)]
     assert apart[:3] == [61, 60, 48]
     assert set(apart[2:]) == {48}
-    assert group.ops == {"y": [group.traced, 10 * group.traced, group.traced, 10]}
+    assert group.ops == {"y": (group.traced, 10 * group.traced, group.traced, 10)}
     # Times of traced steps are not among those of the median
     assert ({*group.times}, len(group.times)) == ({100}, groups.KEPT_TIMES)
     assert group.total_ns == 9_999 * 100 + 40 * group.traced
@@ -333,13 +332,11 @@ def test_constants_are_counted_as_large_as_they_are_written(tmp_path):
     ops = [constant(100, 0), constant(None, 0), SimpleNamespace(type="MatMul")]
     graph = SimpleNamespace(get_operations=lambda: ops)
     dumps = program_graph.Dumps(str(tmp_path), None)
-    group = groups.RunGroup(1, SimpleNamespace(**vars(graph), version=3), ("y",), {})
+    group = groups.RunGroup(1, graph, ("y",), {})
     assert dumps.may_begin(group)
-    assert dumps.size_of_constants(graph) == 400
+    assert program_graph.size_of_constants(graph) == 400
     ops.append(constant(2**20, 17))  # which repeats one number
-    assert dumps.size_of_constants(graph) == 417
-    assert dumps.size_of_constants(graph) == 417
-    ops.append(constant(None, 0))
+    assert program_graph.size_of_constants(graph) == 417
     ops.append(constant(2**20, 3 * 2**20))
     assert not dumps.may_begin(group)
 
@@ -422,18 +419,6 @@ def test_a_run_that_fails_to_be_traced_has_ended_nevertheless(lab, monkeypatch):
     assert (lab.seen.calls, lab.seen.sampler.inside) == ({}, (10, 0, 1))
 
 
-def kept_of(group, dumps, monkeypatch):
-    """The folder of a group's dumps; None if there is none."""
-    read = []
-    monkeypatch.setattr(program_graph.dumps, "read", read.append)
-    monkeypatch.setattr("tflab.analysis.passes.compare", lambda *graphs: ())
-    monkeypatch.setattr("tflab.analysis.fates.fates", lambda *about: ())
-    monkeypatch.setattr("tflab.analysis.fates.origins", lambda *about: ())
-    account = program_graph.account_of(group, dumps, (), ("executed",))
-    assert (account is program_graph.NOT_SEEN) != bool(read)
-    return read[0].name if read else None
-
-
 def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(tmp_path, monkeypatch):
     """The runtime builds the step once, in the first run for the first of the shapes."""
     for name in program_graph.OF_USERS:
@@ -452,35 +437,39 @@ def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(tmp_path, monkeypat
     ours.end(more)
     known = (first, again, more)
     assert [ours.may_begin(group) for group in known] == [False] * 3
-    assert [kept_of(group, ours, monkeypatch) for group in (*known, other)] == [
-        *("dumps-1", "dumps-1", None, None),
-    ]
+    kept = [ours.of(group) for group in (*known, other)]
+    assert kept == [tmp_path / "dumps-1"] * 2 + [None] * 2
 
 
 def test_dumps_that_the_program_uses_itself_are_left_to_it(tmp_path, monkeypatch):
     monkeypatch.setenv("TF_DUMP_GRAPH_PREFIX", str(tmp_path))
     theirs = program_graph.Dumps(str(tmp_path), None)
     assert not theirs.may_begin(groups.RunGroup(3, Graph(), ("loss",), {}))
-    assert [*tmp_path.iterdir()] == []
 
 
-def test_dumps_of_a_process_that_tflab_prepared_are_its_own(tmp_path, monkeypatch):
-    """As a notebook's kernel is, whose variables have to stay as they are."""
-    monkeypatch.delenv("TF_DUMP_GRAPH_PREFIX", raising=False)
-    for name in program_graph.OF_USERS[1:]:
+@pytest.mark.parametrize("prepared", [False, True])
+def test_dumps_leave_the_environment_as_it_was(prepared, tmp_path, monkeypatch):
+    """Also that of a process that tflab prepared, as a notebook's kernel is."""
+    monkeypatch.setattr(program_graph.private, "read_dump_settings", lambda: True)
+    for name in program_graph.OF_USERS:
+        monkeypatch.delenv(name, raising=False)
+    for name in program_graph.OF_USERS[1:] if prepared else ():
         monkeypatch.setenv(name, dumps.DUMP_ENVIRONMENT[name])
     library = ctypes.CDLL(None)
     library.getenv.restype = ctypes.c_char_p
-    ours = program_graph.Dumps(str(tmp_path), log=None)
+    levels = []
+    log = SimpleNamespace(detail=lambda file, level: levels.append(level) or 3)
+    ours = program_graph.Dumps(str(tmp_path), log)
+    group = groups.RunGroup(3, Graph(), ("loss",), {})
+    assert ours.may_begin(group)
     ours.begin()
-    folder = library.getenv(b"TF_DUMP_GRAPH_PREFIX")
+    assert library.getenv(b"TF_DUMP_GRAPH_PREFIX").decode() == str(tmp_path / "dumps")
     (tmp_path / "dumps" / "graph.pb").touch()
-    ours.end(groups.RunGroup(3, Graph(), ("loss",), {}))
-    assert Path(folder.decode()) == tmp_path / "dumps"
-    (kept,) = ours.folders.values()
-    assert [file.name for file in kept.iterdir()] == ["graph.pb"]
+    ours.end(group)
+    assert [file.name for file in ours.of(group).iterdir()] == ["graph.pb"]
     assert library.getenv(b"TF_DUMP_GRAPH_PREFIX") is None
-    assert library.getenv(b"TF_DUMP_GRAPH_NAME_FILTER") == b"*"
+    assert library.getenv(b"TF_DUMP_GRAPH_NAME_FILTER") == (b"*" if prepared else None)
+    assert levels == [4, 3]
 
 
 @pytest.mark.tensorflow
@@ -500,7 +489,7 @@ def test_what_ran_in_a_loop_or_its_gradient_has_the_line_of_the_body(lab, tmp_pa
     lab.seen.stop()
     backward = "gradients/while_grad/while_grad/body/_9/gradients/squared_grad/Mul"
     names = {"while/body/_1/squared_0", backward, "start", "_SOURCE"}
-    ran = lab.seen.graphs.nodes_that_ran(graph, [SimpleNamespace(graph=graph, ops=names)], True)
+    ran = lab.seen.graphs.nodes_that_ran(graph, [SimpleNamespace(graph=graph, ops=names)])
     count = len(graph.get_operations())
     assert [node.name for node in ran[:count]] == [op.name for op in graph.get_operations()]
     assert {node.name: node.phase for node in ran[count:]} == {

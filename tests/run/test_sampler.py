@@ -41,8 +41,8 @@ def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
             sampler.BEFORE: 30,
             sampler.EAGER: 5,
         },
-        "lines": {LOOP: [20, 1], BATCH: [10, 1]},
-        "called": {BATCH: [5, 1]},
+        "lines": {LOOP: (20, 1), BATCH: (10, 1)},
+        "called": {BATCH: (5, 1)},
         "elsewhere": {},
         "in_data": {},
         "for_children": {},
@@ -60,8 +60,9 @@ def test_of_very_many_lines_only_the_first_have_their_times(clock, monkeypatch):
     clock.look(165, sampler.EAGER, BATCH)
     clock.look(175, sampler.EAGER)
     segment = clock.segment()
-    assert (segment["lines"], segment["called"]) == ({LOOP: [40, 2]}, {BATCH: [5, 1]})
-    assert segment["owners"][sampler.BEFORE] == 60
+    assert (segment["lines"], segment["called"]) == ({LOOP: (40, 2)}, {})
+    owners = segment["owners"]
+    assert (owners[sampler.BEFORE], owners[sampler.EAGER]) == (60, 15)
 
 
 def test_an_import_is_looked_at_by_the_main_thread_itself_once_that_is_due(clock, monkeypatch):
@@ -92,8 +93,8 @@ def test_between_runs_time_is_shared_out_by_what_was_seen_there(clock):
     clock.look(500, sampler.GRAPHS, BATCH)
     # Seen as a whole: the first 10 and the last 10. Of the other 140, a quarter was at BATCH.
     segment = clock.segment()
-    assert segment["lines"] == {LOOP: [10 + 105, 1 + 3], BATCH: [35, 1]}
-    assert segment["called"] == {BATCH: [10, 1]}
+    assert segment["lines"] == {LOOP: (10 + 105, 1 + 3), BATCH: (35, 1)}
+    assert segment["called"] == {BATCH: (10, 1)}
     assert segment["owners"] == {
         sampler.START: 100,
         sampler.BEFORE: 10,
@@ -141,7 +142,7 @@ def test_a_look_that_had_to_wait_stands_for_the_time_since_the_one_before(clock)
         clock.leave(10)
         clock.look(start + waited, line=line)
     # Around the runs: 10 + 60 + 20 + 690, by looks 70 and 700 after those before them
-    assert clock.segment()["lines"] == {LOOP: [780 * 70 // 770, 1], BATCH: [780 * 700 // 770, 1]}
+    assert clock.segment()["lines"] == {LOOP: (780 * 70 // 770, 1), BATCH: (780 * 700 // 770, 1)}
 
 
 def test_between_runs_calls_of_tensorflow_are_shared_out_too(clock):
@@ -152,7 +153,7 @@ def test_between_runs_calls_of_tensorflow_are_shared_out_too(clock):
         clock.look(start + 90, owner)
     # 20 before the first run, and 90 and 80 after them; each was seen for 80
     segment = clock.segment()
-    assert (segment["lines"], segment["called"]) == ({LOOP: [95, 1]}, {LOOP: [95, 1]})
+    assert (segment["lines"], segment["called"]) == ({LOOP: (95, 1)}, {LOOP: (95, 1)})
     assert segment["owners"][sampler.DATA] == 95
 
 
@@ -198,7 +199,7 @@ def test_other_threads_are_seen_unless_they_run_graphs_or_wait(clock, monkeypatc
     clock.in_calls = {4: "a call"}
     clock.look(130)
     clock.look(150)
-    assert clock.segment()["elsewhere"] == {("data.py", 1, "f"): [30 + 20, 2]}
+    assert clock.segment()["elsewhere"] == {("data.py", 1, "f"): (30 + 20, 2)}
 
 
 def test_nothing_is_collected_while_the_frames_of_threads_are_read(monkeypatch):
@@ -301,7 +302,7 @@ def test_the_time_before_the_program_begins_is_not_that_of_its_first_line(monkey
     at = 0 if sys.version_info >= (3, 11) else -1
     begins = SimpleNamespace(f_code=module, f_lasti=at, f_lineno=1, f_back=None)
     seen.account(begins)
-    assert (seen.lines, seen.owners[sampler.BEFORE], seen.mixed_ns) == ({}, 100, 0)
+    assert (seen.spent, seen.mixed_ns) == ({(sampler.BEFORE, None): [100, 1]}, 0)
 
 
 def test_the_time_before_a_function_begins_passed_in_its_caller():

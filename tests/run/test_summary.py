@@ -255,7 +255,7 @@ def test_ops_that_tf_data_ran_during_a_profiled_call_are_not_those_of_the_functi
 
 def test_findings_are_of_runs_that_take_a_tenth_of_the_time():
     fates = {"findings": ["Half of it is lost."]}
-    said = [summary.findings_of([TRAIN_RUNS], fates, wall_ns) for wall_ns in (40_000, 40_001)]
+    said = [watched(wall_ns, fates=fates).findings for wall_ns in (40_000, 40_001)]
     assert said == [("Half of it is lost.",), ()]
 
 

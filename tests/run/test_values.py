@@ -25,14 +25,19 @@ NAN, INF, MASK = Eager(np.nan), Eager(np.inf), Eager(0, -np.inf)
 
 
 @pytest.mark.parametrize(
-    "known, notes", [((), ["There are no values of run 3 of group 7: "]), ((7,), [])]
+    "function, known, note",
+    [
+        ("", {}, "There are no values of run 3 of group 7: it did not happen, failed or is not"),
+        ("", {7: None}, None),  # a note said why
+        ("step", {}, "No call 3 of a tf.function was made, so none has values."),
+    ],
 )
-def test_a_group_without_values_has_one_reason(known, notes, tmp_path):
+def test_a_group_without_values_has_one_reason(function, known, note, tmp_path):
     said = []
-    kept = values.Values(3, said.append, None)
-    kept.told.update(known)
-    kept.write(SimpleNamespace(number=7), str(tmp_path))
-    assert [note.partition("it did not")[0] for note in said] == notes
+    kept = values.Values(3, said.append, None, None, None)
+    kept.seen |= known
+    kept.write(SimpleNamespace(number=7, function=function), str(tmp_path))
+    assert (len(said), "".join(said)[: len(note or "")]) == (bool(note), note or "")
     assert not any(tmp_path.iterdir())
 
 

@@ -240,7 +240,7 @@ def test_a_list_that_becomes_a_tuple_is_another_argument():
 
     step, one = tf.function(lambda data: 1), tf.constant(1.0)
     listed, paired = (
-        private.parts_of_arguments(step.get_concrete_function(data).function_type)["data['by']"]
+        private.arguments(step.get_concrete_function(data).function_type)["data['by']"]
         for data in ({"by": [one, one]}, {"by": (one, one)})
     )
     assert (listed, paired) == ("a list", "a tuple")
@@ -249,8 +249,6 @@ def test_a_list_that_becomes_a_tuple_is_another_argument():
 @pytest.mark.tensorflow
 def test_the_parts_of_an_argument_are_told_one_by_one_and_no_text_is_cut_unmarked():
     import tensorflow as tf
-
-    from tflab.runtime.private import watched_functions
 
     class Config:
         pass
@@ -269,10 +267,6 @@ def test_the_parts_of_an_argument_are_told_one_by_one_and_no_text_is_cut_unmarke
     )
     types = step.get_concrete_function(*given).function_type
     nan = step.get_concrete_function(*[0] * 6, float("nan")).function_type
-    spec = tf.data.IteratorSpec(tf.TensorSpec([2]))
-    parts = watched_functions.parts_of_arguments(types)
-    whole = watched_functions.arguments(types)
-    rows = [f"{name}: {part}" for name, part in parts.items()]
-    rows += ["", *(f"{name}: {text}" for name, text in whole.items() if name != "pair")]
-    rows += ["", watched_functions.described(spec), watched_functions.arguments(nan)["name"]]
+    rows = [f"{name}: {part}" for name, part in private.arguments(types).items()]
+    rows.append(private.arguments(nan)["name"])
     approve("arguments-of-functions.txt", "\n".join(rows))

@@ -37,7 +37,7 @@ class Functions:
         function = self.traced.setdefault(key, Traced(name, code))
         is_new = private.is_new(options)
         function.functions += is_new
-        parts = private.parts_of_arguments(function_type)
+        parts = private.arguments(function_type)
         line = self.sampler.line_of(outwards(sys._getframe(1)))
         function.place = place(*line) if line else ""
         # A new function is traced whatever others of the same code were traced for

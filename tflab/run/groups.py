@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
 from time import time_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tflab.runtime.private import TraceBuffers
+    from tflab.runtime.session import tf
 
 KEPT_TIMES = 1001  # times of a group, for its median
 MOST_BEGUN = 100_000  # different runs of a later group whose first run is recognised
@@ -37,61 +41,56 @@ WRITTEN = (
 )
 
 
+@dataclass(eq=False)
 class RunGroup:
     """Runs that do the same; or, as the last group, all that are unlike those of the others."""
 
-    def __init__(
-        self,
-        number: int,
-        graph: Any,
-        fetches: tuple[str, ...],
-        feeds: Mapping[str, str],
-        function: str = "",
-        later: bool = False,
-    ):
-        self.number = number
-        self.later = later  # the last group, which has several first runs
-        self.function = function  # the name of a tf.function; "" for a graph of a session
-        self.begun: set[int] = set()  # of which the first run has begun, as hashes
-        self.graph = graph  # None if it is not kept
-        self.fetches = fetches
-        self.feeds = feeds  # tensor -> shape
-        self.fed_bytes = 0
-        self.results: list[str] = []  # names for the results of a function
-        self.calls = 0
-        self.first_runs = 0
-        self.cold_ns = 0  # the first runs
-        self.total_ns = 0  # all other runs
-        self.main_ns = [0, 0]  # in the main thread: first run, others
-        self.in_other_threads = 0  # runs
-        self.traced = 0
-        self.traced_ns = 0
-        self.costs: list[int] = []  # of the last traces: the longer step, and reading the trace
-        self.traced_at_ns = 0  # of total_ns, when the last trace began
-        self.times: list[int] = []  # a random sample of the untraced runs after the first
-        # Node -> its runs in traced runs and their ns; the traced runs that had any, and the most
-        # ns in one of these
-        self.ops: dict[str, list[int]] = {}
-        self.covered = [0, 0]  # ns of the traced runs in which an op ran, and the most in one
-        # Of traced runs: ns from the first op to the last and outside of these, and the bytes of
-        # feeds that were copied
-        self.spans: deque[tuple[int, int]] = deque(maxlen=KEPT_TIMES)
-        self.copied: deque[int] = deque(maxlen=KEPT_TIMES)
-        self.types: dict[str, str] = {}  # of the nodes that ran
-        self.stages: Counter[str] = Counter()  # ns of stages of tf.data in profiled calls
-        self.asked = False  # whether a run was asked for its graphs
-        self.dumped = False  # whether its step was built again for its dumps, or cannot be
-        self.executed = b""  # a RunMetadata with the graphs that ran, after that run
-        self.random = random.Random(number)
-        # Traced runs, evenly spread: number, start (epoch), duration and trace
-        self.samples: list[tuple[int, int, int, bytes]] = []
-        self.stride = 1  # one of this many traced runs is kept
-        self.waited_ns = 0  # the part of traced_ns in which an op waited for data
-        self.data_nodes: frozenset[str] | None = None  # which wait for data; None: not yet listed
-        self.incomplete = False  # whether a run has more op runs than the runtime records
-        # Fetched tensor -> the first run in which it was not finite; None if no value was checked
-        self.not_finite: dict[str, int] | None = None
-        self.finite: set[str] = set()  # fetched numbers that were finite
+    number: int
+    graph: tf.Graph | None  # None if it is not kept
+    fetches: tuple[str, ...]
+    feeds: Mapping[str, str]  # tensor -> shape
+    function: str = ""  # the name of a tf.function; "" for a graph of a session
+    later: bool = False  # the last group, which has several first runs
+    begun: set[int] = field(default_factory=set)  # of which the first run has begun, as hashes
+    fed_bytes: int = 0
+    results: Sequence[str] = ()  # names for the results of a function
+    calls: int = 0
+    first_runs: int = 0
+    cold_ns: int = 0  # the first runs
+    total_ns: int = 0  # all other runs
+    # In the main thread: first runs, others
+    main_ns: list[int] = field(default_factory=lambda: [0, 0])
+    in_other_threads: int = 0  # runs
+    traced: int = 0
+    traced_ns: int = 0
+    # Of the last traces: the longer step, and reading the trace
+    costs: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_COSTS))
+    traced_at_ns: int = 0  # of total_ns, when the last trace began
+    # A random sample of the untraced runs after the first
+    times: list[int] = field(default_factory=list)
+    chance: Random = field(default_factory=lambda: Random(1))  # not that of the program
+    # Node -> its runs in traced runs and their ns; the traced runs that had any, and the most ns in
+    # one of these
+    ops: dict[str, tuple[int, int, int, int]] = field(default_factory=dict)
+    covered: tuple[int, int] = (0, 0)  # ns of the traced runs with an op, and the most in one
+    # Of traced runs: ns from the first op to the last and outside of these, and the bytes of feeds
+    # that were copied
+    spans: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
+    copied: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
+    types: dict[str, str] = field(default_factory=dict)  # of the nodes that ran
+    stages: Counter[str] = field(default_factory=Counter)  # of tf.data, ns in profiled calls
+    asked: bool = False  # whether a run was asked for its graphs
+    dumped: bool = False  # whether its step was built again for its dumps, or cannot be
+    executed: bytes = b""  # a RunMetadata with the graphs that ran, after that run
+    # Traced runs, evenly spread: number, start (epoch), duration and trace
+    samples: list[tuple[int, int, int, bytes]] = field(default_factory=list)
+    stride: int = 1  # one of this many traced runs is kept
+    waited_ns: int = 0  # the part of traced_ns in which an op waited for data
+    data_nodes: frozenset[str] | None = None  # which wait for data; None: not yet listed
+    incomplete: bool = False  # whether a run has more op runs than the runtime records
+    # Fetched tensor -> the first run in which it was not finite; None if no value was checked
+    not_finite: dict[str, int] | None = None
+    finite: set[str] = field(default_factory=set)  # fetched numbers that were finite
 
     def begin(self, key: Hashable) -> bool:
         """Return whether this run, of what the key names, is a first run."""
@@ -119,7 +118,7 @@ class RunGroup:
         untraced = self.calls - 1 - self.traced
         if len(self.times) < KEPT_TIMES:
             self.times.append(took_ns)
-        elif (place := self.random.randrange(untraced)) < KEPT_TIMES:
+        elif (place := self.chance.randrange(untraced)) < KEPT_TIMES:
             self.times[place] = took_ns
 
     def sample(self, took_ns: int, content: bytes, most: int) -> None:
@@ -147,34 +146,31 @@ class RunGroup:
         self, took_ns: int, names: Sequence[str], starts: Sequence[int], ns: Sequence[int]
     ) -> None:
         """Add a traced run: its time and its op runs."""
-        of_run: dict[str, list[int]] = {}
-        for name, spent_ns in zip(names, ns, strict=True):
-            op = of_run.setdefault(name, [0, 0])
-            op[0] += 1
-            op[1] += spent_ns
-        for name, (runs, spent_ns) in of_run.items():
-            before = self.ops.get(name, (0, 0, 0, 0))
-            most_ns = max(before[3], spent_ns)
-            self.ops[name] = [before[0] + runs, before[1] + spent_ns, before[2] + 1, most_ns]
         rows = [*zip(names, starts, ns, strict=True)]
+        counts, spent = Counter(names), Counter[str]()
+        for name, _, op_ns in rows:
+            spent[name] += op_ns
+        for name, op_ns in spent.items():
+            runs, all_ns, in_runs, most_ns = self.ops.get(name, (0, 0, 0, 0))
+            sums = runs + counts[name], all_ns + op_ns
+            self.ops[name] = *sums, in_runs + 1, max(most_ns, op_ns)
         span_ns = max((start + ns for _, start, ns in rows), default=0) - min(starts, default=0)
         self.spans.append((span_ns, took_ns - span_ns))
         covered_ns = union_ns((start, ns) for _, start, ns in rows)
-        self.covered = [self.covered[0] + covered_ns, max(self.covered[1], covered_ns)]
+        self.covered = self.covered[0] + covered_ns, max(self.covered[1], covered_ns)
         self.traced += 1
         self.traced_ns += took_ns
         if self.data_nodes is None:
             ops = self.graph.get_operations() if self.graph is not None else ()
             nodes = {op.name for op in ops if op.type.startswith(DATA_OPS)}
             self.data_nodes = frozenset({DATA_OPS[0]} if self.function else nodes)
-        data_nodes = self.data_nodes
-        self.waited_ns += union_ns((start, ns) for name, start, ns in rows if name in data_nodes)
+        self.waited_ns += union_ns(row[1:] for row in rows if row[0] in self.data_nodes)
 
     def drop_traces(self) -> None:
         """Forget the traced runs, and trace no more: the runtime does not record all op runs."""
         self.incomplete = True
         self.traced = self.traced_ns = self.waited_ns = 0
-        self.ops, self.covered, self.samples = {}, [0, 0], []
+        self.ops, self.covered, self.samples = {}, (0, 0), []
 
     def scale(self) -> float:
         """Return how many times as long as in the traced runs the ops took in all runs but the
@@ -212,7 +208,7 @@ class RunGroup:
         times = self.times[-9:]
         return sorted(times)[len(times) // 2] if times else self.cold_ns
 
-    def segment(self, graphs: list[Any]) -> dict[str, object]:
+    def segment(self, graphs: list[tf.Graph]) -> dict[str, object]:
         """Return what the command needs, while another thread may add runs."""
         return {
             **{name: getattr(self, name) for name in WRITTEN},
@@ -224,7 +220,7 @@ class RunGroup:
             "times": list(self.times),
             "types": dict(self.types),
             "stages": dict(self.stages),
-            "ops": {name: tuple(times) for name, times in list(self.ops.items())},
+            "ops": dict(self.ops),
             "not_finite": self.not_finite and dict(self.not_finite),
         }
 
@@ -238,9 +234,6 @@ class RunGroup:
         if self.costs:
             return sorted(self.costs)[len(self.costs) // 2]
         return min(int(FIRST_GUESS * self.usual_ns()), MOST_GUESSED_NS)
-
-    def add_cost(self, cost_ns: int) -> None:
-        self.costs = [*self.costs[1 - KEPT_COSTS :], cost_ns]
 
 
 def union_ns(spans: Iterable[tuple[int, int]]) -> int:
@@ -258,6 +251,15 @@ def without_longest(runs: int, ns: int, most_ns: int) -> float:
     return ns if runs < FEW else (ns - most_ns) * runs / (runs - 1)
 
 
+class Plan(NamedTuple):
+    """The run of a group whose tensors are fetched."""
+
+    names: Sequence[str]  # `mul:0`
+    own: int  # the number of the program's own fetches, which come first
+    feeds: Mapping[str, np.ndarray]
+    before: Mapping[str, np.ndarray]  # variables
+
+
 class Run:
     """A call from Python, which leads to one run of a graph or none, and how that is traced."""
 
@@ -269,10 +271,10 @@ class Run:
     timed = True  # whether its time counts as that of an untraced run
     number = 0  # of a call of a function, among those of this name
     own_ns = 0  # the part of its time that is tflab's
-    trace: tuple[Any, Any] | None = None  # tflab's own options and metadata
+    trace: tuple[object, object] | None = None  # tflab's own options and metadata
     begun = began_ns = 0  # calls when its profile began, and when that was
-    values: Any = None  # the Plan of the run whose tensors are fetched
-    fetches: list[Any] | None = None  # in place of the program's
+    values: Plan | None = None  # whose tensors are fetched
+    fetches: Sequence[object] = ()  # in place of the program's
 
     def __init__(self, start_ns: int) -> None:
         self.start_ns = start_ns

@@ -35,6 +35,11 @@ from tflab.runtime import private
 
 if TYPE_CHECKING:
     from tflab.run.values import Values
+    from tflab.runtime.session import tf, tf1
+
+    # As the client of a session has them
+    Feeds = Mapping[tf.Tensor, np.ndarray]
+    Names = Sequence[tf.Tensor | tf.Operation]
 
 MOST_GROUPS = 100  # later runs form one group
 FREE_DUMPS = 4  # steps that are built again whatever that costs
@@ -49,6 +54,11 @@ NUMBER = re.compile(r"\d[\d,.]*")
 class Recorder:
     """What `private.watch` and `private.watch_functions` report about runs. `broke` gets the errors
     of its methods."""
+
+    # If `traces`
+    log: private.Log
+    tracer: private.TraceBuffers
+    dumps: program_graph.Dumps
 
     def __init__(
         self, settings: Settings, sampler: Sampler, broke: Callable[[Exception], None]
@@ -75,9 +85,7 @@ class Recorder:
         self.notes: dict[str, str] = {}
         self.keep_stack = self.keep_first_stack  # called when an op is made
         self.watching = ExitStack()
-        self.log: private.Log | None = None
-        self.tracer: private.TraceBuffers | None = None
-        self.dumps: program_graph.Dumps | None = None
+        self.traces = False  # whether TensorFlow's traces and dumps can be used
         self.profiling: private.Profiling | None = None
         self.own_ns = 0  # the main thread's time in runs that is tflab's
         self.last_call: Run | None = None  # of a function
@@ -86,7 +94,9 @@ class Recorder:
         if settings.values:
             from tflab.run import values  # few programs need it
 
-            self.values = values.Values(settings.values, self.note, sampler.line_of)
+            self.values = values.Values(
+                settings.values, self.note, sampler.line_of, self.numbers, broke
+            )
 
     def watch_sessions(self) -> None:
         try:
@@ -97,21 +107,21 @@ class Recorder:
             self.traced_options = self.tracer.options(trace_level=level)
             self.graphs_options = self.tracer.options(output_partition_graphs=True)
             self.dumps = program_graph.Dumps(self.settings.folder, self.log)
+            self.traces = True
         except TflabError as error:
-            self.log = None
             self.note(str(error))
         self.watching.callback(private.watch(self))
 
     def watch_functions(self) -> None:
         try:
             self.watching.enter_context(private.derivations(broke=self.broke))
-            self.profiling = private.Profiling(self.settings.folder)
+            if self.traces:
+                self.profiling = private.Profiling(self.settings.folder)
         except TflabError as error:
             self.note(str(error))
         if self.values:
-            self.watching.callback(private.watch_ops(self.look_at_op))
-        outer = self.values is not None
-        self.watching.callback(private.watch_functions(self, self.functions, outer))
+            self.watching.callback(private.watch_ops(self.values.look))
+        self.watching.callback(private.watch_functions(self, self.functions, self.values))
 
     def stop(self) -> None:
         self.watching.close()
@@ -157,14 +167,13 @@ class Recorder:
 
     def interrupt(self) -> None:
         """Interrupt the program, which ends without a traceback unless it handles the exception."""
-        hook = sys.excepthook
-
-        def quiet(kind: type[BaseException], *error: Any) -> None:
-            if not issubclass(kind, KeyboardInterrupt):
-                hook(kind, *error)
-
         if not self.stopped_by_steps:
-            self.stopped_by_steps = True
+            self.stopped_by_steps, hook = True, sys.excepthook
+
+            def quiet(kind: type[BaseException], *error: Any) -> None:
+                if not issubclass(kind, KeyboardInterrupt):
+                    hook(kind, *error)
+
             sys.excepthook = quiet
         if getsignal(SIGINT) in (SIG_IGN, SIG_DFL):  # ignored in the background of a shell script
             main = ctypes.c_ulong(self.main)
@@ -175,12 +184,7 @@ class Recorder:
     # Runs
 
     def begin(
-        self,
-        session: Any,
-        options: Any,
-        feeds: Mapping[Any, Any],
-        fetches: Sequence[Any],
-        targets: Sequence[Any],
+        self, session: tf1.Session, options: object, feeds: Feeds, fetches: Names, targets: Names
     ) -> Run | None:
         """A run begins, in a call or as one of its own."""
         self.graphs.look(session.graph)
@@ -191,7 +195,7 @@ class Recorder:
         key = (tuple(fetches), tuple(targets), tuple(shapes))
         group = self.groups.get(key) or self.new_group(key, session, (*fetches, *targets), feeds)
         run.join(group, key)
-        if self.tracer and group.graph is not None:
+        if self.traces and group.graph is not None:
             if run.first:
                 with self.preparing:
                     self.building += 1
@@ -204,12 +208,10 @@ class Recorder:
             else:
                 run.timed = False
         if self.values and group.graph is not None:
-            began_ns = perf_counter_ns()
             self.values.begin(run, session, feeds, fetches)
-            run.own_ns += perf_counter_ns() - began_ns
         return run
 
-    def begin_compiled(self, session: Any) -> Run | None:
+    def begin_compiled(self, session: tf1.Session) -> Run | None:
         """A run begins that was prepared before, which cannot be traced."""
         run = self.next_run()
         if run:
@@ -218,7 +220,7 @@ class Recorder:
         return run
 
     def begin_function(self, function: Any) -> Run | None:
-        """A function is called, or becomes a node of another function's graph."""
+        """A concrete function is called, or becomes a node of another function's graph."""
         called = private.called(function)
         run = self.next_run() if called else None
         if called is None or run is None:
@@ -243,7 +245,7 @@ class Recorder:
             run.owned = True
         return None if run.has_group else run
 
-    def end(self, run: Run | None, session: Any = None) -> None:
+    def end(self, run: Run | None, session: tf1.Session | None = None) -> None:
         """A run has ended or failed."""
         if run is None:
             return
@@ -264,7 +266,7 @@ class Recorder:
                 self.leave(run)
 
     def new_group(
-        self, key: Hashable, session: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any]
+        self, key: Hashable, session: tf1.Session, fetches: Names, feeds: Feeds
     ) -> RunGroup:
         shapes = {private.tensor_name(tensor): str(fed.shape) for tensor, fed in feeds.items()}
         names = tuple(map(private.tensor_name, fetches))
@@ -272,9 +274,12 @@ class Recorder:
         group.fed_bytes = sum(fed.nbytes for fed in feeds.values())
         return group
 
-    def new_function(self, key: Hashable, function: Any, name: bytes, graph: Any) -> RunGroup:
+    def new_function(
+        self, key: Hashable, function: Any, name: bytes, graph: tf.Graph | None
+    ) -> RunGroup:
         shown = getattr(graph, "name", "") or name.decode()
-        types = private.arguments(function.function_type)
+        arguments = private.arguments(function.function_type).items()
+        types = {name: kind for name, kind in arguments if not kind.startswith("a ")}  # no lists
         group = self.add_group(key, graph, (shown,), types, shown)
         if not group.later:
             group.results = [f"result {at}" for at in range(private.results(function))]
@@ -283,7 +288,7 @@ class Recorder:
     def add_group(
         self,
         key: Hashable,
-        graph: Any,
+        graph: tf.Graph,
         fetches: tuple[str, ...],
         feeds: Mapping[str, str],
         function: str = "",
@@ -297,47 +302,28 @@ class Recorder:
 
     # Results of runs
 
-    def results(self, run: Run | None, session: Any, fetched: Any) -> Any:
+    def results(self, run: Run | None, session: tf1.Session, fetched: Sequence[Any]) -> Any:
         """Look at the fetched values of a run, and return those that the program asked for."""
         if run is None:
             return fetched
         own = fetched[: run.values.own] if run.values else fetched
-        try:
-            self.look(run, zip(run.group.fetches, own, strict=False))
-            if run.values and self.values:
-                began_ns = perf_counter_ns()
-                nodes = self.graphs.nodes_of(run.group.graph)
-                self.values.take(run, session, fetched, nodes)
-                run.own_ns += perf_counter_ns() - began_ns
-        except Exception as error:
-            self.broke(error)
+        self.look(run, zip(run.group.fetches, own, strict=False))
+        if self.values and run.values:
+            self.values.take(run, session, fetched, self.graphs)
         return own
 
-    def got(self, value: Any) -> Any:
+    def got(self, value: object) -> object:
         """Look at what a function returned as an Optional, as the step of Keras does."""
         if self.last_call and isinstance(value, dict):
-            self.look_at_results(self.last_call, value)
+            self.look(self.last_call, private.numbers_of(value))
         return value
 
-    def returned(self, run: Run | None, results: Any) -> Any:
+    def returned(self, run: Run | None, results: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
         """Look at the results of a function."""
         if run and run.group.results:
-            self.look_at_results(run, dict(zip(run.group.results, results, strict=False)))
+            named = dict(zip(run.group.results, results, strict=False))
+            self.look(run, private.numbers_of(named))
         return results
-
-    def look_at_results(self, run: Run, tensors: Mapping[str, Any]) -> None:
-        try:
-            self.look(run, private.numbers_of(tensors))
-        except Exception as error:
-            self.broke(error)
-
-    def look_at_op(self, *ran: Any) -> None:
-        """Eager code has run an op: its type, inputs and outputs."""
-        try:
-            if self.values:
-                self.values.ops.look(*ran)
-        except Exception as error:
-            self.broke(error)
 
     def look(self, run: Run, values: Iterable[tuple[str, Any]]) -> None:
         """Note the first run in which a fetched tensor has NaN, or Inf.
@@ -346,33 +332,27 @@ class Recorder:
         that has always been infinite. Only with `--values` are these noted, too.
         """
         group, thoroughly = run.group, self.values is not None
-        for name, value in values:
-            if getattr(getattr(value, "dtype", None), "kind", "") != "f":
-                continue
-            single = value.ndim == 0
-            if group.not_finite is None:
-                group.not_finite = {}
-            if single and math.isfinite(value):
-                group.finite.add(name)
-            elif name not in group.not_finite and (thoroughly or value.size <= MOST_LOOKED_AT):
-                bad = math.isnan(value) or name in group.finite if single else np.isnan(value).any()
-                if bad or (thoroughly and not np.isfinite(value).all()):
-                    group.not_finite[name] = run.number or group.calls + 1
-
-    def enter_function(self, name: str) -> Any:
-        """The program calls a tf.function; with `--values` some calls run op by op."""
-        return self.values.enter(name, self.numbers) if self.values else None
-
-    def leave_function(self, entered: Any) -> None:
-        if entered and self.values:
-            self.values.leave(entered)
+        try:
+            for name, value in values:
+                if getattr(getattr(value, "dtype", None), "kind", "") != "f":
+                    continue
+                single = value.ndim == 0
+                if group.not_finite is None:
+                    group.not_finite = {}
+                if single and math.isfinite(value):
+                    group.finite.add(name)
+                elif name not in group.not_finite and (thoroughly or value.size <= MOST_LOOKED_AT):
+                    bad = np.isnan(value).any() or (single and name in group.finite)
+                    if bad or (thoroughly and not np.isfinite(value).all()):
+                        group.not_finite[name] = run.number or group.calls + 1
+        except Exception as error:
+            self.broke(error)
 
     # Traces, and the graphs of the passes
 
     def trace(self, run: Run) -> None:
         """Let the first run of a group return its graphs, and trace another one if the budget
         allows it."""
-        assert self.tracer and self.log
         group = run.group
         if self.share and not group.asked:
             group.asked = True
@@ -384,7 +364,7 @@ class Recorder:
             run.timed = False
 
     def take_trace(self, run: Run) -> None:
-        assert self.tracer and self.log and run.trace
+        assert run.trace
         group = run.group
         took_ns = perf_counter_ns() - run.start_ns
         content = self.tracer.taken(run.trace[1])
@@ -399,9 +379,9 @@ class Recorder:
 
     def profile(self, run: Run) -> None:
         """Start the profiler if the budget allows it and no other thread is in a call."""
-        group = run.group
-        if self.profiling is None or self.log is None or len(self.calls) > 1 or self.waiting:
+        if self.profiling is None or len(self.calls) > 1 or self.waiting:
             return
+        group = run.group
         if group.affords(self.share):
             began_ns = perf_counter_ns()
             self.log.quiet(ERROR)
@@ -415,7 +395,7 @@ class Recorder:
 
     def take_profile(self, run: Run) -> None:
         """Stop the profiler. Its trace counts only if no other call began meanwhile."""
-        assert self.profiling and self.log
+        assert self.profiling
         self.profiled = None
         ended_ns = perf_counter_ns()
         content = self.profiling.stop()
@@ -430,7 +410,6 @@ class Recorder:
             group, content, took_ns, cost_ns = self.waiting[0]
             began_ns = perf_counter_ns()
             try:
-                assert self.tracer
                 group.add_trace(took_ns, *group.op_times(content, self.tracer))
             except TflabError:
                 group.drop_traces()
@@ -438,7 +417,7 @@ class Recorder:
             else:
                 longer_ns = max(0, took_ns - group.usual_ns())
                 if self.has_read:
-                    group.add_cost(cost_ns + longer_ns + perf_counter_ns() - began_ns)
+                    group.costs.append(cost_ns + longer_ns + perf_counter_ns() - began_ns)
                 self.has_read = True
             self.waiting.popleft()
 
@@ -449,17 +428,15 @@ class Recorder:
         allowed_ns = self.settings.overhead / 100 * elapsed_ns
         return self.dumped < FREE_DUMPS or self.dumped_ns + group.cold_ns <= allowed_ns
 
-    def dump(self, group: RunGroup, session: Any) -> None:
+    def dump(self, group: RunGroup, session: tf1.Session) -> None:
         """Let the runtime build the step of a group once more, and dump the graphs of its passes.
 
         The first run itself is not longer than without tflab. Other threads prepare no steps
         meanwhile: the runtime reads without a lock what it is to dump.
         """
-        assert self.dumps and self.log
-        group.dumped = True
+        began_ns, group.dumped = perf_counter_ns(), True
         if not self.dumps.may_begin(group):
             return
-        began_ns = perf_counter_ns()
         self.log.quiet(WARNING)
         self.dumps.begin()
         try:
@@ -478,77 +455,52 @@ class Recorder:
         """Return the groups of runs, the nodes of their graphs, and their fates in the largest."""
         self.read_traces()
         groups = [*self.groups.values()]
-        if final and self.values:
-            self.values.write_ops(self.settings.folder)
+        for group in groups:
+            if group.executed and group.traced and not group.types:
+                parts = self.tracer.parsed(group.executed).partition_graphs
+                group.types = {node.name: node.op for part in parts for node in part.node}
         run = self.calls.get(self.main)
         return {
             "stopped": self.stopped_by_steps,
             "overhead": self.settings.overhead,
             "in_run_of": run.group.number if run and run.has_group else 0,
-            "groups": [self.group_segment(group) for group in groups],
+            "groups": [group.segment(self.graphs.graphs) for group in groups],
             "graphs": self.graphs.segment(groups, final),
             "grown": self.graphs.grown_segment(),
-            "fates": self.write_largest(groups) if final and groups else {},
+            "fates": self.write_largest(groups) if final else {},
             "compiled": [*self.compilations.made.values()],
             "functions": self.functions.segment(),
         }
 
-    def group_segment(self, group: RunGroup) -> dict[str, object]:
-        if self.tracer and group.executed and group.traced and not group.types:
-            parts = self.tracer.parsed(group.executed).partition_graphs
-            group.types = {node.name: node.op for part in parts for node in part.node}
-        return group.segment(self.graphs.graphs)
-
     def write_largest(self, groups: Sequence[RunGroup]) -> dict[str, object]:
-        """Write what is known of the group that took longest, and return the fates of its nodes."""
-        group = max(groups, key=lambda group: (group.total_ns, group.cold_ns))
+        """Write what is known of the group that took longest, and return what the command needs of
+        it."""
+        group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
+        settings, parts, traces, dumped = self.settings, (), [], None
         try:
-            if group.function:
-                return self.write_function(group, groups)
-            if group.executed:
-                return self.write_graph(group)
+            if self.values:
+                self.values.write(group, settings.folder)
+            if not group or group.graph is None or not (group.function or group.executed):
+                return {}
+            nodes = self.graphs.nodes_that_ran(group.graph, groups if group.function else ())
+            if not group.function:
+                parts = self.tracer.parsed(group.executed).partition_graphs
+                traces = [(*times, self.tracer.parsed(trace)) for *times, trace in group.samples]
+                dumped = self.dumps.of(group)
+            largest = program_graph.Largest(group, nodes, parts, traces, dumped)
+            if settings.logdir and not group.function:
+                largest.write_profile(settings.logdir)
+            for sentence in largest.notes():
+                self.note(sentence)
+            if settings.keeps and (group.function or largest.ledger):
+                largest.save(settings.folder)
+            return largest.segment()
         except TflabError as error:
             self.note(str(error))
         except Exception as error:  # all else is written nevertheless
             what = f"{type(error).__name__}: {error}"
             self.note(f"The largest group is not shown because of an error of tflab: {what}")
         return {}
-
-    def write_function(self, group: RunGroup, groups: Sequence[RunGroup]) -> dict[str, object]:
-        if self.values and not self.values.call[0]:
-            self.note(f"No call {self.values.run:,} of a tf.function was made, so none has values.")
-        if group.graph is None:
-            return {}
-        nodes = self.graphs.nodes_that_ran(group.graph, groups, final=True)
-        if self.settings.keeps:
-            program_graph.save(self.settings.folder, group, nodes)
-        return {"findings": program_graph.findings(group, nodes)}
-
-    def write_graph(self, group: RunGroup) -> dict[str, object]:
-        from tflab.runtime import nodes  # not earlier: this may resume an interrupted import
-
-        assert self.tracer and self.dumps
-        folder, logdir = self.settings.folder, self.settings.logdir
-        parts = self.tracer.parsed(group.executed).partition_graphs
-        if logdir:
-            program_graph.write_profile(logdir, group, parts, self.tracer.parsed)
-        if self.values:
-            self.values.write(group, folder)
-        executed = tuple(node for part in parts for node in nodes.from_graph_def(part, {}, {}))
-        user_nodes = self.graphs.nodes_of(group.graph)
-        for sentence in program_graph.without_order(group, user_nodes):
-            self.note(sentence)
-        stats = [self.tracer.parsed(content).step_stats for *_, content in group.samples[-1:]]
-        account = program_graph.account_of(group, self.dumps, user_nodes, executed)
-        path = program_graph.path_shares(group, executed, self.tracer.parsed)
-        findings = program_graph.findings(group, user_nodes, executed, stats, account.ledger)
-        known = {"group": group.number, "path": path, "findings": findings}
-        if account is program_graph.NOT_SEEN:
-            self.note(program_graph.UNKNOWN)
-            return known
-        if self.settings.keeps:
-            program_graph.save(folder, group, user_nodes, executed, account, parts)
-        return known | program_graph.fates_of(group, account, executed)
 
     def note(self, sentence: str) -> None:
         """Keep a sentence for the end of the program; a later one that differs only in its numbers

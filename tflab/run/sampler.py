@@ -19,12 +19,11 @@ from time import perf_counter_ns
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator
     from types import FrameType
-    from typing import TypeVar
 
-    Key = TypeVar("Key")
-    Lines = dict[tuple[str, int, str], list[int]]
+    Spent = dict[tuple[str, "Line | None"], list[int]]
+    Lines = dict["Line", tuple[int, int]]
     Stack = Iterable[FrameType]  # the innermost frame first
 
 INTERVAL_S = 0.011  # between samples, on average
@@ -46,6 +45,12 @@ DATA = "waiting for data"
 BEFORE = "Python before the first step"
 BETWEEN = "Python between steps"
 AFTER = "Python after the last step"
+
+# Of lines: their own Python, with what it calls but TensorFlow and Keras, and what they called of
+# these. Of other threads both, with the part in functions that TensorFlow calls. And the part of
+# the first in which a line waits for child processes.
+LINES, CALLS = "lines", "called"
+KINDS = ELSEWHERE, IN_DATA, FOR_CHILDREN = "elsewhere", "in_data", "for_children"
 
 PROGRAM, LIBRARY, IMPORTLIB, TENSORFLOW = range(4)  # kinds of files
 PACKAGES = ("site-packages", "dist-packages")
@@ -86,19 +91,14 @@ class Sampler:
         # Of the main thread: ns in finished runs, the start of the current run (0: none), and the
         # number of finished runs. One object, so that other threads see complete changes only.
         self.inside: tuple[int, int, int] = (0, 0, 0)
-        self.owners: dict[str, int] = {START: perf_counter_ns() - start_ns}
-        self.assigned_ns = self.owners[START]  # time outside of runs with an owner
-        # Of lines, ns and the number of samples
-        self.lines: Lines = {}  # their Python, and what it calls but TensorFlow and Keras
-        self.called: Lines = {}  # what they called of these
-        self.elsewhere: Lines = {}  # both, in other threads
-        self.in_data: Lines = {}  # the part of these in functions that TensorFlow calls
-        self.for_children: Lines = {}  # the part of `lines` in which it waits for child processes
+        self.assigned_ns = perf_counter_ns() - start_ns  # time outside of runs with an owner
+        self.before_ns = self.assigned_ns  # before the first sample
+        # Of owners and lines, and of ELSEWHERE, IN_DATA and FOR_CHILDREN: ns and number of samples
+        self.spent: Spent = {}
         # The last sample: number of finished runs (-1: in a run), and its time
         self.looked = (0, perf_counter_ns())
         self.mixed_ns = 0  # time outside of runs without an owner yet
-        # The ns between samples, and their number, for the owners of that time
-        self.weights: dict[tuple[str, Line | None], list[int]] = {}
+        self.weights: Spent = {}  # the time between samples, for the owners of that time
         self.tail: tuple[int, int] = (0, 0)  # number of finished runs, ns of Python since the last
         # Whether the main thread builds a graph, once TensorFlow is imported
         self.builds: Callable[[], bool] = lambda: False
@@ -155,36 +155,24 @@ class Sampler:
         spent_ns, self.assigned_ns = outside_ns - self.assigned_ns, outside_ns
         passed_ns = now_ns - self.looked[1]
         samples = samples_of(passed_ns)
-        if owner and self.looked[0] == runs:
-            self.assign(owner, line, spent_ns, samples, runs)
-            if owner == BETWEEN and self.waits_for_children(stack):
-                add_line(self.for_children, line, spent_ns, samples)
-        else:
+        if not owner or self.looked[0] != runs:
             self.mixed_ns += spent_ns
             if owner:
-                add(self.weights.setdefault((owner, line), [0, 0]), passed_ns, samples)
-        self.look_elsewhere(stacks, passed_ns)
+                add(self.weights, owner, line, passed_ns, samples)
+        elif owner != BETWEEN:
+            add(self.spent, owner, line, spent_ns, samples)
+        else:
+            add(self.spent, BETWEEN if runs else BEFORE, line, spent_ns, samples)
+            if self.waits_for_children(stack):
+                add(self.spent, FOR_CHILDREN, line, spent_ns, samples)
+            self.tail = (runs, spent_ns + (self.tail[1] if self.tail[0] == runs else 0))
+        for thread, other in stacks.items():
+            idle = thread == self.main or thread in self.in_calls or is_waiting(other[0])
+            if not idle and (line := self.line_of(other)) is not None:
+                add(self.spent, ELSEWHERE, line, passed_ns, 1)
+                if is_called(other):
+                    add(self.spent, IN_DATA, line, passed_ns, 1)
         self.looked = (-1 if began_ns else runs, now_ns)
-
-    def assign(self, owner: str, line: Line | None, spent_ns: int, samples: int, runs: int) -> None:
-        add_line(self.lines if owner == BETWEEN else self.called, line, spent_ns, samples)
-        if owner != BETWEEN:
-            self.owners[owner] = self.owners.get(owner, 0) + spent_ns
-        elif not runs:
-            self.owners[BEFORE] = self.owners.get(BEFORE, 0) + spent_ns
-        elif runs == self.tail[0]:
-            self.tail = (runs, self.tail[1] + spent_ns)
-        else:  # a run happened since: the time before it was between steps
-            self.owners[BETWEEN] = self.owners.get(BETWEEN, 0) + self.tail[1]
-            self.tail = (runs, spent_ns)
-
-    def look_elsewhere(self, stacks: Mapping[int, list[FrameType]], passed_ns: int) -> None:
-        """Attribute the time since the last sample to the lines of the other threads, too."""
-        for thread, stack in stacks.items():
-            if thread != self.main and thread not in self.in_calls and not is_waiting(stack[0]):
-                add_line(self.elsewhere, line := self.line_of(stack), passed_ns, 1)
-                if line is not None and is_called(stack):
-                    add_line(self.in_data, line, passed_ns, 1)
 
     def waits_for_children(self, stack: Stack) -> bool:
         """Return whether the library waits for processes that the program made: for a command, or
@@ -264,26 +252,29 @@ class Sampler:
     def segment(self) -> dict[str, object]:
         """Return the results so far, without owners of 0 ns."""
         _, began_ns, runs = self.inside
-        tail = BETWEEN if began_ns or self.tail[0] < runs else AFTER
-        owners = {**self.owners, tail: self.owners.get(tail, 0) + self.tail[1]}
-        lines, called = copied(self.lines), copied(self.called)
-        weights, left_ns = copied(self.weights), self.mixed_ns
+        spent, weights, left_ns = copied(self.spent), copied(self.weights), self.mixed_ns
         whole = sum(weight for weight, _ in weights.values())
         for (owner, line), (weight, samples) in weights.items():
             share_ns = self.mixed_ns * weight // whole
             left_ns -= share_ns
-            owners[owner] = owners.get(owner, 0) + share_ns
+            add(spent, owner, line, share_ns, samples)
+        add(spent, BETWEEN, None, left_ns, 0)
+        of_kinds: dict[str, Lines] = {LINES: {}, CALLS: {}, **{kind: {} for kind in KINDS}}
+        owners = {START: self.before_ns}
+        for (owner, line), (ns, samples) in spent.items():
+            if owner not in KINDS:
+                owners[owner] = owners.get(owner, 0) + ns
             if line is not None:
-                of_owner = lines if owner == BETWEEN else called
-                add(of_owner.setdefault(line, [0, 0]), share_ns, samples)
-        owners[BETWEEN] = owners.get(BETWEEN, 0) + left_ns
+                own = owner in (BEFORE, BETWEEN)
+                kind = owner if owner in KINDS else LINES if own else CALLS
+                before_ns, before = of_kinds[kind].get(line, (0, 0))
+                of_kinds[kind][line] = before_ns + ns, before + samples
+        if runs and self.tail[0] == runs and not began_ns:
+            owners[BETWEEN] -= self.tail[1]
+            owners[AFTER] = self.tail[1]
         return {
             "owners": {owner: ns for owner, ns in owners.items() if ns},
-            "lines": lines,
-            "called": called,
-            "elsewhere": copied(self.elsewhere),
-            "in_data": copied(self.in_data),
-            "for_children": copied(self.for_children),
+            **of_kinds,
             "runs": runs,
             "in_run_ns": perf_counter_ns() - began_ns if began_ns else 0,
             "in_run_at": self.main_line() if began_ns else None,
@@ -329,19 +320,18 @@ def samples_of(passed_ns: int) -> int:
     return passed_ns // interval_ns if passed_ns > LONG * interval_ns else 1
 
 
-def add(sum_of: list[int], ns: int, samples: int) -> None:
+def add(spent: Spent, owner: str, line: Line | None, ns: int, samples: int) -> None:
+    key = owner, line
+    if key not in spent and len(spent) >= MOST_LINES:
+        key = owner, None
+    sum_of = spent.setdefault(key, [0, 0])
     sum_of[0] += ns
     sum_of[1] += samples
 
 
-def add_line(lines: Lines, line: Line | None, ns: int, samples: int) -> None:
-    if line is not None and (line in lines or len(lines) < MOST_LINES):
-        add(lines.setdefault(line, [0, 0]), ns, samples)
-
-
-def copied(sums: Mapping[Key, list[int]]) -> dict[Key, list[int]]:
+def copied(spent: Spent) -> Spent:
     """Copy sums, to which another thread may add meanwhile."""
-    return {key: [*sum_of] for key, sum_of in [*sums.items()]}
+    return {key: [*sum_of] for key, sum_of in [*spent.items()]}
 
 
 def is_waiting(frame: FrameType) -> bool:

@@ -40,6 +40,12 @@ LATER = "later groups"
 END = "end of Python"
 # What lines have of runs, besides the phases
 WAITS, OP_RUNS = "waits", "op runs"
+# Kind of sampled time -> its lines in a segment
+SAMPLED = {
+    "python": sampler.LINES,
+    "tensorflow": sampler.CALLS,
+    "elsewhere": sampler.ELSEWHERE,
+}
 LEAST_SHARE = 0.1  # of the program's time: the least of a group whose runs have findings
 # Stages of tf.data that only wait for others
 PASSING = ("Root", "Prefetch", "Model", "MaxIntraOpParallelism", "PrivateThreadPool")
@@ -48,7 +54,7 @@ STOPPED = "tflab stopped watching"
 REST = "not seen"
 # What a process may not have come to
 NOTHING: Mapping[str, Any] = {
-    **{of: {} for of in ("owners", "lines", "called", "elsewhere", "in_data", "for_children")},
+    **{of: {} for of in ("owners", sampler.LINES, sampler.CALLS, *sampler.KINDS)},
     **dict.fromkeys(("groups", "graphs", "grown", "compiled", "functions", "notes", "faults"), ()),
     **dict.fromkeys(("until_ns", "own_ns", "runs", "in_run_of"), 0),
     **dict.fromkeys(("final", "forked", "stopped"), False),
@@ -56,6 +62,11 @@ NOTHING: Mapping[str, Any] = {
     "memory": None,
     "fates": {},
 }
+# Fields of groups that are taken as they are
+OF_GROUPS = (
+    *("fetches", "feeds", "calls", "cold_ns", "total_ns", "traced", "in_other_threads"),
+    *("not_finite", "first_runs", "waited_ns"),
+)
 # In the order of a program
 ORDER = (
     sampler.START,
@@ -88,6 +99,7 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
     segment = {**NOTHING, **segment}
     groups, graphs, fates = segment["groups"], segment["graphs"], segment["fates"]
     ops = [[*op_times(group, graphs)] for group in groups]
+    large = max((group["total_ns"] for group in groups), default=0) >= LEAST_SHARE * wall_ns
     return Watched(
         program=tuple(program),
         groups=tuple(group_of(group, segment["overhead"]) for group in groups),
@@ -102,7 +114,7 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
         open_run=open_run(segment),
         for_children=time_for_children(segment["for_children"]),
         ops=ops_of(ops),
-        findings=findings_of(groups, fates, wall_ns),
+        findings=tuple(fates.get("findings", ())) if large else (),
         input_pipeline=input_pipeline(segment),
         grown_graphs=tuple(GrownGraph(**grown) for grown in segment["grown"]),
         grown_memory=GrownMemory(**segment["memory"]) if segment["memory"] else None,
@@ -221,10 +233,14 @@ def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[W
         if line:
             names[line[:2]][name] = None
             code[line[:2]] = line[2]
-    path = path_of(segment)
-    python, tensorflow, elsewhere = (
-        by_place(segment[kind]) for kind in ("lines", "called", "elsewhere")
-    )
+    path: defaultdict[Place, float] = defaultdict(float)  # of a step of the largest group
+    fates = segment["fates"]
+    if shares := fates.get("path"):
+        graph = segment["graphs"][segment["groups"][fates["group"] - 1]["graph"] - 1]
+        for name, _, line, _ in graph:
+            if line and name in shares:
+                path[line[:2]] += shares[name]
+    sampled = {kind: by_place(segment[key]) for kind, key in SAMPLED.items()}
     known = [
         WatchedLine(
             file=at[0],
@@ -238,27 +254,12 @@ def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[W
             runs=spent[at][OP_RUNS],
             traced=traced.get(at, 0),
             path_share=path.get(at),
-            python_ns=python[at][0],
-            python_samples=python[at][1],
-            tensorflow_ns=tensorflow[at][0],
-            tensorflow_samples=tensorflow[at][1],
-            elsewhere_ns=elsewhere[at][0],
-            elsewhere_samples=elsewhere[at][1],
+            **{f"{kind}_ns": own[at][0] for kind, own in sampled.items()},
+            **{f"{kind}_samples": own[at][1] for kind, own in sampled.items()},
         )
-        for at in dict.fromkeys([*names, *python, *tensorflow, *elsewhere])
+        for at in dict.fromkeys([*names, *(at for own in sampled.values() for at in own)])
     ]
     return tuple(sorted(known, key=lambda line: (-lines.total_ns(line), line.file, line.line)))
-
-
-def path_of(segment: Segment) -> Mapping[Place, float]:
-    """Return the share of each line in the critical path of a step of the largest group."""
-    spent: defaultdict[Place, float] = defaultdict(float)
-    if shares := segment["fates"].get("path"):
-        group = segment["groups"][segment["fates"]["group"] - 1]
-        for name, _, line, _ in segment["graphs"][group["graph"] - 1]:
-            if line and name in shares:
-                spent[line[:2]] += shares[name]
-    return spent
 
 
 def by_place(*spent: Spent) -> defaultdict[tuple[str, int], tuple[int, int]]:
@@ -270,13 +271,7 @@ def by_place(*spent: Spent) -> defaultdict[tuple[str, int], tuple[int, int]]:
     return total
 
 
-# Why runs are slow
-
-
-def findings_of(groups: Sequence[Segment], fates: Segment, wall_ns: int) -> tuple[str, ...]:
-    """Return why the runs of the largest group are slow, if they take a part of the time at all."""
-    largest_ns = max((group["total_ns"] for group in groups), default=0)
-    return tuple(fates.get("findings", ())) if largest_ns >= LEAST_SHARE * wall_ns else ()
+# Waiting for data
 
 
 def input_pipeline(segment: Mapping[str, Any]) -> InputPipeline | None:
@@ -317,36 +312,18 @@ def costliest_stage(groups: Sequence[Mapping[str, Any]]) -> str:
 
 
 def group_of(group: Segment, overhead: float) -> Group:
-    if group["later"]:
-        graph = LATER
-    elif group["function"]:
+    graph = f"graph {group['graph']}" if group["graph"] else "other graphs"
+    if group["function"]:
         graph = f"{FUNCTION} {group['function']}"
-    else:
-        graph = f"graph {group['graph']}" if group["graph"] else "other graphs"
+    # With this percentage of the program's time ten runs are traced
+    percent = 100 * ENOUGH * group["trace_ns"] / (FOR_TRACES * group["total_ns"] or 1)
+    possible = group["calls"] > ENOUGH and group["graph"] and overhead < percent <= 100
     return Group(
-        graph=graph,
-        fetches=tuple(group["fetches"]),
-        feeds=group["feeds"],
-        calls=group["calls"],
+        **{name: group[name] for name in OF_GROUPS},
+        graph=LATER if group["later"] else graph,
         median_ns=float(median(group["times"])) if group["times"] else None,
-        cold_ns=group["cold_ns"],
-        total_ns=group["total_ns"],
-        traced=group["traced"],
-        in_other_threads=group["in_other_threads"],
-        not_finite=group["not_finite"],
-        first_runs=group["first_runs"],
-        waited_ns=tuple(group["waited_ns"]),
-        overhead_for_ten=overhead_for_ten(group, overhead),
+        overhead_for_ten=percent if possible else None,
     )
-
-
-def overhead_for_ten(group: Segment, overhead: float) -> float | None:
-    """Return the percentage of the program's time with which ten runs are traced; None if that is
-    impossible, or the overhead that the program ran with."""
-    if group["calls"] <= ENOUGH or not group["total_ns"] or not group["graph"]:
-        return None
-    percent = 100 * ENOUGH * group["trace_ns"] / (FOR_TRACES * group["total_ns"])
-    return percent if overhead < percent <= 100 else None
 
 
 def ledger(segment: Segment, wall_ns: int) -> tuple[Owner, ...]:

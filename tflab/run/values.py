@@ -12,13 +12,12 @@ import json
 import linecache
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,43 +28,47 @@ from tflab.records.graph import Node, Source, graph_def_name
 from tflab.records.values import COMPUTED, FED, VARIABLE, NotFinite, Value
 from tflab.records.watched import RecordedValues
 from tflab.run import program_graph
-from tflab.run.groups import DATA_OPS, Run, RunGroup
+from tflab.run.groups import DATA_OPS, Plan, Run, RunGroup
 from tflab.run.sampler import Line, outwards
 from tflab.runtime import private
 
-MOST_GROUPS = 8  # groups with recorded values
+if TYPE_CHECKING:
+    from tflab.runtime.session import tf, tf1
 
+    Feeds = Mapping[tf.Tensor, np.ndarray]
 
-class Plan(NamedTuple):
-    """The run of a group whose tensors are fetched."""
-
-    names: Sequence[str]  # `mul:0`
-    own: int  # the number of the program's own fetches, which come first
-    feeds: Mapping[str, Any]
-    before: Mapping[str, np.ndarray]  # variables
+Fetched = Sequence[np.ndarray]
+LineOf = Callable[[Iterable[FrameType]], Line | None]
+WORDS = {"nan": "NaN", "inf": "Inf", "-inf": "-Inf"}
 
 
 class Values:
-    """The values of one run of each group, `run`, and the ops of one call of each function."""
+    """The values of one run of each group, `run`, and the ops of one call of each function.
+
+    `numbers` are the calls of functions so far, by name. `broke` gets errors.
+    """
 
     def __init__(
-        self, run: int, note: program_graph.Note, line_of: Callable[[Any], Line | None]
+        self,
+        run: int,
+        note: program_graph.Note,
+        line_of: LineOf,
+        numbers: Counter[str],
+        broke: Callable[[Exception], None],
     ) -> None:
-        self.run, self.note = run, note
-        self.begun: set[int] = set()  # numbers of groups
-        self.told: set[int] = set()  # numbers of those without values, of which a note says why
-        self.seen: dict[int, RecordedValues] = {}
+        self.run, self.note, self.numbers, self.broke = run, note, numbers, broke
+        # By number of the group; None: a note says why there are none
+        self.seen: dict[int, RecordedValues | None] = {}
         self.before: dict[int, RecordedValues] = {}  # the run before, if that made NaN or Inf
         self.ops = Ops(line_of)
         self.call: tuple[str, int] = ("", 0)  # the function that runs op by op, and its call
 
     def begin(
-        self, run: Run, session: Any, feeds: Mapping[Any, Any], fetches: Sequence[Any]
+        self, run: Run, session: tf1.Session, feeds: Feeds, fetches: Sequence[tf.Tensor]
     ) -> None:
         """Extend the fetches of a run if it is the one whose values are wanted."""
-        group = run.group
-        full = len(self.begun) >= MOST_GROUPS and group.number not in self.begun
-        if session.sess_str or full or group.calls + 1 not in (self.run - 1, self.run):
+        group, began_ns = run.group, perf_counter_ns()
+        if session.sess_str or group.calls + 1 not in (self.run - 1, self.run):
             return
         from tflab.analysis import values as analysis
         from tflab.runtime import nodes, values
@@ -73,105 +76,118 @@ class Values:
         graph = group.graph
         fed = {private.tensor_name(tensor): value for tensor, value in feeds.items()}
         needed = analysis.needed(nodes.from_graph(graph), group.fetches, fed)
-        names = analysis.fetchable(needed, fed)
         rows = max((value.shape[0] for value in fed.values() if np.ndim(value)), default=1)
         try:
-            names = values.selected(graph, names, rows)
+            names = values.selected(graph, analysis.fetchable(needed, fed), rows)
         except TflabError as error:
             self.note(str(error))
-            self.told.add(group.number)
+            self.seen[group.number] = None
             return
-        self.begun.add(group.number)
-        before = variables(session, graph)
-        run.values = Plan(names, len(fetches), fed, before)
+        run.values = Plan(names, len(fetches), fed, variables(session, graph))
         run.fetches = [*fetches, *private.tensor_outputs(graph, names)]
         run.timed = False
+        run.own_ns += perf_counter_ns() - began_ns
 
-    def take(self, run: Run, session: Any, fetched: Sequence[Any], listed: Sequence[Node]) -> None:
-        """Keep the values of a run. `listed` are the nodes of its graph, with their lines."""
+    def take(
+        self, run: Run, session: tf1.Session, fetched: Fetched, graphs: program_graph.ProgramGraphs
+    ) -> None:
+        """Keep the values of the wanted run; those of the one before, if that made the NaN or Inf
+        that a variable had in the wanted run."""
+        began_ns = perf_counter_ns()
+        try:
+            recorded = self.recorded(run, session, fetched, graphs.nodes_of(run.group.graph))
+            held = any(origin.kind == VARIABLE for origin in recorded.origins)
+            number = recorded.group
+            if recorded.run == self.run:
+                self.seen[number] = self.before.get(number, recorded) if held else recorded
+            elif recorded.origins:
+                self.before[number] = recorded
+        except Exception as error:
+            self.broke(error)
+        run.own_ns += perf_counter_ns() - began_ns
+
+    def recorded(
+        self, run: Run, session: tf1.Session, fetched: Fetched, listed: Sequence[Node]
+    ) -> RecordedValues:
         from tflab.analysis import values as analysis
         from tflab.lifecycle import values as lifecycle
         from tflab.runtime import values
 
-        plan, group = run.values, run.group
-        own, others = fetched[: plan.own], fetched[plan.own :]
-        arrays = {
-            graph_def_name(name): np.asarray(array)
-            for name, array in zip(plan.names, others, strict=True)
-        }
+        plan, group, took_ns = run.values, run.group, perf_counter_ns() - run.start_ns
+        assert plan
+        arrays = dict(zip(plan.names, map(np.asarray, fetched[plan.own :]), strict=True))
+        computed = {graph_def_name(name): array for name, array in arrays.items()}
         tensors = [name for name in group.fetches if ":" in name]
         step_values = values.Fetched(
             fed=plan.feeds,
-            computed=values.with_references(group.graph, arrays, plan.before),
-            fetched=dict(zip(tensors, map(np.asarray, own), strict=False)),
+            computed=values.with_references(group.graph, computed, plan.before),
+            fetched=dict(zip(tensors, map(np.asarray, fetched[: plan.own]), strict=False)),
             before=plan.before,
             after=variables(session, group.graph),
         )
         graph = analysis.needed(listed, group.fetches, plan.feeds)
-        updated = dict(lifecycle.updates(graph, plan.before))
-        recorded = RecordedValues(
+        return RecordedValues(
             group=group.number,
             function="",
             run=group.calls + 1,
-            ns=perf_counter_ns() - run.start_ns,
+            ns=took_ns,
             values=tuple(map(as_json, lifecycle.rows(graph, step_values))),
             origins=lifecycle.origins(graph, step_values, group.graph),
             not_finite=lifecycle.results(step_values),
-            updated=tuple(dict.fromkeys(updated.values())),
+            updated=tuple(dict.fromkeys(dict(lifecycle.updates(graph, plan.before)).values())),
         )
-        if recorded.run < self.run:
-            if recorded.origins:
-                self.before[group.number] = recorded
-            return
-        held = any(origin.kind == VARIABLE for origin in recorded.origins)
-        self.seen[group.number] = self.before.get(group.number, recorded) if held else recorded
 
-    def enter(self, name: str, calls: Counter[str]) -> AbstractContextManager[None] | None:
-        """A function is called: run it op by op if its call is the wanted one or that before."""
-        number = calls[name] + 1
+    def enter_function(self, name: str) -> bool:
+        """A tf.function is called: run it op by op if its call is the wanted one or that before."""
+        number = self.numbers[name] + 1
         wanted = number in (self.run - 1, self.run) and not self.ops.origins
         if not (wanted and private.is_eager()):
-            return None
-        calls[name] = number
+            return False
+        self.numbers[name] = number
         self.call, self.ops.calling = (name, number), True
-        entered = private.op_by_op()
-        entered.__enter__()
-        return entered
+        private.run_op_by_op(True)
+        return True
 
-    def leave(self, entered: AbstractContextManager[None]) -> None:
-        entered.__exit__(None, None, None)
-        self.ops.end()
+    def leave_function(self, entered: bool) -> None:
+        if entered:
+            private.run_op_by_op(False)
+            self.ops.end()
 
-    def write_ops(self, folder: str) -> None:
-        """Write what made NaN or Inf in a function that ran op by op, or in eager code."""
+    def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Eager code has run an op."""
+        try:
+            self.ops.look(op, inputs, outputs)
+        except Exception as error:
+            self.broke(error)
+
+    def write(self, largest: RunGroup | None, folder: str) -> None:
+        """Write the values of the largest group, or what made NaN or Inf in a function that ran op
+        by op, or in eager code. A note gives the reason if there are none."""
+        seen = None
         if self.call[0] or self.ops.origins:
-            write(RecordedValues(0, *self.call, 0, (), tuple(self.ops.origins), (), ()), folder)
+            seen = RecordedValues(0, *self.call, 0, (), tuple(self.ops.origins), (), ())
+        if largest and largest.function and not self.call[0]:
+            self.note(f"No call {self.run:,} of a tf.function was made, so none has values.")
+        elif largest and not largest.function:
+            run = f"run {self.run:,} of group {largest.number}"
+            if largest.number not in self.seen:
+                self.note(
+                    f"There are no values of {run}: it did not happen, failed or is not kept."
+                )
+            seen = self.seen.get(largest.number) or seen
+        if seen:
+            text = json.dumps(encoded(seen))
+            Path(folder, program_graph.VALUES).write_text(text, encoding="utf-8")
 
-    def write(self, group: RunGroup, folder: str) -> None:
-        """Write the values of a group; a note gives the reason if there are none."""
-        if seen := self.seen.get(group.number):
-            write(seen, folder)
-        elif group.number not in self.told:
-            run = f"run {self.run:,} of group {group.number}"
-            self.note(f"There are no values of {run}: it did not happen, failed or is not kept.")
 
-
-def write(seen: RecordedValues, folder: str) -> None:
-    text = json.dumps(encoded(seen))
-    Path(folder, program_graph.VALUES).write_text(text, encoding="utf-8")
-
-
-def variables(session: Any, graph: Any) -> dict[str, np.ndarray]:
+def variables(session: tf1.Session, graph: tf.Graph) -> dict[str, np.ndarray]:
     """Return the variables of a graph; none of those that are not initialised."""
     from tflab.runtime.session import variable_readers
 
     readers = variable_readers(graph, [op.name for op in graph.get_operations()])
-    known = {}
-    for name, tensor in readers.items():
-        array = private.fetch_alone(session, private.tensor_outputs(graph, [tensor])[0])
-        if array is not None:
-            known[name] = array
-    return known
+    outputs = private.tensor_outputs(graph, readers.values())
+    arrays = (private.fetch_alone(session, output) for output in outputs)
+    return {name: a for name, a in zip(readers, arrays, strict=True) if a is not None}
 
 
 class Ops:
@@ -181,7 +197,7 @@ class Ops:
     a single number, such as a loss, gets infinite in a function that runs op by op.
     """
 
-    def __init__(self, line_of: Callable[[Any], Line | None]) -> None:
+    def __init__(self, line_of: LineOf) -> None:
         self.line_of = line_of
         self.origins: list[NotFinite] = []
         self.calling = False  # whether a function runs op by op
@@ -198,23 +214,25 @@ class Ops:
 
     def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """An op has run."""
+        if self.origins:
+            return
         frame = sys._getframe(1)
-        line = None if self.origins else self.line_of(outwards(frame))
+        line = self.line_of(outwards(frame))
         known = [self.sources[id(given)] for given in inputs if id(given) in self.sources]
-        for output in () if self.origins else outputs:
+        for output in outputs:
             self.sources.pop(id(output), None)
             self.lines[id(output)] = line
             array = output.numpy() if output.dtype.is_floating else np.zeros(0)
             bad = not_finite.record_of(array)
             if bad is None:
                 continue
-            origin = self.origin(op, inputs, bad, line, frame)
+            origin = known[0] if known else self.origin(op, inputs, bad, line, frame)
             if bad.nan:  # where it is made of Inf, that is the origin
-                self.origins = [*known[:1]] or [origin]
+                self.origins = [origin]
                 return
-            self.sources[id(output)] = known[0] if known else origin
+            self.sources[id(output)] = origin
             if self.calling and array.ndim == 0:
-                self.infinite = self.infinite or self.sources[id(output)]
+                self.infinite = self.infinite or origin
         if self.calling and known and "Assign" in op:
             self.infinite = self.infinite or known[0]
 
@@ -224,7 +242,7 @@ class Ops:
         inputs: Sequence[Any],
         bad: not_finite.Bad,
         line: Line | None,
-        frame: Any,
+        frame: FrameType,
     ) -> NotFinite:
         """Return the record of an op with a result that is not finite."""
         floats = [given for given in inputs if given.dtype.is_floating]
@@ -235,7 +253,6 @@ class Ops:
         forward = private.locals_of(private.DIFFERENTIATES, frame)
         made = [self.lines.get(id(output)) for output in forward.get("outputs") or ()]
         line = next(filter(None, made), line)
-        entered = () if given else tuple(not_finite.entered(arrays))
         return NotFinite(
             tensor=str(read.name).partition(":")[0] if read is not None else op,
             node=op,
@@ -246,7 +263,7 @@ class Ops:
             size=bad.size,
             source=Source(*line, linecache.getline(*line[:2]).strip()) if line else None,
             derives=forward.get("op_name"),
-            entered=entered,
+            entered=() if given else tuple(not_finite.entered(arrays)),
         )
 
 
@@ -258,10 +275,7 @@ def as_json(value: Value) -> Value:
 
 
 def as_texts(elements: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
-    return elements and tuple(map(as_text, elements))
-
-
-def as_text(element: Any) -> Any:
-    if not isinstance(element, float) or isfinite(element):
-        return element
-    return "NaN" if element != element else "Inf" if element > 0 else "-Inf"
+    return elements and tuple(
+        WORDS.get(str(element), element) if isinstance(element, float) else element
+        for element in elements
+    )

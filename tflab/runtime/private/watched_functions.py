@@ -10,7 +10,7 @@ import inspect
 import shutil
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from tflab.runtime.private.sessions import NOTED, WATCHER, exchanged, instrument
 
 FILE = "tensorflow/python/eager/polymorphic_function/atomic_function.py"
 LONGEST = 80  # characters of the description of an argument
-QUOTES = "'\""
 MOST_PARTS = 100  # of an argument, to be compared one by one
 
 # As in `sessions`, of AtomicFunction.call_flat, and of the function that traces a Python function
@@ -39,9 +38,9 @@ TRACE = (
 )
 
 
-def watch_functions(calls: Any, tracings: Any, outer: bool = False) -> Callable[[], None]:
-    """Report all calls and tracings of functions to these watchers by the calls above, with `outer`
-    also where a program calls a tf.function; return a function that stops it. The `broke` of a
+def watch_functions(calls: Any, tracings: Any, outer: Any = None) -> Callable[[], None]:
+    """Report all calls and tracings of functions to these watchers by the calls above, and to
+    `outer` where a program calls a tf.function; return a function that stops it. The `broke` of a
     watcher gets the errors of its other methods.
 
     `AtomicFunction.call_flat`, `_create_concrete_function` and `Function.__call__` in
@@ -67,9 +66,10 @@ def watch_functions(calls: Any, tracings: Any, outer: bool = False) -> Callable[
         watched = {
             function: instrumented(function, *calls) for function, calls in functions.items()
         }
-    for module in (atomic_function, polymorphic_function, optional_ops):
+    for module in (atomic_function, optional_ops):
         setattr(module, WATCHER, calls)
     setattr(tracing_compilation, WATCHER, tracings)
+    setattr(polymorphic_function, WATCHER, outer)
     return exchanged(watched)
 
 
@@ -125,9 +125,8 @@ def watch_ops(look: Callable[[str, Any, Any], None]) -> Callable[[], None]:
     return stop
 
 
-@contextmanager
-def op_by_op() -> Iterator[None]:
-    """Run the Python of tf.functions instead of their graphs.
+def run_op_by_op(wanted: bool) -> None:
+    """Run the Python of tf.functions instead of their graphs from now on, or no longer.
 
     `RUN_FUNCTIONS_EAGERLY` in eager_function_run.py of
     tensorflow/python/eager/polymorphic_function, TensorFlow 2.21.0.
@@ -135,12 +134,7 @@ def op_by_op() -> Iterator[None]:
     with corner("running a function op by op", "eager_function_run.py"):
         from tensorflow.python.eager.polymorphic_function import eager_function_run
 
-    before = eager_function_run.RUN_FUNCTIONS_EAGERLY
-    eager_function_run.RUN_FUNCTIONS_EAGERLY = True
-    try:
-        yield
-    finally:
-        eager_function_run.RUN_FUNCTIONS_EAGERLY = before
+    eager_function_run.RUN_FUNCTIONS_EAGERLY = wanted
 
 
 def is_eager() -> bool:
@@ -165,34 +159,25 @@ def locals_of(function: str, frame: Any) -> dict[str, Any]:
 
 
 def arguments(function_type: Any) -> dict[str, str]:
-    """Return what a function was traced for: each argument with its type, or its value.
+    """Return what a function was traced for: each argument with its type, or its value; and
+    `x[0]`, `x[1]` and so on for the parts of an argument, unless these are many.
 
     `FunctionType.parameters` in tensorflow/core/function/polymorphism/function_type.py,
     TensorFlow 2.21.0.
     """
-    return {
-        name: described(parameter.type_constraint)
-        for name, parameter in function_type.parameters.items()
-    }
-
-
-def parts_of_arguments(function_type: Any) -> dict[str, str]:
-    """Return the same with `x[0]`, `x[1]` and so on for an argument with parts, unless these are
-    many."""
     parts: dict[str, str] = {}
     for name, parameter in function_type.parameters.items():
         of_argument = dict(islice(leaves(name, parameter.type_constraint), MOST_PARTS + 1))
         many = len(of_argument) > MOST_PARTS
-        parts.update({name: described(parameter.type_constraint)} if many else of_argument)
+        parts |= {name: f"{of_argument[name]} with many parts"} if many else of_argument
     return parts
 
 
 def leaves(path: str, kind: Any) -> Iterator[tuple[str, str]]:
-    inner = components(kind)
+    inner, kind = components(kind), getattr(kind, "_element_spec", kind)
     if inner is None:
         yield path, described(kind)
         return
-    kind = getattr(kind, "_element_spec", kind)
     yield path, f"a {getattr(kind, 'type_name', type(kind).__name__.lower())}"  # of a named tuple
     for access, component in inner.items():
         yield from leaves(path + access, component)
@@ -220,20 +205,7 @@ def components(kind: Any) -> dict[str, Any] | None:
 
 
 def described(kind: Any) -> str:
-    """`float32 (8, 4)`, `[float32 (8, 4), int64 (8,)]`, `an object of Config`, or a value of
-    Python."""
-    inner = components(kind)
-    if inner is None:
-        text = described_leaf(getattr(kind, "_element_spec", kind))
-    elif all(access[1:-1].isdigit() for access in inner):
-        text = f"[{', '.join(map(described, inner.values()))}]"
-    else:
-        pairs = (f"{name.strip('.[]' + QUOTES)}: {described(part)}" for name, part in inner.items())
-        text = f"{{{', '.join(pairs)}}}"
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
-
-
-def described_leaf(kind: Any) -> str:
+    """Return `float32 (8, 4)`, `an object of Config`, or a value of Python."""
     reference = getattr(kind, "_ref", None)  # `Weakref`, as above
     if isinstance(reference, weakref.ref):
         return f"an object of {type(reference()).__name__}"
@@ -241,7 +213,8 @@ def described_leaf(kind: Any) -> str:
         name = type(kind).__name__.removesuffix("Spec")
         return f"{'' if name == 'Tensor' else f'{name} '}{kind.dtype.name} {kind.shape}"
     value = getattr(kind, "value", kind)
-    return "nan" if type(value) is object else str(value)  # `NanMarker`, as above
+    text = "nan" if type(value) is object else str(value)  # `NanMarker`, as above
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 def traced_function(options: Any) -> tuple[str, tuple[str, int] | None]:
