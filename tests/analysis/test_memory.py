@@ -1,8 +1,6 @@
 """Memory: a few allocations, added up by hand and by tflab."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.examples.runs import run, runs
 from tflab.analysis import memory, op_runs
@@ -111,39 +109,6 @@ def test_the_peak_of_a_group_is_that_of_its_nodes_in_their_worst_step():
     assert memory.peaks(recorded, groups) == [100, 130, 100, 60, 0, 0]
     assert memory.peaks([], groups) == [0, 0, 0, 0, 0, 0]
     assert memory.peaks(recorded, []) == []
-
-
-# What holds for all allocations
-
-
-@st.composite
-def freed_runs(draw):
-    """Runs that release only what they allocated, and maybe not all of it."""
-    recorded = []
-    for _ in range(draw(st.integers(0, 6))):
-        events = ""
-        for _ in range(draw(st.integers(0, 3))):
-            start, size = draw(st.integers(1, 30)), draw(st.integers(1, 100))
-            events += f" +{size}/{start}"
-            if draw(st.booleans()):
-                events += f" -{size}/{start + draw(st.integers(0, 20))}"
-        until = draw(st.integers(0, 40_000))
-        recorded.append(run(f"{draw(st.sampled_from('abc'))} 0 {until}{events}"))
-    return recorded
-
-
-@settings(max_examples=30)
-@given(freed_runs())
-def test_the_curve_ends_where_allocations_minus_frees_end_and_holders_add_up_to_the_peak(runs):
-    live = memory.live_bytes(runs, STEP)
-    left = sum(size for run in runs for _, size, _ in run.allocations)
-    alive = [size for _, size in live.points]
-    assert (alive[-1] if alive else 0) == left
-    assert min(alive, default=0) >= 0
-    assert [ns for ns, _ in live.points] == sorted({ns for ns, _ in live.points})
-    assert sum(holder.bytes for holder in live.holders) == live.peak_bytes
-    assert live.peak_bytes == memory.peak(op_runs.of(runs)) == max(alive, default=0)
-    assert all(holder.bytes > 0 for holder in live.holders)
 
 
 @pytest.mark.tensorflow

@@ -35,7 +35,7 @@ sequential_1/first_12/MatMul first/kernel loss/mean
 
 
 def test_the_layer_of_a_node():
-    own = [f"{name} {row_labels.layer(name, HOMES)}" for name in NODES.split()]
+    own = [f"{name} {row_labels.layer(name, HOMES, {})}" for name in NODES.split()]
     keras = [
         f"{name} {row_labels.layer(name, KERAS_HOMES, LAYERS)}" for name in KERAS_NODES.split()
     ]
@@ -48,8 +48,8 @@ def test_the_name_of_a_node_directly_in_calls_keeps_the_outermost_one():
 
 
 def test_a_path_is_cut_after_its_first_scope_with_nodes_of_its_own():
-    assert row_labels.layer_of("a/b/c", {"a", "a/b"}) == "a"
-    assert row_labels.layer_of("a/b/c", {"a/b", "a/b/c"}) == "a/b"
+    assert row_labels.layer_of("a/b/c", {"a", "a/b"}, {}) == "a"
+    assert row_labels.layer_of("a/b/c", {"a/b", "a/b/c"}, {}) == "a/b"
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,5 @@ def test_layers_are_joined_with_all_that_they_were_fused_with(fused, joined):
     for part, into in fused:
         ledger += [Fate(part, "fused", "remapper", into), Fate(into, "executed", None, None)]
     homes = {fate.name.rpartition("/")[0] for fate in ledger}
-    assert row_labels.joined_layers(ledger, partial(row_labels.layer, homes=homes)) == joined
+    label = partial(row_labels.layer, homes=homes, layers={})
+    assert row_labels.joined_layers(ledger, label) == joined

@@ -1,8 +1,7 @@
-"""Timeline: hand-made steps whose owners are known, and a real one."""
+"""Timeline: hand-made steps whose owners are known."""
 
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +10,6 @@ from tests.examples.runs import runs
 from tests.records_by_hand import run
 from tflab.analysis import timeline
 from tflab.records.timed import StepTime
-from tflab.runtime import trace
 
 STEPS = (
     StepTime(0, start_ns=1000, wall_ns=100),
@@ -84,19 +82,3 @@ def test_busy_is_every_nanosecond_that_some_run_covers(runs):
     spans = timeline.busy_spans(runs, StepTime(0, start_ns=0, wall_ns=50))
     assert {ns for start, end in spans for ns in range(start, end)} == covered & set(range(50))
     assert all(end < start for (_, end), (start, _) in pairwise(spans))
-
-
-@pytest.mark.tensorflow
-def test_what_is_busy_agrees_with_numpy(walked):
-    stage = walked("lenet")["execution"]
-    busy = 0
-    for step in stage.step_times:
-        spans = [
-            (run.start_ns, run.start_ns + run.duration_ns)
-            for run in stage.runs
-            if run.step == step.step and run.name != trace.EXECUTOR
-        ]
-        starts, ends = np.array(sorted(spans), np.int64).T
-        covered_until = np.concatenate([starts[:1], np.maximum.accumulate(ends)[:-1]])
-        busy += int(np.clip(ends - np.maximum(starts, covered_until), 0, None).sum())
-    assert {owner.owner: owner.ns for owner in stage.time_ledger}[timeline.BUSY] == busy

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import dropwhile
-from types import MappingProxyType
 
 from tflab.analysis.fates import ROLES
 from tflab.errors import UsageError
@@ -27,7 +26,6 @@ CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # as SavedModels name 
 # Nodes that pass values into a call and out of it: `Func/<the call>/input/_0`
 PASSING = re.compile(r"Func/(.+)/(?:input|output)(?:_control_node)?(/_\d+)")
 GRADIENTS = re.compile(r"gradients(_\d+)?")  # the scope that tf.gradients opens
-NAMES: Mapping[str, str] = MappingProxyType({})
 
 Sources = Mapping[str, Source | None]
 
@@ -83,7 +81,7 @@ def is_runtime(node: NodeStats) -> bool:
     return node.op in ROLES or node.name.startswith("_")
 
 
-def layer(name: str, homes: Set[str] = frozenset(), layers: Mapping[str, str] = NAMES) -> str:
+def layer(name: str, homes: Set[str], layers: Mapping[str, str]) -> str:
     """Return the layer of a node: the innermost of its name scopes that `layers` names. Otherwise
     the outermost scope in `homes`, the scopes that directly contain nodes: a scope that only
     contains scopes, such as a block of layers, is skipped. If `homes` is unknown, the outermost
@@ -114,7 +112,7 @@ def without_calls(name: str) -> str:
     return "/".join((*(inner or scopes[:1]), own))
 
 
-def layer_of(path: str, homes: Set[str], layers: Mapping[str, str] = NAMES) -> str:
+def layer_of(path: str, homes: Set[str], layers: Mapping[str, str]) -> str:
     """Return the name of the layer whose scope the path leads into; otherwise the path up to its
     first scope that directly contains nodes."""
     parts = path.split("/")
