@@ -26,7 +26,9 @@ STEP = StepTime(0, start_ns=500, wall_ns=20_000)
 )
 def test_memory_of_ops_and_its_peak(recorded, per_op, peak):
     rows = tuple(OpMemory(name, size) for name, size in per_op)
-    assert memory.memory(runs(recorded)) == Memory(rows, peak_bytes=peak)
+    known = memory.memory(runs(recorded), [STEP])
+    assert known == Memory(rows, peak_bytes=peak, curve=known.curve)
+    assert memory.peak_bytes(runs(recorded)) == peak
 
 
 def test_the_curve_is_that_of_the_step_with_the_median_wall_time():

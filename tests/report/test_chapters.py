@@ -93,7 +93,6 @@ VARIANTS = {
     "findings": {"compared": COMPARED},
     "rows instead of images": {"compared": replace(COMPARED, unit="row")},
     "tables of ten types": {"compared": replace(RACED, tables={64: ROWS[:10]}, batch_sizes=(64,))},
-    "no curve of memory": {"walked": walked(memory=replace(EXECUTION.memory, curve=None))},
     "values of the program, and its chain rule": {"walked": VALUES},
     "gradients that nobody applies": {"walked": replace(LINEAR, histories=NOT_UPDATED)},
     "one map": {"walked": walked(maps=replace(MAPS, maps=(IMAGES,)))},

@@ -35,12 +35,11 @@ VARIANTS = {
     "no steps": {"step_times": ()},
     "no critical path": {"critical_path": CriticalPath((), 0, 0)},
     "no traced steps": {"wall_ns": 0, "time_ledger": ()},
-    "no curve of memory": {"memory": replace(MEMORY, curve=None)},
     "nobody held memory": {"memory": replace(MEMORY, curve=replace(CURVE, holders=()))},
     "one op held all": {
         "memory": replace(MEMORY, curve=replace(CURVE, holders=CURVE.holders[1:2]))
     },
-    "no memory": {"memory": Memory((), 0)},
+    "no memory": {"memory": Memory((), 0, replace(CURVE, holders=()))},
     "compiled code": {"nodes": (Node("cluster_0_1/xla_run", "_XlaRun"),)},
     "experiments": {"experiments": EXPERIMENTS},
     "experiments that could not be made": {

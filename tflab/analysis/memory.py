@@ -30,29 +30,28 @@ US = 1000  # nanoseconds in the unit of allocation times
 Event = tuple[int, int]  # time in us, bytes
 
 
-def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
-    """Return the bytes that each node requested per step, and the most bytes alive at once in any
-    step.
-
-    For the step with the median wall time also the whole curve; without `steps` there is none.
-    """
-    in_step = op_runs.of(runs).by_step()
+def memory(runs: Iterable[OpRun], steps: Sequence[StepTime]) -> Memory:
+    """Return the bytes that each node requested per step, the most bytes alive at once in any step,
+    and the whole curve of the step with the median wall time."""
+    table = op_runs.of(runs)
+    in_step, step = table.by_step(), median_step(steps)
+    totals = sums(table.kind, table.requested_bytes, len(table.kinds)).tolist()
     requested: dict[str, int] = {}
-    highest_bytes = 0
-    for step_runs in in_step.values():
-        totals = sums(step_runs.kind, step_runs.requested_bytes, len(step_runs.kinds)).tolist()
-        for kind in step_runs.kinds_in_order():
-            name = step_runs.kinds[kind][0]
-            requested[name] = requested.get(name, 0) + totals[kind]
-        highest_bytes = max(highest_bytes, peak(step_runs))
+    for kind in table.kinds_in_order():
+        name = table.kinds[kind][0]
+        requested[name] = requested.get(name, 0) + totals[kind]
     # The mean is over all steps, including those in which a node did not run.
     rows = [OpMemory(name, round(total / len(in_step))) for name, total in requested.items()]
-    middle_step = median_step(steps) if steps else None
     return Memory(
         per_op=tuple(sorted(rows, key=lambda row: (-row.requested_bytes, row.name))),
-        peak_bytes=highest_bytes,
-        curve=live_bytes(in_step.get(middle_step.step, ()), middle_step) if middle_step else None,
+        peak_bytes=peak_bytes(table),
+        curve=live_bytes(in_step.get(step.step, ()), step),
     )
+
+
+def peak_bytes(runs: Iterable[OpRun]) -> int:
+    """Return the most bytes alive at once in any step."""
+    return max(map(peak, op_runs.of(runs).by_step().values()), default=0)
 
 
 def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:

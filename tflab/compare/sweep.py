@@ -225,7 +225,7 @@ def times(batch: MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
         mean_images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
         ops_ns=sum(row.self_ns for row in rows) / batch.accumulator.steps,
         untraced_steps=len(batch.untraced_ns),
-        peak_bytes=memory.memory(batch.runs, batch.kept).peak_bytes,
+        peak_bytes=memory.peak_bytes(batch.runs),
         round_rates=tuple(round_rates(batch)),
     )
 

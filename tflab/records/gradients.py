@@ -3,8 +3,8 @@ compute."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tflab.records.graph import Source
 
@@ -68,6 +68,6 @@ class Derivative:
     variable: str
     formula: str  # from the gradient graph
     # computed by that graph for the first batch: a number, or a list of the variable's shape
-    value: float | Sequence[object]
+    value: Any
     difference: float | None  # largest |value - finite difference|; None if there is none
     checked: float  # largest |value - the formula, evaluated on the same batch and variables|

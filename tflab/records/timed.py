@@ -101,4 +101,4 @@ class Memory:
     per_op: tuple[OpMemory, ...]
     # the most alive at once in any step, of the memory that the step itself requested
     peak_bytes: int
-    curve: LiveBytes | None = None  # of the step with the median wall time
+    curve: LiveBytes  # of the step with the median wall time

@@ -142,7 +142,7 @@ def times(walked: Walked) -> Iterator[Part]:
 
 def memory(walked: Walked) -> Iterator[Part]:
     step = walked.execution
-    if step.memory.curve and not execution.compiled(step.nodes):
+    if not execution.compiled(step.nodes):
         yield contents.picture("memory", plots.memory.draw, step.memory.curve)
     if facts := list(execution.memory_facts(step.memory, step.nodes)):
         yield fact_table(facts)

@@ -112,7 +112,7 @@ def memory_facts(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Fact]:
 def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
     """Yield the ops that had allocated the memory at the peak of the step of median length."""
     curve = memory.curve
-    if curve and curve.holders and memory.peak_bytes and not compiled(nodes):
+    if curve.holders and memory.peak_bytes and not compiled(nodes):
         yield table(
             f"The peak of the step of median length, {size(curve.peak_bytes)} after "
             f"{time(curve.peak_ns)}: what held it",
