@@ -70,12 +70,6 @@ def busy_ns(runs: Iterable[OpRun], step: StepTime) -> int:
     return total_ns(*merged(*clipped(runs, step)))
 
 
-def clipped_span(run: OpRun, step: StepTime) -> Span:
-    """Return a run's start and end on the wall clock, cut off at the edges of its step; ns."""
-    ((start,), (end,)) = clipped([run], step)
-    return int(start), int(end)
-
-
 def merged(starts: np.ndarray, ends: np.ndarray) -> Spans:
     """Return the union of spans: disjoint spans that do not touch, sorted."""
     if not len(starts):

@@ -6,6 +6,7 @@ from itertools import groupby
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.collections import Collection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.path import Path
@@ -67,10 +68,7 @@ def panel(axes: Axes) -> Iterator[str]:
         hatch = f" hatched {bar.get_hatch()}" if bar.get_hatch() else ""
         ends = corners(bar.get_bbox())
         yield f"bar {to_hex(bar.get_facecolor())}{hatch} +{bar.get_zorder():g}: {ends}"
-    for drawn in axes.collections:
-        colours = drawn.get_facecolor() if len(drawn.get_facecolor()) else drawn.get_edgecolor()
-        look = f"{to_hex(colours[0])} +{drawn.get_zorder():g}" if len(colours) else "none"
-        yield f"areas {look}: {' '.join(map(outline, drawn.get_paths()))}"
+    yield from map(areas, axes.collections)
     for line in axes.lines:
         look = f"{to_hex(line.get_color())} {line.get_linestyle()} {line.get_linewidth():g}"
         steps = " steps" if line.get_drawstyle() == "steps-post" else ""
@@ -92,6 +90,18 @@ def panel(axes: Axes) -> Iterator[str]:
             at = f"{at} points from {numbers(text.xy)}"
         look = f"{to_hex(text.get_color())} {text.get_size():g} {text.get_weight()}"
         yield f"text {text.get_text()!r} {text.get_ha()} {look}: {at}"
+
+
+def areas(drawn: Collection) -> str:
+    """The areas of a collection; each with its colour if they differ."""
+    faces = drawn.get_facecolor()
+    colours = list(map(to_hex, faces if len(faces) else drawn.get_edgecolor()))
+    outlines = list(map(outline, drawn.get_paths()))
+    look = f"{colours[0]} +{drawn.get_zorder():g}" if colours else "none"
+    if len({*colours}) > 1:
+        look = f"of colours +{drawn.get_zorder():g}"
+        outlines = [" ".join(pair) for pair in zip(colours, outlines, strict=True)]
+    return f"areas {look}: {' '.join(outlines)}"
 
 
 def outline(path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -50,7 +49,9 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
     axes.set_ylim(len(kept) - 0.4, -1)
     axes.set_axis_off()
     for track, (name, rows) in enumerate(tracks):
-        write(axes, track + 0.5, -0.75, style.short_name(name), weight="bold", color=style.FAINT)
+        style.write(
+            axes, track + 0.5, -0.75, style.short_name(name), weight="bold", color=style.FAINT
+        )
         for key, label, words in (box for row in rows for box in row):
             draw_box(axes, places[key], label, words, COLOURS[track % len(COLOURS)])
     for start, end, shape in drawn:
@@ -62,19 +63,15 @@ def is_short(start: Place, end: Place) -> bool:
     return start[0] == end[0] or (start[2] == end[2] and abs(start[0] - end[0]) == 1)
 
 
-def write(axes: Axes, x: float, y: float, words: str, **look: Any) -> None:
-    axes.text(x, y, words, **{"ha": "center", "va": "center", "zorder": 3, **look})
-
-
 def draw_box(axes: Axes, place: Place, label: str, about: str, color: str) -> None:
     _, x, y, width = place
     left = x - WIDE * width / 2
     axes.barh(y, WIDE * width, HIGH, left, color="white", edgecolor=color, zorder=2)
     name = style.short_name(label, max(4, int(LETTERS * width)))
-    write(axes, x, y - 0.12, name, size=style.SMALL)
+    style.write(axes, x, y - 0.12, name, size=style.SMALL)
     words = style.short_name(about)
     if len(words) < 1.2 * LETTERS * width:
-        write(axes, x, y + 0.16, words, size=7.5, color=style.FAINT)
+        style.write(axes, x, y + 0.16, words, size=7.5, color=style.FAINT)
 
 
 def draw_edge(axes: Axes, start: Place, end: Place, shape: str) -> None:
@@ -92,4 +89,4 @@ def draw_edge(axes: Axes, start: Place, end: Place, shape: str) -> None:
         words = style.short_name(shape, LETTERS)
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
         middle = (y + to_y) / 2
-        write(axes, x + 0.03, middle, words, ha="left", bbox=paper, size=7, color=style.FAINT)
+        style.write(axes, x + 0.03, middle, words, ha="left", bbox=paper, size=7, color=style.FAINT)

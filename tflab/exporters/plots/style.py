@@ -124,6 +124,11 @@ def settled(figure: Figure) -> Figure:
     return figure
 
 
+def write(axes: Axes, x: float, y: float, words: str, **look: Any) -> None:
+    """Write words above all else, by default with their middle at a place."""
+    axes.text(x, y, words, **{"ha": "center", "va": "center", "zorder": 3, **look})
+
+
 def ruled(axis: Axis, limit: float, words: Callable[[float], str], most: int = 5) -> None:
     """Set round ticks from 0 to a limit in ns or bytes, `most` of them beside 0, all in the unit in
     which `words` writes the limit."""

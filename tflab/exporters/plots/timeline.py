@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,6 +13,7 @@ from tflab.analysis.timeline import Span
 from tflab.exporters.plots import style
 from tflab.records.timed import CriticalPath, OpRun, StepTime
 from tflab.units import plural, short_device, time
+from tflab.views.words import grouped
 
 LANE = 0.5  # inches
 SHORTEST, TALLEST = 1.6, 8.0  # inches, for all lanes
@@ -20,6 +21,18 @@ BAR = 0.8  # height of a bar, in lanes
 IDLE = "#EDEDED"
 LONG = 100  # in a step: a bar that is longer has edges
 LETTERS = 84  # of a name that is as long as a step
+
+
+# A run: its lane, start and duration in ns, name, type, and whether it is on the critical path
+Slice = tuple[int, int, int, str, str, bool]
+
+
+class Slices(TypedDict):
+    """The runs of a step, cut off at its edges, with times since its start."""
+
+    wall: int
+    lanes: list[str]
+    slices: list[Slice]
 
 
 @style.applied()
@@ -33,73 +46,58 @@ def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
     runs = [run for run in runs if run.step == step.step]
     if not runs:
         return style.message("No op ran", f"Step {step.step} took {time(step.wall_ns)}.")
-    packed, critical = lanes_by_device(runs), set(path.nodes)
-    height = min(max(LANE * len(packed), SHORTEST), TALLEST) + 0.5
-    figure, (axes,) = style.canvas(headline(runs, step, critical), caption(step), height)
+    packed = slices(runs, step, path)
+    count = len(packed["lanes"])
+    height = min(max(LANE * count, SHORTEST), TALLEST) + 0.5
+    figure, (axes,) = style.canvas(headline(runs, step, {*path.nodes}), caption(step), height)
     axes.set_xlim(0, max(step.wall_ns, 1))
-    axes.set_ylim(len(packed) - 0.4, -0.6)
-    axes.set_yticks(range(len(packed)), [name for name, _ in packed])
+    axes.set_ylim(count - 0.4, -0.6)
+    axes.set_yticks(range(count), packed["lanes"])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     style.ruled(axes.xaxis, max(step.wall_ns, 1), time)
     axes.set_xlabel("time since the step's start")
-    for start, end in gaps(runs, step):
-        axes.axvspan(start, end, color=IDLE, linewidth=0, zorder=0)
-    for lane, (_, lane_runs) in enumerate(packed):
-        for run in lane_runs:
-            draw_bar(axes, lane, run, span_in_step(run, step), run.name in critical)
+    idle = [(start, end - start) for start, end in gaps(runs, step)]
+    axes.broken_barh(idle, (-0.6, count + 0.2), color=IDLE, linewidth=0, zorder=0)
+    for lane, bars in grouped((bar[0], bar) for bar in packed["slices"]).items():
+        draw_lane(axes, lane, bars)
     return style.settled(figure)
 
 
-def draw_bar(axes: Axes, lane: int, run: OpRun, span: Span, marked: bool) -> None:
-    """Draw a bar with the end of the run's name; without a name if not even its last part fits."""
-    start, end = span
-    share = (end - start) / axes.get_xlim()[1]
-    color = style.BLUE if marked else style.PALE
-    # A long one is apart from its neighbours, and the shortest is visible.
-    edge = "white" if LONG * share > 1 else color
-    axes.barh(lane, end - start, BAR, start, color=color, edgecolor=edge, linewidth=0.5, zorder=2)
-    letters = int(LETTERS * share)
-    last = run.name.rpartition("/")[2]
-    if letters >= 3 and len(last) <= letters:
-        name = style.short_name(run.name if len(last) <= letters - 2 else last, letters)
-        look: dict[str, Any] = {"color": "white" if marked else style.INK, "size": 8.5, "zorder": 3}
-        axes.text((start + end) / 2, lane, name, ha="center", va="center", **look)
+def draw_lane(axes: Axes, lane: int, bars: Sequence[Slice]) -> None:
+    """Draw a bar for each run, with the end of the run's name; without a name if not even its last
+    part fits. A long bar is apart from its neighbours, and the shortest is visible."""
+    width = axes.get_xlim()[1]
+    colors = [style.BLUE if critical else style.PALE for *_, critical in bars]
+    spans, place = [(start, ns) for _, start, ns, *_ in bars], (lane - BAR / 2, BAR)
+    long = [LONG * ns > width for _, ns in spans]
+    edges = ["white" if apart else own for apart, own in zip(long, colors, strict=True)]
+    # One shape for all, because a step may have 100,000 runs
+    axes.broken_barh(spans, place, facecolors=colors, edgecolors=edges, linewidth=0.5, zorder=2)
+    for _, start, ns, name, _, critical in bars:
+        letters = int(LETTERS * ns / width)
+        last = name.rpartition("/")[2]
+        if letters >= 3 and len(last) <= letters:
+            words = style.short_name(name if len(last) <= letters - 2 else last, letters)
+            color = "white" if critical else style.INK
+            style.write(axes, start + ns / 2, lane, words, color=color, size=8.5)
 
 
-def slices(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> dict[str, Any]:
-    """Return the same runs for a page: (lane, start and duration in ns, name, type, whether it is
-    on the critical path) of each."""
-    packed = lanes_by_device([run for run in runs if run.step == step.step])
-    return {
-        "wall": step.wall_ns,
-        "lanes": [name for name, _ in packed],
-        "slices": [
-            (lane, start, end - start, run.name, run.op, run.name in path.nodes)
-            for lane, (_, lane_runs) in enumerate(packed)
-            for run in lane_runs
-            for start, end in (span_in_step(run, step),)
-        ],
-    }
-
-
-def lanes_by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:
-    """Return (label, runs) of each lane, device by device; only a device's first lane has its
+def slices(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Slices:
+    """Return the runs of this step in lanes, device by device; only a device's first lane has its
     name."""
-    runs_of_device: dict[str, list[OpRun]] = {}
-    for run in runs:
-        runs_of_device.setdefault(short_device(run.device), []).append(run)
-    return [
-        (style.short_name(device, 16) if lane == 0 else "", packed)
-        for device in sorted(runs_of_device)
-        for lane, packed in enumerate(lanes.pack(runs_of_device[device]))
-    ]
-
-
-def span_in_step(run: OpRun, step: StepTime) -> Span:
-    """Return a run's start and end in ns since the step's start, cut off at the step's edges."""
-    start, end = timeline.clipped_span(run, step)
-    return start - step.start_ns, end - step.start_ns
+    critical = set(path.nodes)
+    names: list[str] = []
+    bars: list[Slice] = []
+    of_device = grouped((short_device(run.device), run) for run in runs if run.step == step.step)
+    for device in sorted(of_device):
+        for number, lane in enumerate(lanes.pack(of_device[device])):
+            starts, ends = timeline.clipped(lane, step)
+            times = (starts - step.start_ns).tolist(), (ends - starts).tolist()
+            for run, start, ns in zip(lane, *times, strict=True):
+                bars.append((len(names), start, ns, run.name, run.op, run.name in critical))
+            names.append("" if number else style.short_name(device, 16))
+    return {"wall": step.wall_ns, "lanes": names, "slices": bars}
 
 
 def gaps(runs: Sequence[OpRun], step: StepTime) -> list[Span]:
