@@ -17,18 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from tflab.records.graph import Node, Tensor, node_of
+from tflab.records.graph import Node, Shape, Tensor, node_of
 from tflab.records.measured import Costs
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
+from tflab.runtime import nodes
+from tflab.runtime.nodes import tensor_bytes
 
-Shape = Sequence[int | None] | None  # None where the rank, or a size, is not known
 Shapes = Sequence[Shape]
-Attributes = Mapping[str, Any]
+Attributes = Mapping[str, Any]  # numbers, texts, types, shapes, and lists of the first two
+T = TypeVar("T")
 Formula = Callable[[Shapes, Shapes, Attributes], int]  # of inputs and outputs
 
 # These pass a buffer or a handle on, or look at a shape: nothing is moved, nothing computed.
@@ -130,104 +132,99 @@ def of_batch_norm(count: int, with_known_moments: int) -> Formula:
     )
 
 
+def by_type(rows: Mapping[str, T]) -> dict[str, T]:
+    """Return the value of each type: a row has the types that it is for in one text."""
+    return {op: value for types, value in rows.items() for op in types.split()}
+
+
 ONE = """Abs Add AddV2 BiasAdd Ceil Cos Div DivNoNan Elu Equal Erf Exp Floor FloorDiv FloorMod
     Greater GreaterEqual LeakyRelu LeakyReluGrad Less LessEqual Log Log1p Maximum Minimum Mul Neg
     NotEqual Pow RealDiv Reciprocal Relu Relu6 Relu6Grad ReluGrad Round Sigmoid Sign Sin Softplus
     Sqrt Square Sub Tan Tanh LogicalAnd LogicalNot LogicalOr"""
-TYPES: Sequence[tuple[Formula, str]] = (
+TYPES: Mapping[str, Formula] = {
     # A gradient of a convolution takes each product once more
-    (lambda ins, outs, _: convolution(ins[1], outs[0]), "Conv2D Conv3D"),
-    (lambda ins, _, __: convolution(ins[1], ins[2]), "Conv2DBackpropInput Conv3DBackpropInputV2"),
-    (
-        lambda ins, outs, _: convolution(outs[0], ins[2]),
-        "Conv2DBackpropFilter Conv3DBackpropFilterV2",
+    "Conv2D Conv3D": lambda ins, outs, _: convolution(ins[1], outs[0]),
+    "Conv2DBackpropInput Conv3DBackpropInputV2": lambda ins, _, __: convolution(ins[1], ins[2]),
+    "Conv2DBackpropFilter Conv3DBackpropFilterV2": (
+        lambda ins, outs, _: convolution(outs[0], ins[2])
     ),
-    (lambda ins, outs, _: depthwise(ins[1], outs[0]), "DepthwiseConv2dNative"),
-    (lambda ins, _, __: depthwise(ins[1], ins[2]), "DepthwiseConv2dNativeBackpropInput"),
-    (lambda ins, outs, _: depthwise(outs[0], ins[2]), "DepthwiseConv2dNativeBackpropFilter"),
-    (product, "BatchMatMul BatchMatMulV2 BatchMatMulV3 MatMul"),
+    "DepthwiseConv2dNative": lambda ins, outs, _: depthwise(ins[1], outs[0]),
+    "DepthwiseConv2dNativeBackpropInput": lambda ins, _, __: depthwise(ins[1], ins[2]),
+    "DepthwiseConv2dNativeBackpropFilter": lambda ins, outs, _: depthwise(outs[0], ins[2]),
+    "BatchMatMul BatchMatMulV2 BatchMatMulV3 MatMul": product,
     # A comparison or addition for each element of the window of each output
-    (
-        lambda _, outs, of: elements(outs[0]) * prod(of["ksize"]),
-        "AvgPool AvgPool3D MaxPool MaxPool3D",
+    "AvgPool AvgPool3D MaxPool MaxPool3D": (
+        lambda _, outs, of: elements(outs[0]) * prod(of["ksize"])
     ),
     # The largest of each window is searched once more, and the gradient added where it stood
     # (SpatialMaxPoolWithArgMaxHelper in tensorflow/core/kernels/maxpooling_op.cc)
-    (lambda ins, _, of: elements(ins[1]) * (prod(of["ksize"]) + 1), "MaxPoolGrad"),
+    "MaxPoolGrad": lambda ins, _, of: elements(ins[1]) * (prod(of["ksize"]) + 1),
     # A multiply-add for each element of each window
-    (lambda ins, _, of: 2 * elements(ins[1]) * prod(of["ksize"]), "AvgPoolGrad"),
+    "AvgPoolGrad": lambda ins, _, of: 2 * elements(ins[1]) * prod(of["ksize"]),
     # A mean (1), a variance (3), a distance and a quotient (2), scale and shift (2): Ioffe and
     # Szegedy (arXiv 1502.03167, 2015), algorithm 1. With known moments, the last four.
-    (of_batch_norm(8, 4), "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3"),
+    "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3": of_batch_norm(8, 4),
     # With d the gradient and n the normalised input: n (2), the sums of d and of d*n (3), and
     # d - mean(d) - n*mean(d*n), times a factor (4). With known moments, two sums with the distance
     # from the mean (4), and d times a factor (1).
-    (of_batch_norm(9, 5), "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3"),
+    "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3": of_batch_norm(9, 5),
     # n - 1 additions or comparisons for each number out of n
-    (
-        lambda ins, outs, _: elements(ins[0]) - elements(outs[0]),
-        "All Any ArgMax ArgMin BiasAddGrad Max Min Prod Sum",
+    "All Any ArgMax ArgMin BiasAddGrad Max Min Prod Sum": (
+        lambda ins, outs, _: elements(ins[0]) - elements(outs[0])
     ),
-    (lambda ins, outs, _: (len(ins) - 1) * elements(outs[0]), "AccumulateNV2 AddN"),
-    (of_input(1), "Mean"),
-    (of_input(2), "L2Loss"),
-    (of_output(1), ONE),
-    (of_output(2), "ClipByValue Rsqrt SqrtGrad SquaredDifference"),
-    (of_output(3), "SigmoidGrad TanhGrad"),
-    (of_output(5), "LogSoftmax Softmax"),
-    (of_input(9), "SoftmaxCrossEntropyWithLogits"),
+    "AccumulateNV2 AddN": lambda ins, outs, _: (len(ins) - 1) * elements(outs[0]),
+    "Mean": of_input(1),
+    "L2Loss": of_input(2),
+    ONE: of_output(1),
+    "ClipByValue Rsqrt SqrtGrad SquaredDifference": of_output(2),
+    "SigmoidGrad TanhGrad": of_output(3),
+    "LogSoftmax Softmax": of_output(5),
+    "SoftmaxCrossEntropyWithLogits": of_input(9),
     # 5 an element as softmax, 3 a row: the logarithm of the sum, the distance from it, and 1 less
     # at the label
-    (
-        lambda ins, outs, _: 5 * elements(ins[0]) + 3 * elements(outs[0]),
-        "SparseSoftmaxCrossEntropyWithLogits",
+    "SparseSoftmaxCrossEntropyWithLogits": (
+        lambda ins, outs, _: 5 * elements(ins[0]) + 3 * elements(outs[0])
     ),
-    (of_input(2, 2), "ApplyGradientDescent ResourceApplyGradientDescent"),
-    (of_input(4, 3), "ApplyMomentum ResourceApplyMomentum"),  # a = a*m + g, w -= a*r
+    "ApplyGradientDescent ResourceApplyGradientDescent": of_input(2, 2),
+    "ApplyMomentum ResourceApplyMomentum": of_input(4, 3),  # a = a*m + g, w -= a*r
     # m += (g - m)*(1 - b), v += (g*g - v)*(1 - c), w -= m*r / (sqrt(v) + e): Kingma and Ba (2015)
-    (of_input(12, 9), "ApplyAdam ResourceApplyAdam"),
-    (of_input(1, 1), "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp"),
-)
-FORMULAS: Mapping[str, Formula] = {op: formula for formula, types in TYPES for op in types.split()}
-LOGICAL = frozenset(("All", "Any", "LogicalAnd", "LogicalNot", "LogicalOr"))
+    "ApplyAdam ResourceApplyAdam": of_input(12, 9),
+    "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp": of_input(1, 1),
+}
+FORMULAS = by_type(TYPES)
+LOGICAL = ("All", "Any", "LogicalAnd", "LogicalNot", "LogicalOr")
 # What one operation on complex numbers takes: a multiply-add, which counts as two, is four
 # multiplications and four additions.
-COMPLEX: Mapping[str, int] = {
-    **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "MatMul"), 4),
-    **dict.fromkeys(("Add", "AddV2", "AddN", "BiasAdd", "Neg", "Sub", "Sum"), 2),
-    **dict.fromkeys(("AssignAdd", "AssignAddVariableOp", "AssignSub", "AssignSubVariableOp"), 2),
-    "Mul": 6,
-}
-FUSED: Mapping[str, int] = {  # by what comes after a product or convolution, for each output
-    **dict.fromkeys(("Add", "BiasAdd", "Elu", "LeakyRelu", "Mul"), 1),
-    **dict.fromkeys(("Relu", "Relu6", "Sigmoid", "Tanh"), 1),
-    "FusedBatchNorm": 4,
-}
+COMPLEX = by_type(
+    {
+        "BatchMatMul BatchMatMulV2 BatchMatMulV3 MatMul": 4,
+        "Add AddV2 AddN AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp": 2,
+        "BiasAdd Neg Sub Sum": 2,
+        "Mul": 6,
+    }
+)
+# By what comes after a product or convolution, for each output
+FUSED = by_type({"Add BiasAdd Elu LeakyRelu Mul Relu Relu6 Sigmoid Tanh": 1, "FusedBatchNorm": 4})
 
 
 # Bytes. A tensor counts when it is read and when it is written, whether or not a cache held it.
 
 # These read of their first input only what they return
-SELECTING = frozenset(("Gather", "GatherNd", "GatherV2", "ResourceGather", "Slice", "StridedSlice"))
+SELECTING = ("Gather", "GatherNd", "GatherV2", "ResourceGather", "Slice", "StridedSlice")
 # How often these go over the variable, or over the rows of it that the update names
 PASSES = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "AssignSubVariableOp": 2}
-PASSES_OVER_ROWS = {
-    "ResourceScatterUpdate": 1,
-    "ResourceScatterNdUpdate": 1,
-    "ResourceScatterAdd": 2,
-    "ResourceScatterSub": 2,
+PASSES_OVER_ROWS = {"Update": 1, "NdUpdate": 1, "Add": 2, "Sub": 2}  # of a ResourceScatter
+
+
+READ: Mapping[str, Callable[[Any], Any]] = {  # by the field of an AttrValue
+    "b": bool,
+    "i": int,
+    "f": float,
+    "s": lambda text: text.decode(errors="replace"),
+    "list": lambda values: [text.decode(errors="replace") for text in values.s] or [*values.i],
+    "type": lambda dtype: tf.dtypes.as_dtype(dtype).base_dtype,
+    "shape": lambda shape: nodes.shape_of(tf.TensorShape(shape)),
 }
-# the shape of such a tensor says nothing about its bytes
-UNSIZED = ("resource", "string", "variant")
-
-
-def tensor_bytes(tensor: Tensor) -> int | None:
-    if tensor.shape is None or None in tensor.shape or tensor.dtype in UNSIZED:
-        return None
-    return elements(tensor.shape) * tf.dtypes.as_dtype(tensor.dtype).size
-
-
-# By the nodes that ran
 
 
 class Executed:
@@ -241,7 +238,11 @@ class Executed:
 
     def attributes(self, node: Node) -> Attributes:
         definition = self.definitions.get(node.name)
-        return attributes_of(definition.attr) if definition else {}
+        attributes = definition.attr.items() if definition else ()
+        kinds = ((name, value, value.WhichOneof("value")) for name, value in attributes)
+        return {
+            name: READ[kind](getattr(value, kind)) for name, value, kind in kinds if kind in READ
+        }
 
     def tensor(self, name: str) -> Tensor | None:
         """Return the output of a node by its name, such as `split:1`."""
@@ -279,9 +280,9 @@ class Executed:
         tensor = self.tensor(node.inputs[place])
         if tensor is None or tensor.dtype != "resource":
             return tensor_bytes(tensor) if tensor else None
-        if node.op in PASSES_OVER_ROWS:
+        if over_rows := PASSES_OVER_ROWS.get(node.op.removeprefix("ResourceScatter")):
             update = self.read(node, 2)
-            return None if update is None else PASSES_OVER_ROWS[node.op] * update
+            return None if update is None else over_rows * update
         passes = 2 if node.op.startswith("ResourceApply") else PASSES.get(node.op)
         handle = self.nodes[node_of(node.inputs[place])]
         attributes = self.attributes(handle)
@@ -289,28 +290,6 @@ class Executed:
             return None  # the rows of a table, the state of a generator: unknown here
         size = tensor_bytes(Tensor(attributes["dtype"].name, attributes["shape"]))
         return None if size is None else passes * size
-
-
-def attributes_of(attr: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a node that are numbers, texts, types, shapes, or lists of the first
-    two."""
-    values: dict[str, Any] = {}
-    for name, value in attr.items():
-        kind = value.WhichOneof("value")
-        if kind == "list":
-            values[name] = [text.decode(errors="replace") for text in value.list.s] or list(
-                value.list.i
-            )
-        elif kind == "s":
-            values[name] = value.s.decode(errors="replace")
-        elif kind == "type":
-            values[name] = tf.dtypes.as_dtype(value.type).base_dtype
-        elif kind == "shape":
-            shape = tf.TensorShape(value.shape)
-            values[name] = None if shape.rank is None else tuple(shape.as_list())
-        elif kind in ("b", "i", "f"):
-            values[name] = getattr(value, kind)
-    return values
 
 
 def costs(placed: Placement) -> tuple[Costs, ...]:

@@ -6,51 +6,24 @@ from __future__ import annotations
 import functools
 import os
 from collections import Counter
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from tflab.cli import environment
-from tflab.errors import TflabError
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Assignment, Fate, Kernel, Origin
 from tflab.runtime import libraries, private
 from tflab.units import CLUSTER_JOBS, size
 
+if TYPE_CHECKING:
+    from tensorflow.compat.v1 import GraphDef, NodeDef
+    from tensorflow.core.framework.kernel_def_pb2 import KernelDef
+
+Types = tuple[tuple[str, tuple[int, ...]], ...]  # of the attributes of a node
 SPLIT, CLUSTER = "--devices", "--cluster"  # who requests a device if the model itself does not
 IMPORTER = "importer.py"  # of TensorFlow: it requests what the file of a graph says
-
-
-def gpus() -> int:
-    """The number of GPUs that the runtime has."""
-    return len(tf.config.list_physical_devices("GPU"))
-
-
-def gpu_names() -> str:
-    """`2 x NVIDIA A100`, or that there are none that TensorFlow can use."""
-    gpus = tf.config.list_physical_devices("GPU")
-    details = map(tf.config.experimental.get_device_details, gpus)
-    names = Counter(gpu.get("device_name", "unnamed") for gpu in details)
-    return ", ".join(f"{count} x {name}" for name, count in names.items()) or "none"
-
-
-def cuda() -> str:
-    """The version of CUDA that TensorFlow was built for, and whether it is in use."""
-    built = tf.sysconfig.get_build_info().get("cuda_version")
-    if not built:
-        return "none: this TensorFlow is built without it"
-    return f"built for {built}; {'in use' if gpus() else 'not in use, there is no GPU'}"
-
-
-def onednn() -> str:
-    """Whether TensorFlow uses the kernels of oneDNN in this process."""
-    try:
-        on = private.onednn_is_on()
-    except TflabError:
-        return "not known"
-    given = os.environ.get(environment.ONEDNN)
-    return f"{'on' if on else 'off'}{f' ({environment.ONEDNN}={given})' if given else ''}"
 
 
 def assignments(
@@ -58,8 +31,8 @@ def assignments(
     executed: Iterable[Node],
     origins: Iterable[Origin],
     ledger: Iterable[Fate],
-) -> Iterable[Assignment]:
-    """The device of every executed node, with the reason.
+) -> Iterator[Assignment]:
+    """Yield the device of every executed node, with the reason.
 
     For a user's node that is its own request, colocation or resource; a node that the runtime made
     is where the pass put it.
@@ -67,11 +40,11 @@ def assignments(
     origin_of = {origin.name: origin.origin for origin in origins}
     user = {fate.name for fate in ledger}
     for node in executed:
-        if node.name in origin_of and node.name not in user:
-            reason = f"created there by the runtime ({origin_of[node.name]})"
-            yield Assignment(node.name, node.device, reason)
-        elif node.name in user:
+        if node.name in user:
             reason = reason_of(graph.get_operation_by_name(node.name), node)
+            yield Assignment(node.name, node.device, reason)
+        elif node.name in origin_of:
+            reason = f"created there by the runtime ({origin_of[node.name]})"
             yield Assignment(node.name, node.device, reason)
 
 
@@ -121,19 +94,101 @@ def place_of(file: str, line: int) -> str:
 
 
 def matches(request: str, device: str) -> bool:
-    """Whether a device fits a request, which may omit parts of the name."""
-    requested, got = tf.DeviceSpec.from_string(request), tf.DeviceSpec.from_string(device)
-    return requested.device_type in (None, got.device_type) and requested.device_index in (
-        None,
-        got.device_index,
-    )
+    """Return whether a device fits a request, which may omit parts of the name."""
+    asked, got = tf.DeviceSpec.from_string(request), tf.DeviceSpec.from_string(device)
+    same_type = asked.device_type in (None, got.device_type)
+    return same_type and asked.device_index in (None, got.device_index)
+
+
+# Kernels: an operator becomes the implementation that its device has registered
+
+
+def chosen_kernels(graphs: Iterable[GraphDef], user_graph: tf.Graph) -> Iterator[Kernel]:
+    """Yield for each node of the partition graphs the registration that fits its device and types.
+
+    The rule is that of core/framework/op_kernel.cc: device type, type constraints and label must
+    fit, and the highest priority wins. What a GPU would run is determined in the same way from the
+    type that the user wrote; it does not run here.
+    """
+    ops = {op.name: op for op in user_graph.get_operations()}
+    for node in (node for graph in graphs for node in graph.node):
+        written = ops[node.name].node_def if node.name in ops else node
+        registrations, constraints = fitting(*traits(node), device_type(node.device))
+        _, on_gpu = fitting(*traits(written), "GPU")
+        types = ", ".join(
+            f"{name}={tf.dtypes.as_dtype(value.type).name}"
+            for name, value in sorted(node.attr.items())
+            if value.type
+        )
+        yield Kernel(
+            name=node.name,
+            op=node.op,
+            device=node.device,
+            types=types,
+            registrations=registrations,
+            constraints=constraints or "",
+            on_gpu=on_gpu,
+        )
+
+
+def traits(node: NodeDef) -> tuple[str, str, Types]:
+    """Return what decides which kernels may run a node: its op, its label, and its types."""
+    label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
+    given = ((name, tuple(value.list.type) or (value.type,)) for name, value in node.attr.items())
+    return node.op, label, tuple(sorted((name, types) for name, types in given if any(types)))
+
+
+@functools.cache
+def fitting(op: str, label: str, types: Types, device_type: str) -> tuple[int, str | None]:
+    """Return how many registered kernels may run an op with these traits on a type of device, and
+    the conditions of the one of the highest priority: `CPU, T in float32`.
+
+    Those that are registered for every device (`DEFAULT`) count only if it has none of its own.
+    """
+    given = dict(types)
+    possible = [
+        kernel
+        for kernel in registered(op)
+        if kernel.label == label
+        and all(
+            {*given.get(constraint.name, ())} <= {*constraint.allowed_values.list.type}
+            for constraint in kernel.constraint
+        )
+    ]
+    own = [kernel for kernel in possible if kernel.device_type == device_type]
+    kernels = own or [kernel for kernel in possible if kernel.device_type == "DEFAULT"]
+    if not kernels:
+        return 0, None
+    kernel = max(kernels, key=lambda kernel: kernel.priority)
+    parts = ["any device" if kernel.device_type == "DEFAULT" else kernel.device_type]
+    for constraint in kernel.constraint:
+        names = [tf.dtypes.as_dtype(t).name for t in constraint.allowed_values.list.type]
+        parts.append(f"{constraint.name} in {'|'.join(names)}")
+    parts += [f"label {kernel.label}"] if kernel.label else []
+    parts += [f"priority {kernel.priority}"] if kernel.priority else []
+    return len(kernels), ", ".join(parts)
+
+
+@functools.cache
+def registered(op: str) -> tuple[KernelDef, ...]:
+    return private.registered_kernels(op)
+
+
+def device_type(device: str) -> str:
+    """`CPU` of `/job:localhost/replica:0/task:0/device:CPU:0`; a bare type stays as it is."""
+    return device.rpartition("device:")[2].partition(":")[0]
 
 
 # The machine, from the system and from TensorFlow
 
 
+def gpus() -> int:
+    """Return the number of GPUs that the runtime has."""
+    return len(tf.config.list_physical_devices("GPU"))
+
+
 def inspected() -> list[tuple[str, str]]:
-    """(property, value) for each line of the environment table."""
+    """Return (property, value) for each line of the environment table."""
     about = environment.describe()
     packages = dict(about["packages"])
     framework = packages.pop("tensorflow")
@@ -157,92 +212,22 @@ def memory() -> str:
         return "not known"
 
 
-# Kernels: an operator becomes the implementation that its device has registered
+def gpu_names() -> str:
+    """Return `2 x NVIDIA A100`, or "none" without one that TensorFlow can use."""
+    details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
+    names = Counter(gpu.get("device_name", "unnamed") for gpu in details)
+    return ", ".join(f"{count} x {name}" for name, count in names.items()) or "none"
 
 
-def chosen_kernels(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kernel]:
-    """For each node of the partition graphs: the registration that fits its device and types.
-
-    The rule is that of core/framework/op_kernel.cc: device type, type constraints and label must
-    fit, and the highest priority wins. What a GPU would run is determined in the same way from the
-    type that the user wrote; it does not run here.
-    """
-    ops = {op.name: op for op in user_graph.get_operations()}
-    for graph in graphs:
-        for node in graph.node:
-            fitting = fitting_kernels(node, device_type(node.device))
-            written = ops[node.name].node_def if node.name in ops else node
-            yield Kernel(
-                name=node.name,
-                op=node.op,
-                device=node.device,
-                types=types_of(node),
-                registrations=len(fitting),
-                constraints=described(fitting) or "",
-                on_gpu=described(fitting_kernels(written, "GPU")),
-            )
+def cuda() -> str:
+    """Return the version of CUDA that TensorFlow was built for, and whether it is in use."""
+    built = tf.sysconfig.get_build_info().get("cuda_version")
+    use = "in use" if gpus() else "not in use, there is no GPU"
+    return f"built for {built}; {use}" if built else "none: this TensorFlow is built without it"
 
 
-def fitting_kernels(node: Any, device_type: str) -> tuple[Any, ...]:
-    """The registered KernelDefs that may run a NodeDef on a type of device.
-
-    Those registered for every device (`DEFAULT`) count only if the device has none of its own.
-    """
-    label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
-    given = ((name, tuple(value.list.type) or (value.type,)) for name, value in node.attr.items())
-    types = tuple(sorted((name, types) for name, types in given if any(types)))
-    return fitting(node.op, label, types, device_type)
-
-
-@functools.cache
-def fitting(
-    op: str, label: str, types: tuple[tuple[str, tuple[int, ...]], ...], device_type: str
-) -> tuple[Any, ...]:
-    """Those of an op whose attributes are these types."""
-    given = dict(types)
-    possible = [
-        kernel
-        for kernel in registered(op)
-        if kernel.label == label
-        and all(
-            {*given.get(constraint.name, ())} <= {*constraint.allowed_values.list.type}
-            for constraint in kernel.constraint
-        )
-    ]
-    on_device = tuple(kernel for kernel in possible if kernel.device_type == device_type)
-    return on_device or tuple(kernel for kernel in possible if kernel.device_type == "DEFAULT")
-
-
-@functools.cache
-def registered(op: str) -> tuple[Any, ...]:
-    return private.registered_kernels(op)
-
-
-def types_of(node: Any) -> str:
-    """`T=float32, Tidx=int32`: the type attributes of a node."""
-    return ", ".join(
-        f"{name}={tf.dtypes.as_dtype(value.type).name}"
-        for name, value in sorted(node.attr.items())
-        if value.type
-    )
-
-
-def described(kernels: Iterable[Any]) -> str | None:
-    """`CPU, T in float32`: the conditions of the registration with the highest priority."""
-    kernel = max(kernels, key=lambda kernel: kernel.priority, default=None)
-    if kernel is None:
-        return None
-    parts = ["any device" if kernel.device_type == "DEFAULT" else kernel.device_type]
-    for constraint in kernel.constraint:
-        names = [tf.dtypes.as_dtype(t).name for t in constraint.allowed_values.list.type]
-        parts.append(f"{constraint.name} in {'|'.join(names)}")
-    if kernel.label:
-        parts.append(f"label {kernel.label}")
-    if kernel.priority:
-        parts.append(f"priority {kernel.priority}")
-    return ", ".join(parts)
-
-
-def device_type(device: str) -> str:
-    """`CPU` of `/job:localhost/replica:0/task:0/device:CPU:0`; a bare type stays as it is."""
-    return device.rpartition("device:")[2].partition(":")[0]
+def onednn() -> str:
+    """Return whether TensorFlow uses the kernels of oneDNN in this process."""
+    given = os.environ.get(environment.ONEDNN)
+    on = "on" if private.onednn_is_on() else "off"
+    return f"{on} ({environment.ONEDNN}={given})" if given else on

@@ -13,143 +13,162 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, zip_longest
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tflab.records.graph import Call, Function, Lines, Node, Shape, Source, Tensor, output_name
+from tflab.records.graph import Call, Function, Lines, Node, Shape, Tensor, output_name
 from tflab.runtime import nodes, private
+
+if TYPE_CHECKING:
+    from tensorflow.compat.v1 import GraphDef, NodeDef
+    from tensorflow.core.framework.function_pb2 import FunctionDef
+    from tensorflow.core.framework.op_def_pb2 import OpDef
 
 ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument when it is called
 
-Calls = Iterable[tuple[str, Call]]  # (function, who calls it)
+Traced = Mapping[str, tf.Graph | None]  # function -> the graph that this process traced it in
 
 
 def of_graph(graph: tf.Graph, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
-    """The functions of a live graph. Those made in this process know the user's lines; for
+    """Return the functions of a live graph. Those made in this process know the user's lines; for
     others, `lines` may have them."""
     traced = private.traced_graphs(graph)
     if not traced:
         return ()  # so the graph need not be serialised to find its library
-    definitions = {d.signature.name: d for d in graph.as_graph_def().library.function}
-    calls = (
-        call
-        for op in graph.get_operations()
-        if op.type in definitions or calling(op.type)
-        for call in calls_of(op.node_def, definitions)
+    library = Library(graph.as_graph_def().library.function, traced, lines)
+    ops = graph.get_operations()
+    return library.read(
+        op.node_def for op in ops if op.type in library.definitions or calling(op.type)
     )
-    return tuple(in_order(calls, definitions, traced, lines))
 
 
-def of_graph_def(graph_def: Any, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
-    """The functions of a graph that need not be importable."""
-    definitions = {d.signature.name: d for d in graph_def.library.function}
-    calls = (call for node in graph_def.node for call in calls_of(node, definitions))
-    return tuple(in_order(calls, definitions, {}, lines))
-
-
-def in_order(
-    calls: Calls, definitions: Mapping[str, Any], traced: Mapping[str, Any], lines: Lines
-) -> Iterator[Function]:
-    """The functions in the order in which the graph's calls lead to them, then the others.
-
-    A function that is called but missing has no nodes. Functions may call each other in a circle.
-    """
-    called_by: dict[str, list[Call]] = {}
-    callees: dict[str | None, list[str]] = {}
-    inside = (
-        call
-        for name in sorted(definitions)  # a graph's library has no order of its own
-        for node_def in definitions[name].node_def
-        for call in calls_of(node_def, definitions, name)
-    )
-    for name, call in chain(calls, inside):
-        called_by.setdefault(name, []).append(call)
-        callees.setdefault(call.function, []).append(name)
-    order: dict[str, None] = {}
-    waiting: list[str | None] = [None]
-    while waiting:
-        new = dict.fromkeys(callee for name in waiting for callee in callees.get(name, ()))
-        waiting = [name for name in new if name not in order]
-        order |= new
-    sources: defaultdict[str | None, dict[str, Source | None]] = defaultdict(dict)
-    for (where, node), source in lines.items():
-        sources[where][node] = source
-    signatures = {name: definition.signature for name, definition in definitions.items()}
-    for name in order | dict.fromkeys(definitions) | dict.fromkeys(called_by):
-        callers = tuple(called_by.get(name, ()))
-        if name in definitions:
-            yield function(definitions[name], callers, traced.get(name), signatures, sources[name])
-        else:
-            yield Function(name, callers)
-
-
-def calls_of(
-    node_def: Any, definitions: Mapping[str, Any], inside: str | None = None
-) -> Iterator[tuple[str, Call]]:
-    """The functions that a node names: as its type, or in attributes of type func or list(func)."""
-    if node_def.op in definitions:
-        yield node_def.op, Call(node_def.name, "", inside)
-    is_registered = nodes.op_def_of(node_def.op) is not None
-    for attribute in calling(node_def.op) if is_registered else sorted(node_def.attr):
-        if attribute not in node_def.attr:
-            continue
-        value = node_def.attr[attribute]
-        if value.WhichOneof("value") == "func":
-            if value.func.name:
-                yield value.func.name, Call(node_def.name, attribute, inside)
-        else:
-            for index, func in enumerate(value.list.func):
-                yield func.name, Call(node_def.name, f"{attribute}[{index}]", inside)
+def of_graph_def(graph_def: GraphDef, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
+    """Return the functions of a graph that need not be importable."""
+    return Library(graph_def.library.function, {}, lines).read(graph_def.node)
 
 
 @functools.cache
 def calling(op: str) -> tuple[str, ...]:
-    """The attributes of a type in which it names functions: `then_branch`, `else_branch`."""
+    """Return the attributes of a type in which it names functions: `then_branch`, `else_branch`."""
     op_def = nodes.op_def_of(op)
     attributes = op_def.attr if op_def else ()
     return tuple(a.name for a in attributes if a.type in ("func", "list(func)"))
 
 
-def function(
-    definition: Any,
-    called_by: tuple[Call, ...],
-    traced: Any,
-    signatures: Mapping[str, Any],
-    lines: Mapping[str, Source | None],
-) -> Function:
-    """One FunctionDef, with lines and shapes from the graph that it was traced in, if any."""
-    makers = {name: Node(name, "", source=source) for name, source in lines.items()}
-    shapes: dict[str, Shape] = {}
-    if traced:
-        makers, shapes = makers_and_shapes(definition, traced)
-    by_name = {node_def.name: node_def for node_def in definition.node_def}
-    arguments = zip_longest(definition.signature.input_arg, traced.inputs if traced else ())
-    body = [argument(arg, tensor, lines.get(arg.name)) for arg, tensor in arguments if arg]
-    for node_def in definition.node_def:
-        node = nodes.from_node_def(node_def, makers, shapes, signatures)
-        inputs = tuple(graph_name(tensor, by_name, signatures) for tensor in node.inputs)
-        body.append(replace(node, inputs=inputs))
-    results = (definition.ret.get(arg.name, "") for arg in definition.signature.output_arg)
-    returns = tuple(graph_name(result, by_name, signatures) for result in results if result)
-    ends = tuple(sorted({*definition.control_ret.values()}))  # a map of a proto has no order
-    return Function(definition.signature.name, called_by, tuple(body), returns, ends)
+class Library:
+    """The functions of a graph, with the lines of their nodes where these are known."""
+
+    def __init__(self, definitions: Iterable[FunctionDef], traced: Traced, lines: Lines) -> None:
+        self.definitions = {one.signature.name: one for one in definitions}
+        self.signatures = {name: one.signature for name, one in self.definitions.items()}
+        self.traced = traced
+        self.makers: defaultdict[str | None, dict[str, Node]] = defaultdict(dict)
+        for (function, node), source in lines.items():
+            self.makers[function][node] = Node(node, "", source=source)
+
+    def read(self, graph_nodes: Iterable[NodeDef]) -> tuple[Function, ...]:
+        """Return the functions in the order in which the graph's calls lead to them, then the
+        others.
+
+        A function that is called but missing has no nodes. Functions may call each other in a
+        circle.
+        """
+        called_by: dict[str, list[Call]] = {}
+        callees: dict[str | None, dict[str, None]] = {}
+        inside = (  # a graph's library has no order of its own
+            (node, name)
+            for name in sorted(self.definitions)
+            for node in self.definitions[name].node_def
+        )
+        for node, function in chain(((node, None) for node in graph_nodes), inside):
+            for name, attribute in self.named(node):
+                called_by.setdefault(name, []).append(Call(node.name, attribute, function))
+                callees.setdefault(function, {})[name] = None
+        order: dict[str, None] = {}
+        reached: list[str | None] = [None]
+        for caller in reached:  # which grows
+            new = [name for name in callees.get(caller, ()) if name not in order]
+            reached += new
+            order |= dict.fromkeys(new)
+        names = order | dict.fromkeys((*self.definitions, *called_by))
+        return tuple(self.function(name, tuple(called_by.get(name, ()))) for name in names)
+
+    def named(self, node: NodeDef) -> Iterator[tuple[str, str]]:
+        """Yield the functions that a node names, each with the attribute: as its type (""), or in
+        attributes of type func or list(func)."""
+        if node.op in self.definitions:
+            yield node.op, ""
+        is_registered = nodes.op_def_of(node.op) is not None
+        for attribute in calling(node.op) if is_registered else sorted(node.attr):
+            if attribute not in node.attr:
+                continue
+            value = node.attr[attribute]
+            if value.WhichOneof("value") == "func":
+                if value.func.name:
+                    yield value.func.name, attribute
+            else:
+                for index, func in enumerate(value.list.func):
+                    yield func.name, f"{attribute}[{index}]"
+
+    def function(self, name: str, called_by: tuple[Call, ...]) -> Function:
+        """Return a function, with lines and shapes from the graph that it was traced in, if any."""
+        if name not in self.definitions:
+            return Function(name, called_by)
+        definition, traced = self.definitions[name], self.traced.get(name)
+        makers, shapes = traced_nodes(definition, traced) if traced else (self.makers[name], {})
+        by_name = {node.name: node for node in definition.node_def}
+        body = []
+        known = traced.inputs if traced else ()  # the tensors of the arguments
+        for arg, tensor in zip_longest(definition.signature.input_arg, known):
+            if arg:
+                body.append(argument(arg, tensor, makers.get(arg.name)))
+        for node_def in definition.node_def:
+            node = nodes.from_node_def(node_def, makers, shapes, self.signatures)
+            inputs = tuple(self.graph_name(tensor, by_name) for tensor in node.inputs)
+            body.append(replace(node, inputs=inputs))
+        results = (definition.ret.get(arg.name, "") for arg in definition.signature.output_arg)
+        returns = tuple(self.graph_name(result, by_name) for result in results if result)
+        ends = tuple(sorted({*definition.control_ret.values()}))  # a map of a proto has no order
+        return Function(name, called_by, tuple(body), returns, ends)
+
+    def graph_name(self, tensor: str, by_name: Mapping[str, NodeDef]) -> str:
+        """Return a tensor of a function, whose nodes are `by_name`, as a graph would name it.
+
+        A FunctionDef writes `split:output:1`, naming the argument of the OpDef that the output is
+        of; a GraphDef counts through all outputs and writes `split:1`. What does not fit is left
+        alone.
+        """
+        node, *rest = tensor.split(":")
+        if rest and node in by_name:
+            first = 0
+            for arg in nodes.output_args(by_name[node].op, self.signatures):
+                if arg.name == rest[0]:
+                    break
+                first += nodes.count_of(arg, by_name[node])
+            else:
+                return tensor
+            if not all(number.isdecimal() and len(number) < 10 for number in rest[1:]):
+                return tensor
+            rest = [str(first + sum(map(int, rest[1:2])))]
+        return node if rest in ([], ["0"]) else ":".join([node, *rest])
 
 
-def argument(arg: Any, tensor: Any, source: Source | None) -> Node:
-    """An argument as a node; `tensor` represented it during tracing, if this process traced it."""
-    shape: Shape = None
+def argument(arg: OpDef.ArgDef, tensor: tf.Tensor | None, maker: Node | None) -> Node:
+    """Return an argument as a node; `tensor` represented it when this process traced it, if it
+    did."""
+    shape, source = None, maker.source if maker else None
     if tensor is not None:
         shape, source = nodes.shape_of(tensor.shape), nodes.made_by(tensor.op)[0]
     outputs = (Tensor(nodes.dtype_name(arg.type), shape),) if arg.type else ()
     return Node(arg.name, ARGUMENT, outputs=outputs, source=source)
 
 
-def makers_and_shapes(
-    definition: Any, traced: tf.Graph
+def traced_nodes(
+    definition: FunctionDef, traced: tf.Graph
 ) -> tuple[dict[str, Node], dict[str, Shape]]:
-    """The nodes with their lines and phases, and the shapes of their outputs, from the traced
-    graph.
+    """Return the nodes with their lines and phases, and the shapes of their outputs, from the
+    traced graph.
 
     That graph may have grown since, and the node of a result may be `mul_0` in the definition and
     `mul` in the graph.
@@ -157,39 +176,13 @@ def makers_and_shapes(
     ops = {op.name: op for op in traced.get_operations()}
     makers: dict[str, Node] = {}
     shapes: dict[str, Shape] = {}
-    for node_def in definition.node_def:
-        name = node_def.name
-        op = ops.get(name) or ops.get(name.rpartition("_")[0])
-        if op is None or op.type != node_def.op:
-            continue
-        makers[name] = nodes.from_operation(op)
-        for index, out in enumerate(op.outputs):
-            shapes[output_name(name, index)] = nodes.shape_of(out.shape)
+    for node in definition.node_def:
+        op = ops.get(node.name) or ops.get(node.name.rpartition("_")[0])
+        if op is not None and op.type == node.op:
+            makers[node.name] = nodes.from_operation(op)
+            for index, out in enumerate(op.outputs):
+                shapes[output_name(node.name, index)] = nodes.shape_of(out.shape)
     return makers, shapes
-
-
-def graph_name(tensor: str, by_name: Mapping[str, Any], signatures: Mapping[str, Any]) -> str:
-    """Return a tensor of a function, whose nodes are `by_name`, as a graph would name it.
-
-    A FunctionDef writes `split:output:1`, naming the argument of the OpDef that the output is of;
-    a GraphDef counts through all outputs and writes `split:1`. What does not fit is left alone.
-    """
-    node, *rest = tensor.split(":")
-    if rest and node in by_name:
-        start = first_output(by_name[node], rest[0], signatures)
-        if start is None or not all(n.isdecimal() and len(n) < 10 for n in rest[1:]):
-            return tensor
-        rest = [str(start + sum(map(int, rest[1:2])))]
-    return node if rest in ([], ["0"]) else ":".join([node, *rest])
-
-
-def first_output(node_def: Any, argument: str, signatures: Mapping[str, Any]) -> int | None:
-    total = 0
-    for arg in nodes.output_args(node_def.op, signatures):
-        if arg.name == argument:
-            return total
-        total += nodes.count_of(arg, node_def)
-    return None
 
 
 # Nodes that the runtime inlined. It replaces a call by the body of its function, and names each
@@ -237,7 +230,7 @@ def origin(name: str, bodies: Bodies, calls: Attributes) -> Node | None:
         body = bodies.get(inside, {})
         if name in body:
             return with_line_of(body[name], nearest)
-        call = next((part for part in scopes(name) if (inside, part) in calls), None)
+        call = next((scope for scope in scopes(name) if (inside, scope) in calls), None)
         if call is None:
             return nearest
         if call in body:
@@ -259,7 +252,7 @@ def with_line_of(node: Node, call: Node | None) -> Node:
 
 
 def scopes(name: str) -> Iterator[str]:
-    """The scopes that contain a name, the innermost first."""
+    """Yield the scopes that contain a name, the innermost first."""
     while "/" in name:
         name = name.rpartition("/")[0]
         yield name

@@ -6,8 +6,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import prod
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -24,10 +25,15 @@ from tflab.records.graph import (
     reach,
 )
 from tflab.records.placed import Transfer
-from tflab.runtime import costs, libraries, phases, private
+from tflab.runtime import libraries, phases, private
+
+if TYPE_CHECKING:
+    from tensorflow.compat.v1 import AttrValue, GraphDef, NodeDef
+    from tensorflow.core.framework.op_def_pb2 import OpDef
 
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # the second ones: from host memory
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
+UNSIZED = ("resource", "string", "variant")  # the shape of such a tensor says nothing of its bytes
 NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -101,7 +107,7 @@ def made_by(op: tf.Operation) -> tuple[Source | None, str]:
     return Source(*frame) if frame else None, phase
 
 
-def constructed(thing: Any) -> Source | None:
+def constructed(thing: object) -> Source | None:
     """The user's line that made an optimiser or a Keras layer, if known."""
     frame = private.constructed(thing)
     return Source(*frame) if frame else None
@@ -114,7 +120,7 @@ def forward_of(graph: tf.Graph, name: str) -> str | None:
 
 
 def from_graph_def(
-    graph_def: Any, makers: Mapping[str, Node], shapes: Mapping[str, Shape]
+    graph_def: GraphDef, makers: Mapping[str, Node], shapes: Mapping[str, Shape]
 ) -> tuple[Node, ...]:
     """The nodes of a graph that the runtime wrote, in its order.
 
@@ -126,10 +132,10 @@ def from_graph_def(
 
 
 def from_node_def(
-    node_def: Any,
+    node_def: NodeDef,
     makers: Mapping[str, Node],
     shapes: Mapping[str, Shape],
-    signatures: Mapping[str, Any] = NONE,
+    signatures: Mapping[str, OpDef] = NONE,
 ) -> Node:
     """`signatures` are OpDefs of functions, whose names may be types of nodes."""
     name = node_def.name
@@ -151,7 +157,7 @@ def from_node_def(
     )
 
 
-def output_dtypes(node_def: Any, args: Iterable[Any]) -> Iterable[str]:
+def output_dtypes(node_def: NodeDef, args: Iterable[OpDef.ArgDef]) -> Iterable[str]:
     """The dtypes of a node's outputs, by the rules of OpDef (op_def.proto, `OpDef.ArgDef`)."""
     for arg in args:
         if arg.type_list_attr:
@@ -161,20 +167,20 @@ def output_dtypes(node_def: Any, args: Iterable[Any]) -> Iterable[str]:
         yield from [dtype_name(dtype)] * min(count_of(arg, node_def), MOST_OUTPUTS)
 
 
-def count_of(arg: Any, node_def: Any) -> int:
+def count_of(arg: OpDef.ArgDef, node_def: NodeDef) -> int:
     """How many tensors of the node one ArgDef stands for."""
     if arg.type_list_attr:
         return len(node_def.attr[arg.type_list_attr].list.type)
     return max(0, node_def.attr[arg.number_attr].i) if arg.number_attr else 1
 
 
-def output_args(op: str, signatures: Mapping[str, Any] = NONE) -> tuple[Any, ...]:
+def output_args(op: str, signatures: Mapping[str, OpDef] = NONE) -> tuple[OpDef.ArgDef, ...]:
     op_def = signatures.get(op) or op_def_of(op)
     return tuple(op_def.output_arg) if op_def else ()
 
 
 @functools.cache
-def op_def_of(op: str) -> Any:
+def op_def_of(op: str) -> OpDef | None:
     """The OpDef of a type; None if TensorFlow does not know it."""
     return private.op_def(op)
 
@@ -187,10 +193,17 @@ def dtype_name(enum: int) -> str:
         return f"dtype {enum}"
 
 
+def tensor_bytes(tensor: Tensor) -> int | None:
+    """Return the bytes of a tensor; None if its shape does not say."""
+    if tensor.shape is None or None in tensor.shape or tensor.dtype in UNSIZED:
+        return None
+    return prod(size or 0 for size in tensor.shape) * tf.dtypes.as_dtype(tensor.dtype).size
+
+
 # Tensors that are sent from one device to another, in the graphs that run
 
 
-def transfers(graphs: Iterable[Any], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:
+def transfers(graphs: Iterable[GraphDef], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:
     """One Transfer for each `_Send`; the `_Recv` with the same rendezvous name is its other end."""
     node_defs = [node_def for graph in graphs for node_def in graph.node]
     receivers = {
@@ -208,15 +221,15 @@ def transfers(graphs: Iterable[Any], shapes: Mapping[str, Shape]) -> Iterator[Tr
             to_device=text(node_def.attr["recv_device"]),
             dtype=sent.dtype,
             shape=sent.shape,
-            bytes=costs.tensor_bytes(sent),
+            bytes=tensor_bytes(sent),
             edge=text(node_def.attr["tensor_name"]),
         )
 
 
-def text(attr: Any) -> str:
+def text(attr: AttrValue) -> str:
     return str(attr.s.decode(errors="replace"))
 
 
-def rendezvous(node_def: Any) -> tuple[bytes, ...]:
+def rendezvous(node_def: NodeDef) -> tuple[bytes, ...]:
     """What a `_Send` and its `_Recv` have in common (rendezvous.h, `CreateKey`)."""
     return tuple(node_def.attr[key].s for key in ("send_device", "recv_device", "tensor_name"))
