@@ -11,10 +11,11 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import IO, Any
+from typing import IO
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
+from tensorflow.core.framework.device_attributes_pb2 import DeviceAttributes
 
 from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.runtime import processes, worker_server
@@ -110,7 +111,7 @@ def unreached(address: str) -> str:
     return ""
 
 
-def device_at(address: str) -> Any:
+def device_at(address: str) -> DeviceAttributes | None:
     """Return the first device of the task at an address; None if no task answers."""
     if unreached(address):
         return None

@@ -15,13 +15,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tflab.cli import temporary
 from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.records.placed import Snapshot
 from tflab.runtime import private
+
+if TYPE_CHECKING:
+    from tensorflow.compat.v1 import NodeDef
 
 DumpedNode = tuple[Node, str | None]  # with its XLA cluster
 DumpName = tuple[Snapshot, str | None]
@@ -151,7 +154,7 @@ def parse(
     return nodes, {node.name: cluster for node, cluster in dumped if cluster is not None}
 
 
-def dumped_node(node: Any) -> DumpedNode:
+def dumped_node(node: NodeDef) -> DumpedNode:
     """A NodeDef as a node, and its XLA cluster."""
     inputs = list(node.input)
     controls = tuple(name[1:] for name in inputs if name[0] == "^")

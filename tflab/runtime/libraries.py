@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 TFLAB = str(Path(__file__).parents[1])
 # What tflab makes of a Keras model and of a program on the live page
@@ -26,7 +25,7 @@ PACKAGES = ("site-packages", "dist-packages")
 PROGRAMS: set[str] = set()  # installed packages that are programs, or that have models
 
 
-def add_program(function: Callable[..., Any]) -> None:
+def add_program(function: Callable[..., object]) -> None:
     """The package of this model function is no library, even if it is installed."""
     code = getattr(function, "__code__", None)
     if code and (package := installed_package(code.co_filename)):

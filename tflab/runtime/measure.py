@@ -71,7 +71,7 @@ class Job:
     step: session.Step
     options: Options
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         graph_def = self.graph.as_graph_def().SerializeToString()
         return unpickled, (graph_def, self.start, self.step, self.options)
 
@@ -111,10 +111,10 @@ class Runner:
     returns them, because requesting them with every step would cost as much as its ops.
     """
 
-    untraced: Callable[..., Any] | None
-    traced: Callable[..., Any] | None
-    with_graphs: Callable[..., Any] | None = None
-    graphs: tuple[Any, ...] = ()
+    untraced: session.Run | None
+    traced: session.Run | None
+    with_graphs: session.Run | None = None
+    graphs: tuple[tf1.GraphDef, ...] = ()
     unsettled: bool = False  # whether the trace of the last step makes the next one slower
 
     def take(self, turn: Turn) -> tuple[StepTime, Recorded]:
@@ -169,21 +169,20 @@ def ready(job: Job, traced: bool = True, untraced: bool = True) -> Iterator[Runn
     """A session with the compiled step. The traced one is built first, as in the step that
     placement reads: the runtime numbers the nodes that it makes."""
     with session.fresh(job.graph, job.options) as live:
-        if job.options.cluster:
+        # A compiled step returns no trace from a master that is reached over the network.
+        over_network = bool(job.options.cluster)
+        level = session.FULL_TRACE if over_network else session.trace_level()
+        if over_network or (traced and untraced and builds_once(job)):
             session.begin(live, job.start)
-            # A compiled step returns no trace from a master that is reached over the network.
-            yield Runner(*session.shared_steps(live, job.step, session.FULL_TRACE))
+            plain, traced_step, extra = session.shared_steps(live, job.step, level)
+            yield Runner(plain, traced_step, extra if over_network else None)
             return
-        if traced and untraced and builds_once(job):
-            session.begin(live, job.start)
-            plain, tracing, _ = session.shared_steps(live, job.step, session.trace_level())
-            yield Runner(plain, tracing)
-            return
-        tracing = with_graphs = None
+        tracing: session.Run | None = None
+        with_graphs: session.Run | None = None
         if traced and job.options.xla:
-            _, tracing, with_graphs = session.shared_steps(live, job.step, session.trace_level())
+            _, tracing, with_graphs = session.shared_steps(live, job.step, level)
         elif traced:
-            tracing = job.step.callable(live, trace_level=session.trace_level())
+            tracing = job.step.callable(live, trace_level=level)
         session.begin(live, job.start)
         yield Runner(job.step.callable(live) if untraced else None, tracing, with_graphs)
 

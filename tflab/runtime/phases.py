@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tflab.records.graph import (
     BACKWARD,
@@ -22,6 +22,9 @@ from tflab.records.graph import (
 )
 from tflab.runtime import private
 
+if TYPE_CHECKING:
+    from tensorflow import Operation
+
 STORED = (*VARIABLES, "ReadVariableOp", "Const")  # values that do not depend on the step's data
 FED = ("Placeholder", "PlaceholderWithDefault")
 # An initialiser assigns, too; these change a value that is there
@@ -30,7 +33,7 @@ SUMMARY = re.compile(r"Summary(V2)?$")
 ASSIGNS = re.compile(r"Assign(Variable(Op)?)?|(Resource)?Scatter(Nd)?Update")
 
 
-def phased(graph_nodes: Sequence[Node], ops: Iterable[Any]) -> tuple[Node, ...]:
+def phased(graph_nodes: Sequence[Node], ops: Iterable[Operation]) -> tuple[Node, ...]:
     """The nodes of these ops; a node is forward only if it does not depend on gradients."""
     if all(node.phase == FORWARD for node in graph_nodes):
         return tuple(graph_nodes)

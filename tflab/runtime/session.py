@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -21,7 +21,6 @@ from tflab.records.timed import StepTime
 from tflab.runtime import cluster, dumps, nodes, private, refusals
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
-HANDLES = ("VarHandleOp",)
 REFERENCES = ("VariableV2", "Variable")  # their output is the value itself
 
 
@@ -62,20 +61,6 @@ def config_of(options: Options) -> tf1.ConfigProto:
 
 
 @contextmanager
-def opened(
-    graph: tf.Graph,
-    options: Options,
-    start: Start | None = None,
-    config: tf1.ConfigProto | None = None,
-) -> Iterator[tf1.Session]:
-    """Open a session whose variables have their initial values, by default those of their
-    initialisers; the runtime's errors become sentences."""
-    with fresh(graph, options, config) as session:
-        begin(session, start or Start(initializers(graph)))
-        yield session
-
-
-@contextmanager
 def fresh(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
@@ -104,27 +89,24 @@ def start_of(program: Program) -> Start:
 
 
 def initializers(graph: tf.Graph) -> tuple[str, ...]:
-    """The nodes that initialise the variables, global and local, the tables, and the iterators of
-    tf.data: each by the first data set that it is given, unless that takes what is fed."""
+    """Return the nodes that initialise the variables, global and local (such as those of a metric),
+    the tables, and the iterators of tf.data: each by its first data set that takes nothing fed."""
+    variables = [
+        *graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES),
+        *graph.get_collection(tf1.GraphKeys.LOCAL_VARIABLES),
+    ]
     tables = graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS)
+    ops = graph.get_operations()
+    fed = {op.name for op in ops if op.type == "Placeholder"}
     iterators: dict[str, str] = {}
-    for op in graph.get_operations():
-        if op.type == "MakeIterator":
+    for op in ops:
+        if op.type == "MakeIterator" and not (fed and nodes.needed(graph, [op.name]) & fed):
             iterators.setdefault(op.inputs[1].op.name, op.name)
-    fed = (
-        {op.name for op in graph.get_operations() if op.type == "Placeholder"} if iterators else ()
-    )
     return (
-        *(variable.initializer.name for variable in variables_of(graph)),
+        *(variable.initializer.name for variable in variables),
         *(op.name for op in tables),
-        *(name for name in iterators.values() if not nodes.needed(graph, [name]) & {*fed}),
+        *iterators.values(),
     )
-
-
-def variables_of(graph: tf.Graph) -> list[Any]:
-    """The variables, and those that are local to a process, such as those of a metric."""
-    names = (tf1.GraphKeys.GLOBAL_VARIABLES, tf1.GraphKeys.LOCAL_VARIABLES)
-    return [variable for name in names for variable in graph.get_collection(name)]
 
 
 def begin(session: tf1.Session, start: Start) -> None:
@@ -136,6 +118,9 @@ def begin(session: tf1.Session, start: Start) -> None:
         raise TflabError(f"The variables cannot be initialised: {with_full_stop(said)}") from error
 
 
+Run = Callable[..., Any]  # takes the values to feed, and `run_metadata=` if it is traced
+
+
 @dataclass(frozen=True)
 class Step:
     """One `session.run`: feeds in the order in which the runtime numbers them."""
@@ -144,13 +129,13 @@ class Step:
     fetches: tuple[str, ...]  # tensors whose values come back
     targets: tuple[str, ...]  # nodes that only have to run
 
-    def callable(self, session: tf1.Session, **run_options: Any) -> Any:
+    def callable(self, session: tf1.Session, **run_options: object) -> Run:
         """A compiled step. It accepts `run_metadata=` and costs less than `Session.run`."""
         options = tf1.RunOptions(**run_options)
         return private.compiled_step(session, self.feeds, self.fetches, self.targets, options)
 
 
-def shared_steps(live: tf1.Session, step: Step, level: int) -> tuple[Any, Any, Any]:
+def shared_steps(live: tf1.Session, step: Step, level: int) -> tuple[Run, Run, Run]:
     """An untraced step, a traced one, and one with the graphs that run: all run the same graph."""
     run = private.shared_step(live, step.feeds, step.fetches, step.targets)
     untraced = partial(run, run_options=tf1.RunOptions(), run_metadata=Unparsed())
@@ -244,19 +229,19 @@ class Unparsed:
 
     def __init__(self, serialized: bytes = b"") -> None:
         self.serialized = serialized
-        self.graphs: tuple[Any, ...] = ()  # that ran, if another step returned them
+        self.graphs: tuple[tf1.GraphDef, ...] = ()  # that ran, if another step returned them
 
     def ParseFromString(self, serialized: bytes) -> None:  # noqa: N802  (TensorFlow calls it)
         self.serialized = serialized
 
-    def parsed(self) -> Any:
+    def parsed(self) -> tf1.RunMetadata:
         """The RunMetadata, with the graphs that ran."""
         metadata = tf1.RunMetadata.FromString(self.serialized)
         metadata.partition_graphs.extend(self.graphs)
         return metadata
 
 
-def timed_step(traced: Any, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Unparsed]:
+def timed_step(traced: Run, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Unparsed]:
     """One traced step: its time as the caller sees it, and its RunMetadata, not parsed yet: the
     time is the runtime's own."""
     recorded = Unparsed()
@@ -279,14 +264,10 @@ def variable_readers(graph: tf.Graph, names: Iterable[str]) -> dict[str, str]:
     for op in (by_name[name] for name in names if name in by_name):
         if op.type in REFERENCES:
             tensors[op.name] = op.outputs[0].name
-        elif op.type in HANDLES:
-            reads = (
-                variable_values.outputs[0].name
-                for variable_values in op.outputs[0].consumers()
-                if variable_values.type == "ReadVariableOp" and not variable_values.control_inputs
-            )
-            if tensor := next(reads, None):
-                tensors[op.name] = tensor
+        elif op.type == "VarHandleOp":
+            for read in op.outputs[0].consumers():
+                if read.type == "ReadVariableOp" and not read.control_inputs:
+                    tensors.setdefault(op.name, read.outputs[0].name)
     return tensors
 
 

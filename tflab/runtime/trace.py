@@ -9,10 +9,10 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 from tflab.errors import TflabError
 from tflab.records.cluster import Received
@@ -20,6 +20,14 @@ from tflab.records.graph import Shape, output_name
 from tflab.records.timed import Allocation, OpRun
 from tflab.runtime import private
 from tflab.units import task_of
+
+if TYPE_CHECKING:
+    from tensorflow.core.framework.step_stats_pb2 import (
+        AllocatorMemoryUsed,
+        NodeExecStats,
+        StepStats,
+    )
+    from tensorflow.core.protobuf.config_pb2 import RunMetadata
 
 # The runtime drops the op runs of a step in a process that end after so many: kMaxCollectedNodes,
 # tensorflow/core/common_runtime/step_stats_collector.h, TensorFlow 2.21.0.
@@ -39,7 +47,7 @@ WAIT = re.compile(rf"(?P<node>(?P<op>{DATA}))\w*Op::DoCompute")
 STAGE = "Iterator::"  # begins the path of a stage of tf.data, such as Iterator::Root::Prefetch::Map
 
 
-def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[OpRun]:
+def op_runs(step: int, step_stats: StepStats, types: Mapping[str, str]) -> Iterator[OpRun]:
     """Every op run of a step, in the runtime's order, which is not that of time.
 
     `types` maps nodes to op types and comes from the partition graph, because fusion reuses names;
@@ -57,7 +65,7 @@ def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[Op
         yield from device_runs(step, device.device, rows, typed)
 
 
-def is_incomplete(step_stats: Any) -> bool:
+def is_incomplete(step_stats: StepStats) -> bool:
     """Return whether op runs may be missing from a trace: a process has recorded as many of the
     step as it can."""
     of_tasks: Counter[str] = Counter()
@@ -74,7 +82,7 @@ RECEIVED_LABEL = re.compile(
 BITS = {"M": 1e6, "G": 1e9}
 
 
-def received(step: int, step_stats: Any) -> Iterator[Received]:
+def received(step: int, step_stats: StepStats) -> Iterator[Received]:
     """The tensors that came to each task over the wire, as the tasks recorded them.
 
     `RecordRecvTensor` in tensorflow/core/distributed_runtime/worker_cache_logger.cc; the row starts
@@ -96,7 +104,7 @@ def received(step: int, step_stats: Any) -> Iterator[Received]:
 def device_runs(
     step: int,
     device: str,
-    rows: Iterable[Any],
+    rows: Iterable[NodeExecStats],
     typed: Callable[[str, str], tuple[str, str]],
 ) -> Iterator[OpRun]:
     """The op runs of one device. `typed` returns the node and the op type for the name and the
@@ -111,14 +119,14 @@ def device_runs(
         yield OpRun(step, name, op, device, start_ns, duration_ns, requested, records)
 
 
-def microseconds(stats: Any) -> tuple[int, int]:
+def microseconds(stats: NodeExecStats) -> tuple[int, int]:
     """Start and duration, in ns, of a row without nanoseconds, as in old traces and of GPUs."""
     duration_us = stats.all_end_rel_micros or stats.op_end_rel_micros
     return stats.all_start_micros * 1000, duration_us * 1000
 
 
 def op_times(
-    serialized: bytes, start_ns: int, parsed: Callable[[], Any]
+    serialized: bytes, start_ns: int, parsed: Callable[[], RunMetadata]
 ) -> tuple[list[str], list[int], list[int]]:
     """Node, start (since `start_ns`) and duration of every op run, as three lists, of a serialised
     RunMetadata, which `parsed` returns as a message.
@@ -137,7 +145,7 @@ FIELDS = {"node_name": 1, "all_start_nanos": 13, "all_end_rel_nanos": 16}  # of 
 
 
 @functools.cache
-def merging() -> Any:
+def merging() -> type[message.Message]:
     """The message class of a RunMetadata of which only the times of op runs are read, by columns.
 
     Its devices and rows are declared as single messages and the fields of a row as repeated ones:
@@ -186,32 +194,26 @@ def labelled_type(label: str) -> str:
     return label.rpartition(" = ")[2].partition("(")[0] or "unknown"
 
 
-def allocations(memory: Iterable[Any]) -> tuple[int, tuple[Allocation, ...]]:
-    """The bytes that a row requested, and every allocation and release if they are recorded.
+def allocations(memory: Sequence[AllocatorMemoryUsed]) -> tuple[int, tuple[Allocation, ...]]:
+    """Return the bytes that a row requested, and every allocation and release if they are recorded.
 
     Old traces have only a total for each allocator.
     """
-    requested = 0
-    records: list[Allocation] = []
-    for used in memory:
-        allocator = used.allocator_name
-        listed = used.allocation_records
-        if not listed:
-            requested += used.total_bytes
-        for record in listed:
-            size = record.alloc_bytes
-            records.append((record.alloc_micros, size, allocator))
-            if size > 0:
-                requested += size
-    return requested, tuple(records)
+    records = tuple(
+        (record.alloc_micros, record.alloc_bytes, used.allocator_name)
+        for used in memory
+        for record in used.allocation_records
+    )
+    unlisted = sum(used.total_bytes for used in memory if not used.allocation_records)
+    return unlisted + sum(size for _, size, _ in records if size > 0), records
 
 
-def node_names(step_stats: Any) -> set[str]:
+def node_names(step_stats: StepStats) -> set[str]:
     """The nodes that have a row in a trace, which nodes in a branch that is not taken do not."""
     return {stats.node_name for device in step_stats.dev_stats for stats in device.node_stats}
 
 
-def output_shapes(step_stats: Any) -> dict[str, Shape]:
+def output_shapes(step_stats: StepStats) -> dict[str, Shape]:
     """Return the shapes of the tensors that a step made, by tensor name (`split:1`, plain `mul`).
 
     A size that was not always the same is None, as in a loop.
