@@ -300,7 +300,7 @@ def test_a_file_whose_graph_lacks_what_restores_it_is_one_sentence(tmp_path):
     path = Path(graphs.saved_model_v1(tmp_path / "v1"), "saved_model.pb")
     with attacks.changed(path) as meta:
         meta.saver_def.restore_op_name = "gone"
-    with pytest.raises(TflabError, match="^The variables cannot be initialised: .*gone"):
+    with pytest.raises(TflabError, match=r"^The variables cannot be initialised: .*gone"):
         walk(path.parent)
 
 

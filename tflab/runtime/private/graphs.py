@@ -6,7 +6,7 @@ import linecache
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
 from tflab.runtime.private.corner import corner
@@ -14,22 +14,29 @@ from tflab.runtime.private.corner import corner
 StackFrame = tuple[str, int, str]  # file, line, function
 Frame = tuple[str, int, str, str]  # the same, with the code
 
-Kept = tuple[Any, str]  # an op, by a weak reference to its graph, and its name
+if TYPE_CHECKING:
+    from tensorflow import Graph, IndexedSlices, Operation, Tensor
+
+    Gradient: TypeAlias = Tensor | IndexedSlices | None
+
+    Kept = tuple[weakref.ref[Graph], str]  # an op, by a weak reference to its graph, and its name
+    Note = Callable[[Operation, Sequence[Gradient], Sequence[Gradient]], None]
+    KeptOps = WeakKeyDictionary[Graph, dict[str, Kept]]
 
 # graph -> the node of a gradient -> the op to whose gradient function it was first passed
-ADDERS: WeakKeyDictionary[Any, dict[str, Kept]] = WeakKeyDictionary()
+ADDERS: KeptOps = WeakKeyDictionary()
 # graph of a function's gradient -> its node -> the forward op in the function. The original
 # op is unknown there, because it is in another graph.
-DERIVED: WeakKeyDictionary[Any, dict[str, Kept]] = WeakKeyDictionary()
+DERIVED: KeptOps = WeakKeyDictionary()
 
 
 @corner("the forward op of a gradient op", "`_original_op` in tensorflow/python/framework/ops.py")
-def original_op(op: Any) -> Any:
+def original_op(op: Operation) -> Operation | None:
     """Return the forward op from which `tf.gradients` derived this one; None for any other."""
     return op._original_op
 
 
-def derived_from(op: Any) -> Any:
+def derived_from(op: Operation) -> Operation | None:
     """The forward op that this op differentiates: its original op, or the op whose outputs'
     gradients it adds up. None for any other, such as the op at which gradients start."""
     original = original_op(op) or live_op(DERIVED.get(op.graph, {}).get(op.name))
@@ -38,22 +45,18 @@ def derived_from(op: Any) -> Any:
     return original
 
 
-def live_op(reference: Kept | None) -> Any:
+def live_op(reference: Kept | None) -> Operation | None:
     """The op; None if its graph is gone."""
     graph = reference[0]() if reference else None
     return graph.get_operation_by_name(reference[1]) if reference and graph is not None else None
 
 
 @contextmanager
-def gradient_calls() -> Iterator[list[tuple[Any, Sequence[Any], Sequence[Any]]]]:
+def gradient_calls() -> Iterator[list[tuple[Operation, Sequence[Gradient], Sequence[Gradient]]]]:
     """While this is open, `tf.gradients` adds to the list, for each op whose gradient function it
     calls: the op, the gradients that the function received and those that it returned."""
-    calls: list[tuple[Any, Sequence[Any], Sequence[Any]]] = []
-
-    def note(op: Any, given: Sequence[Any], returned: Sequence[Any]) -> None:
-        calls.append((op, tuple(given), tuple(returned)))
-
-    with derivations(note):
+    calls: list[tuple[Operation, Sequence[Gradient], Sequence[Gradient]]] = []
+    with derivations(lambda op, *gradients: calls.append((op, *map(tuple, gradients)))):
         yield calls
 
 
@@ -63,7 +66,7 @@ def raised(error: Exception) -> None:
 
 @contextmanager
 def derivations(
-    note: Callable[..., None] = lambda *call: None, broke: Callable[[Exception], None] = raised
+    note: Note = lambda *call: None, broke: Callable[[Exception], None] = raised
 ) -> Iterator[None]:
     """While this is open, the ops are noted that gradient functions derive from ops of another
     graph, and those that add up gradients. `note` is called with each call of such a function,
@@ -81,10 +84,10 @@ def derivations(
 
         log = gradients_util._LogOpGradients
 
-    seen: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # graph -> its ops at the last call
+    seen: WeakKeyDictionary[Graph, int] = WeakKeyDictionary()  # graph -> its ops at the last call
     file = gradients_file()
 
-    def keep(op: Any, given: Sequence[Any]) -> None:
+    def keep(op: Operation, given: Sequence[Gradient]) -> None:
         reference = weakref.ref(op.graph), op.name
         made_in = tf.compat.v1.get_default_graph()
         adders = ADDERS.setdefault(made_in, {})
@@ -95,14 +98,12 @@ def derivations(
             derived = DERIVED.setdefault(made_in, {})
             derived |= {made.name: reference for made in new if frame_within(made, file)}
         for gradient in given:
-            for tensor in (
-                getattr(gradient, "values", gradient),
-                getattr(gradient, "indices", None),
-            ):
+            parts = getattr(gradient, "values", gradient), getattr(gradient, "indices", None)
+            for tensor in parts:
                 if tensor is not None:
                     adders.setdefault(tensor.op.name, reference)
 
-    def noted(op: Any, given: Sequence[Any], returned: Sequence[Any]) -> None:
+    def noted(op: Operation, given: Sequence[Gradient], returned: Sequence[Gradient]) -> None:
         try:
             keep(op, given)
             note(op, given, returned)
@@ -125,13 +126,13 @@ def gradients_file() -> str:
     return str(gradients_util.__file__)
 
 
-def frame_within(op: Any, file: str) -> Frame | None:
+def frame_within(op: Operation, file: str) -> Frame | None:
     """The last frame in one file, of the Python stack at the creation of an op."""
     return next((with_code(*frame) for frame in stack(op) if frame[0] == file), None)
 
 
 @corner("the Python lines of ops", "tensorflow/python/util/tf_stack.py")
-def stack(op: Any) -> list[StackFrame]:
+def stack(op: Operation) -> list[StackFrame]:
     """Return each frame of the Python stack at the making of an op, the innermost first. An
     imported op has none.
 
@@ -147,20 +148,20 @@ def with_code(file: str, line: int, function: str) -> Frame:
 
 
 @corner("the lines of `tf.device`", "`_device_assignments` in tensorflow/python/framework/ops.py")
-def device_requests(op: Any) -> list[tuple[str, int]]:
+def device_requests(op: Operation) -> list[tuple[str, int]]:
     """Return file and line of each `tf.device` around the making of an op, the innermost first."""
     requests = [(request.filename, request.lineno) for request in op._device_assignments or ()]
     return [(file, line) for file, line in requests if file]
 
 
 @corner("the setter of an op's device", "`_set_device` in tensorflow/python/framework/ops.py")
-def set_device(op: Any, device: str) -> None:
+def set_device(op: Operation, device: str) -> None:
     """Request a device for an existing op."""
     op._set_device(device)
 
 
 @corner("the functions of a graph", "`_functions` in tensorflow/python/framework/ops.py")
-def traced_graphs(graph: Any) -> dict[str, Any]:
+def traced_graphs(graph: Graph) -> dict[str, Graph | None]:
     """Return for each function of a graph the graph in which this process traced it; None where it
     was imported (`AtomicFunction._cached_graph` in
     tensorflow/python/eager/polymorphic_function/atomic_function.py)."""

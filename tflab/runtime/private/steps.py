@@ -8,32 +8,34 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tflab.cli import interrupts
 from tflab.runtime.private.corner import corner
 
+if TYPE_CHECKING:
+    from tensorflow.compat.v1 import RunOptions, Session
+
 
 @corner("compiled steps", "`_make_callable_from_options` in tensorflow/python/client/session.py")
 def compiled_step(
-    session: Any,
+    session: Session,
     feeds: Sequence[str],
     fetches: Sequence[str],
     targets: Sequence[str],
-    run_options: Any,
+    run_options: RunOptions,
 ) -> Callable[..., Any]:
     """Return a step that is compiled once: called with the values to feed, and `run_metadata=` if
     traced. It costs less than `Session.run`."""
     from tensorflow.core.protobuf.config_pb2 import CallableOptions
 
     options = CallableOptions(feed=feeds, fetch=fetches, target=targets, run_options=run_options)
-    step: Callable[..., Any] = session._make_callable_from_options(options)
-    return step
+    return session._make_callable_from_options(options)
 
 
 @corner("steps that share a graph", "`_call_tf_sessionrun` in tensorflow/python/client/session.py")
 def shared_step(
-    session: Any, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+    session: Session, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> Callable[..., None]:
     """Return a step for traces whose options are given with each call: `run_options=`,
     `run_metadata=`.
@@ -48,23 +50,18 @@ def shared_step(
     inputs = [graph.get_tensor_by_name(name)._as_tf_output() for name in feeds]
     outputs = [graph.get_tensor_by_name(name)._as_tf_output() for name in fetches]
     operations = [graph.get_operation_by_name(name)._c_op for name in targets]
-    buffer, release, content, filled = (
-        client.TF_NewBuffer,
-        client.TF_DeleteBuffer,
-        client.TF_GetBuffer,
-        client.TF_NewBufferFromString,
-    )
 
-    def run(*values: Any, run_options: Any, run_metadata: Any) -> None:
-        written, options = buffer(), filled(run_options.SerializeToString())
+    def run(*values: object, run_options: RunOptions, run_metadata: Any) -> None:
+        options = client.TF_NewBufferFromString(run_options.SerializeToString())
+        written = client.TF_NewBuffer()
         try:
             fed = dict(zip(inputs, values, strict=True))
             with ctrl_c_kept():
                 call(options, fed, outputs, operations, written)
-            run_metadata.ParseFromString(content(written))
+            run_metadata.ParseFromString(client.TF_GetBuffer(written))
         finally:
-            release(options)
-            release(written)
+            client.TF_DeleteBuffer(options)
+            client.TF_DeleteBuffer(written)
 
     return run
 
