@@ -3,8 +3,6 @@
 from dataclasses import asdict
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.approval import approve
 from tflab.analysis import op_table, row_labels, statistics
@@ -234,46 +232,3 @@ def test_nodes_that_took_no_time_have_no_speed_and_no_share():
     rows = op_table.rows([node("a", "X", 0)], "node", 1, None)
     (row,) = op_table.with_shares(op_table.with_costs(rows, [Costs("a", 5, 5)]))
     assert (row.gflops, row.share, row.cumulative_share, row.image_ns) == (None, 0, 0, None)
-
-
-# Any statistics
-
-
-NAMES = ["a", "a/x", "a/y", "b/x", "gradients/a/x", "_arg_a", "c/d/e", "gradients/Fill"]
-MANY = st.lists(
-    st.builds(
-        node,
-        st.sampled_from(NAMES),
-        st.sampled_from(["Mul", "Add", "_Send"]),
-        st.integers(0, 2**40),
-        calls=st.integers(1, 1000),
-        start=st.floats(0, 1e9),
-        median=st.floats(0, 1e12),
-        p95=st.floats(0, 1e12),
-        requested=st.integers(0, 2**30),
-    ),
-    min_size=1,
-    unique_by=lambda one: one.name,
-)
-
-
-@pytest.mark.slow
-@settings(max_examples=30)
-@given(MANY, st.integers(1, 50), st.sampled_from(row_labels.KEYS))
-def test_rows_by_any_key_account_for_every_node_and_nanosecond(stats, steps, by):
-    graph = Graph(GRAPH.ledger, {"a/x": line(1), "b/x": line(1), "c/d/e": line(2)})
-    found = op_table.with_shares(op_table.rows(stats, by, steps, None, graph))
-    everything = sum(one.total_ns for one in stats)
-    assert sorted(name for row in found for name in row.nodes) == sorted(n.name for n in stats)
-    assert sum(row.self_ns for row in found) == everything
-    assert sum(row.calls for row in found) == sum(one.calls for one in stats)
-    assert len({row.key for row in found}) == len(found)
-    shares = [row.cumulative_share for row in found]
-    assert shares == sorted(shares)
-    if everything:
-        assert sum(row.share for row in found) == pytest.approx(1)
-        assert shares[-1] == 1
-    for row in found:
-        inside = [one for one in stats if one.name in row.nodes]
-        lowest, highest = (f(one.median_ns for one in inside) for f in (min, max))
-        assert lowest * (1 - 1e-9) <= row.median_ns <= highest * (1 + 1e-9)
