@@ -108,12 +108,13 @@ class Composer:
     def alike(self, node: Node) -> bool:
         """Return whether a reshaped tensor still broadcasts with the same others: it gained or lost
         leading dimensions of 1, or it restores a shape that broadcasting changed."""
-        before, after = self.shape(node.inputs[0]), self.shape(node.name)
         if undoes_broadcasting(self.nodes, self.nodes.get(node_of(node.inputs[0]))):
             return True
-        return (
-            before is not None and after is not None and without_ones(before) == without_ones(after)
-        )
+        shapes = (self.shape(node.inputs[0]), self.shape(node.name))
+        if None in shapes:
+            return False
+        before, after = ([*dropwhile(lambda dim: dim == 1, shape or ())] for shape in shapes)
+        return before == after
 
     def axes(self, node: Node) -> tuple[int, ...] | None:
         """Return the axes of a sum or mean, as non-negative numbers; None if the graph does not
@@ -140,10 +141,6 @@ class Composer:
         return None if dims is None else (ex.dims(dims), dims)
 
 
-def without_ones(shape: Sequence[int | None]) -> list[int | None]:
-    return list(dropwhile(lambda dim: dim == 1, shape))
-
-
 def undoes_broadcasting(nodes: Mapping[str, Node], node: Node | None) -> bool:
     """Return whether a sum goes over the axes that broadcasting repeated."""
     by = nodes.get(node_of(node.inputs[1])) if node is not None and node.op == "Sum" else None
@@ -151,7 +148,10 @@ def undoes_broadcasting(nodes: Mapping[str, Node], node: Node | None) -> bool:
 
 
 def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """Return a sum, a mean, a maximum, ... over some axes or all."""
+    """Return a sum, a mean, a maximum, ... over some axes or all; of the product of all dimensions
+    of a shape, the number of elements."""
+    if node.op == "Prod" and ex.calls(args[0], "shape"):
+        return Call("size", *args[0].args, shape=args[0].shape)
     if undoes_broadcasting(composer.nodes, node):
         return sum_to(composer, node, args)
     axes, shape = composer.axes(node), composer.shape(node.inputs[0])
@@ -183,18 +183,6 @@ def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
     if known is not None and known == composer.shape(node.inputs[0]):
         return args[0]
     return Call("sum_to", args[0], dims)
-
-
-def product_of(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """Return the number of elements for the product of all dimensions of a shape."""
-    shape = args[0]
-    if ex.calls(shape, "shape"):
-        return Call("size", *shape.args, shape=shape.shape)
-    return reduced(composer, node, args)
-
-
-def shape_of(composer: Composer, node: Node, args: Parts) -> Expression:
-    return Call("shape", args[0], shape=composer.shape(node.inputs[0]))
 
 
 def gathered(composer: Composer, node: Node, args: Parts) -> Expression | None:
@@ -266,19 +254,14 @@ def matrix_product(composer: Composer, node: Node, args: Parts) -> Expression:
     return Call("matmul", *sides)
 
 
-def sum_of_all(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    return reduce(ex.add, args) if len(args) <= TERMS else None
-
-
 SPECIAL: dict[str, Callable[[Composer, Node, Parts], Expression | None]] = {
     **dict.fromkeys(op_rules.REDUCTIONS, reduced),
     **dict.fromkeys(op_rules.RESHAPES, reshaped),
-    "Shape": shape_of,
+    "Shape": lambda of, node, args: Call("shape", *args, shape=of.shape(node.inputs[0])),
     "GatherV2": gathered,
-    "Prod": product_of,
     "MatMul": matrix_product,
     "BatchMatMulV2": matrix_product,
-    "AddN": sum_of_all,
+    "AddN": lambda of, node, args: reduce(ex.add, args) if len(args) <= TERMS else None,
     "BiasAddGrad": bias_gradient,
     "Transpose": transposed,
 }
