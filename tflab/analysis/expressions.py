@@ -107,12 +107,7 @@ def add(left: Expression, right: Expression) -> Expression:
 
 
 def subtract(left: Expression, right: Expression) -> Expression:
-    if factors(right).number < 0 or number_of(left) == 0:
-        return add(left, negative(right))
-    one, other = number_of(left), number_of(right)
-    if one is not None and other is not None:
-        return number(one - other)
-    return left if other == 0 else ast.BinOp(left, ast.Sub(), right)
+    return add(left, negative(right))
 
 
 # Products
