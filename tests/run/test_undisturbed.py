@@ -197,6 +197,19 @@ def test_the_ledger_of_a_program_adds_up_also_if_it_leaves_without_farewell(
     )
 
 
+def test_the_time_of_a_program_ends_with_it(tmp_path):
+    (tmp_path / "x.py").write_text("")
+    code = """
+import pathlib, time
+from tflab.run import launch
+settings = {"OVERHEAD": "5", "STEPS": "0"}
+print(launch.run(["x.py"], pathlib.Path(), settings, lambda: time.sleep(5)))
+"""
+    out, _, _ = run("-c", code, folder=tmp_path)
+    status, wall_ns = eval(out)
+    assert (status, wall_ns < 5e9) == (0, True)
+
+
 def test_python_without_its_environment_is_refused(tmp_path):
     (tmp_path / "x.py").write_text("")
     command = [sys.executable, "-E", "-m", "tflab.run", str(tmp_path / "x.py")]

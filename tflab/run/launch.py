@@ -67,8 +67,7 @@ def run(
     for number in handled:
         signal.signal(number, lambda *_: None)
     child, start_ns = start(program, folder, settings, close_fds=False)
-    wait(child, meanwhile)
-    wall_ns = time.perf_counter_ns() - start_ns
+    wall_ns = wait(child, meanwhile) - start_ns
     for number in handled:
         signal.signal(number, signal.SIG_DFL)
     return child.returncode, wall_ns
@@ -99,17 +98,21 @@ def start(
     return child, start_ns
 
 
-def wait(child: subprocess.Popen[bytes], meanwhile: Callable[[], object]) -> None:
-    """Wait for the program's end, and pass on signals to it."""
+def wait(child: subprocess.Popen[bytes], meanwhile: Callable[[], object]) -> int:
+    """Wait for the program's end, and pass on signals to it; return when that was."""
     if not hasattr(signal, "sigtimedwait"):  # on macOS
         meanwhile()
         child.wait()
-        return
+        return time.perf_counter_ns()
     signals = PASSED_ON | {signal.SIGCHLD}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
+    ended_ns: list[int] = []
+    signal.signal(signal.SIGCHLD, lambda *_: ended_ns.append(time.perf_counter_ns()))
     witness = witness_of_group()
     meanwhile()
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     while child.poll() is None:
+        ended_ns.clear()  # it was only stopped
         # With a limit: the child may have ended before signals were blocked.
         came = signal.sigtimedwait(signals, 1.0)
         if came and came.si_signo in PASSED_ON:
@@ -118,8 +121,10 @@ def wait(child: subprocess.Popen[bytes], meanwhile: Callable[[], object]) -> Non
             witness = witness_of_group()
             if came.si_code == BY_A_PROCESS and not to_all:
                 child.send_signal(came.si_signo)
+    end_ns = ended_ns[-1] if ended_ns else time.perf_counter_ns()
     ended(witness)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+    return end_ns
 
 
 def witness_of_group() -> int:
