@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +28,7 @@ from tflab.cli import terminal
 from tflab.errors import TflabError, UsageError
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
-from tflab.records.timed import Capture, OpRun, StepTime
+from tflab.records.timed import Capture, StepTime
 from tflab.runtime import tf_import, trace
 from tflab.units import plural
 
@@ -64,7 +64,7 @@ class Recording:
     files: tuple[str, ...]
     labels: tuple[str, ...]  # name of each step: its file, or its tag in an event file
     steps: tuple[StepTime, ...]
-    runs: Sequence[OpRun] = field(repr=False)  # step by step, each once
+    runs: OpRuns = field(repr=False)  # step by step, each once
     tracks: tuple[TrackSummary, ...] = ()
     nodes: tuple[Node, ...] = field(default=(), repr=False)
     transfers: tuple[Transfer, ...] = ()
@@ -84,8 +84,9 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     Raises UsageError for a file with other content, TflabError for a damaged file and for one
     without op runs.
     """
-    beside = Graphs(graphs_of(graph) if graph else graphs_in_event_files(files))
-    ran = Graphs(())
+    beside, ran = Graphs(), Graphs()
+    for path in [graph] if graph else filter(is_event_file, files):
+        beside.add(graphs_of(path) if graph else [one for _, one in in_events(path, graphs=True)])
     steps: list[StepTime] = []
     labels: list[str] = []
     notes: list[str] = []
@@ -93,8 +94,9 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     for path in terminal.track("reading", files, len(files)):
         for label, metadata in traces_in(path):
             ran.add(metadata.partition_graphs)
+            types = {name: node.op for name, node in (beside.nodes | ran.nodes).items()}
             try:
-                recorded = by_device(len(steps), metadata.step_stats, beside.types | ran.types)
+                recorded = by_device(len(steps), metadata.step_stats, types)
             except OverflowError as error:
                 raise TflabError(f"'{path}' has times or sizes that do not fit 64 bits.") from error
             kept = tracks.without_repeats(recorded)
@@ -205,22 +207,18 @@ def possible(runs: OpRuns) -> np.ndarray:
 # Graphs
 
 
+@dataclass
 class Graphs:
     """The nodes and the transfers in GraphDefs; of several nodes with one name, the first."""
 
-    def __init__(self, graphs: Iterable[Any]) -> None:
-        self.nodes: dict[str, Node] = {}
-        self.types: dict[str, str] = {}
-        self.transfers: dict[Transfer, None] = {}
-        self.add(graphs)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    transfers: dict[Transfer, None] = field(default_factory=dict)
 
-    def add(self, graphs: Iterable[Any]) -> None:
+    def add(self, graphs: Sequence[Any]) -> None:
         from tflab.runtime import nodes
 
-        graphs = list(graphs)
         for node in (node for graph in graphs for node in nodes.from_graph_def(graph, {}, {})):
             self.nodes.setdefault(node.name, node)
-            self.types.setdefault(node.name, node.op)
         self.transfers |= dict.fromkeys(nodes.transfers(graphs, {}))
 
 
@@ -231,9 +229,9 @@ def graphs_of(path: str) -> list[Any]:
     """
     from tflab.models import graph_file
 
-    if not (os.path.isfile(path) and is_event_file(path)):
+    if not is_event_file(path):
         return [graph_file.read(Path(path)).graph_def]
-    if graphs := graphs_in_event_files([path]):
+    if graphs := [graph for _, graph in in_events(path, graphs=True)]:
         return graphs
     raise UsageError(
         f"'{path}' is an event file without a graph. FileWriter(logdir, graph) writes one."
@@ -247,23 +245,27 @@ def traces_in(path: str) -> Iterator[tuple[str, Any]]:
     """Yield the traces in a file, each with its name: one in a RunMetadata, one for each tag in an
     event file."""
     try:
-        if is_event_file(path):
-            yield from traces_in_events(path)
-        else:
+        if not is_event_file(path):
             yield Path(path).name, metadata_of(path, untrusted.content(path))
+            return
+        empty = True
+        for tagged in in_events(path):
+            empty = False
+            yield tagged
+        if empty:
+            raise UsageError(
+                f"'{path}' is an event file of TensorBoard without a complete trace. {ADDS}."
+            )
     except FileNotFoundError as error:
         raise UsageError(f"There is no file '{path}'.") from error
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {error.strerror or error}.") from error
 
 
-def is_event_file(path: str) -> bool:
-    with untrusted.opened(path) as file:
-        return EVENTS in file.read(HEAD)
-
-
 def metadata_of(path: str, data: bytes) -> Any:
     """Return the RunMetadata in a file. Raise UsageError for other content."""
+    tf_import.load()
+    import tensorflow.compat.v1 as tf1
     from google.protobuf.message import DecodeError
 
     if not data and "tfevents" in Path(path).name:
@@ -272,7 +274,7 @@ def metadata_of(path: str, data: bytes) -> Any:
             f"{ADDS}."
         )
     with suppress(DecodeError):
-        message = kinds()["RunMetadata"].FromString(data)
+        message = tf1.RunMetadata.FromString(data)
         rows = any(device.node_stats for device in message.step_stats.dev_stats)
         if rows or message.partition_graphs:
             return message
@@ -282,64 +284,36 @@ def metadata_of(path: str, data: bytes) -> Any:
     )
 
 
-def kinds() -> dict[str, Any]:
-    """Return the messages that files contain, by name."""
+def is_event_file(path: str) -> bool:
+    """Return whether a file is an event file of TensorBoard, in which `add_run_metadata` of a
+    FileWriter adds each trace under a tag."""
+    if not os.path.isfile(path):
+        return False
+    with untrusted.opened(path) as file:
+        return EVENTS in file.read(HEAD)
+
+
+def in_events(path: str, graphs: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield the traces in an event file with their tags, or the graphs, as the program built them.
+    An incomplete last event, of a file that is still being written, is omitted."""
     tf_import.load()
-    from tensorflow.core.framework import graph_pb2
-    from tensorflow.core.protobuf import config_pb2
-
-    return {"RunMetadata": config_pb2.RunMetadata, "GraphDef": graph_pb2.GraphDef}
-
-
-# Event files of TensorBoard: `add_run_metadata` of a FileWriter adds each trace under a tag
-
-
-def traces_in_events(path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the traces in an event file in their order."""
-    count = 0
-    for event in events(path):
-        tagged = event.tagged_run_metadata
-        if tagged.run_metadata:
-            count += 1
-            yield tagged.tag, part(path, "RunMetadata", tagged.run_metadata, tagged.tag)
-    if not count:
-        raise UsageError(
-            f"'{path}' is an event file of TensorBoard without a complete trace. {ADDS}."
-        )
-
-
-def graphs_in_event_files(paths: Iterable[str]) -> list[Any]:
-    """Return the graphs in event files, as the program built them."""
-    return [
-        part(path, "GraphDef", event.graph_def, "graph_def")
-        for path in paths
-        if os.path.isfile(path) and is_event_file(path)
-        for event in events(path)
-        if event.graph_def
-    ]
-
-
-def part(path: str, kind: str, data: bytes, name: str) -> Any:
-    """Return a message that an event contains under a name. Raise TflabError if it is damaged."""
+    import tensorflow.compat.v1 as tf1
     from google.protobuf.message import DecodeError
 
+    kind, name = tf1.GraphDef if graphs else tf1.RunMetadata, "graph_def"
     try:
-        return kinds()[kind].FromString(data)
+        for record in tf1.io.tf_record_iterator(path):
+            event = tf1.Event.FromString(record)
+            data = event.graph_def
+            if not graphs:
+                tagged = event.tagged_run_metadata
+                name, data = tagged.tag, tagged.run_metadata
+            if data:
+                yield name, kind.FromString(data)
     except DecodeError as error:
-        raise TflabError(f"'{path}' has a {kind} that cannot be read, under '{name}'.") from error
-
-
-def events(path: str) -> Iterator[Any]:
-    """Yield the events of a file. An incomplete last one, of a file that is still being written, is
-    omitted."""
-    tf_import.load()
-    import tensorflow as tf
-    from tensorflow.core.util import event_pb2
-
-    try:
-        for record in tf.compat.v1.io.tf_record_iterator(path):
-            yield event_pb2.Event.FromString(record)
-    except tf.errors.DataLossError as error:
+        what = f"'{path}' has a {kind.DESCRIPTOR.name} that cannot be read, under '{name}'."
+        raise TflabError(what) from error
+    except tf1.errors.DataLossError as error:
         if "truncated" not in error.message:
             raise TflabError(
                 f"'{path}' is an event file that is damaged: {error.message}."

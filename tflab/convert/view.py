@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from tflab.analysis import op_runs
 from tflab.analysis.timeline import busy_ns
-from tflab.convert.conversion import Conversion, ranked
+from tflab.convert.conversion import Conversion
 from tflab.records.blocks import Block, Column, Fact, Table, fact_table, numbers, table
 from tflab.runtime import trace
 from tflab.units import percent, plural, time
@@ -65,7 +65,7 @@ def steps(conversion: Conversion) -> Table:
     runs = op_runs.of(recorded.runs).by_step()
     return table(
         "The steps",
-        conversion.step_times,
+        conversion.recorded.steps,
         numbers("step", lambda step: str(step.step)),
         Column("file", lambda step: recorded.labels[step.step], elastic=True, name=True),
         numbers("start to end", lambda step: time(step.wall_ns)),
@@ -77,7 +77,7 @@ def steps(conversion: Conversion) -> Table:
 def top_nodes(conversion: Conversion) -> Table:
     """Return the nodes of all kinds; if there are several kinds, with the kind, to which the share
     refers."""
-    several = len(conversion.top_ops) > 1
+    several = len({kind for kind, _ in conversion.top_ops}) > 1
     headers = {"share": "share of kind"} if several else {}
     node, op_type, *others = op_table.columns_of(
         (op_table.key("node"), *op_table.columns(op_table.MOST_EXPENSIVE, headers)),
@@ -86,7 +86,7 @@ def top_nodes(conversion: Conversion) -> Table:
     kind = (Column("kind", lambda item: item[0]),) if several else ()
     return table(
         "The most expensive nodes (self time)",
-        ranked(conversion),
+        conversion.top_ops,
         node,
         op_type,
         *kind,
