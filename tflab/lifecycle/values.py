@@ -7,7 +7,7 @@ cannot be fetched becomes a note; the stage does not fail.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,20 +28,18 @@ from tflab.records.values import (
     FED,
     UPDATE,
     VARIABLE,
-    Entered,
     NotFinite,
     Value,
     ValuesStep,
 )
 from tflab.runtime import nodes, session
 from tflab.runtime import values as runtime
-from tflab.runtime.values import Arrays, Fetched
+from tflab.runtime.values import Fetched
 from tflab.units import plural
 
 WHICH = "the first step after initialisation, on the first batch"
 # Packages of tflab that add nodes to a program: gradients, updates, training
 OWN = tuple(Path(__file__).parents[1] / name for name in ("lifecycle", "train"))
-FIRST = (FED, VARIABLE)  # origins from before the step come first
 
 
 def record(execution: Execution, placement: Placement, options: Options) -> Execution:
@@ -68,10 +66,11 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     with session.fresh(program.graph, options, runtime.config_of(options)) as live:
         session.begin(live, session.start_of(program))
         values = runtime.fetch(live, step, next(batches), tensors)
+    every = tuple(rows(graph, values))
     return replace(
         execution,
-        values=tuple(rows(graph, values)),
-        not_finite=origins(graph, values, program.graph),
+        values=every,
+        not_finite=origins(graph, values, every, program.graph),
         values_step=ValuesStep(
             which=WHICH,
             ns=time.perf_counter_ns() - start,
@@ -160,8 +159,11 @@ def results(values: Fetched) -> tuple[str, ...]:
     return tuple(name for name, array in every.items() if not_finite.record_of(np.asarray(array)))
 
 
-def origins(graph: Sequence[Node], values: Fetched, live: tf.Graph) -> tuple[NotFinite, ...]:
-    """Return the origins of NaN and Inf in topological order, those from before the step first."""
+def origins(
+    graph: Sequence[Node], values: Fetched, listed: Iterable[Value], live: tf.Graph
+) -> tuple[NotFinite, ...]:
+    """Return the origins of NaN and Inf in topological order, those from before the step first,
+    with their lines and what they took. `listed` are the rows of all values."""
     fed = {graph_def_name(tensor): np.asarray(array) for tensor, array in values.fed.items()}
     known = {**values.computed, **fed, **values.before}
     bads = {name: bad for name, array in known.items() if (bad := not_finite.record_of(array))}
@@ -170,16 +172,33 @@ def origins(graph: Sequence[Node], values: Fetched, live: tf.Graph) -> tuple[Not
         for name, array in values.after.items()
         if name not in bads and (bad := not_finite.record_of(array))
     }
-    if not (bads or after):
-        return ()
     spoiled = dict(updates(graph, after))
     found = not_finite.origins(graph, known.keys(), bads, spoiled)
-    if not results(values):  # an infinite constant did no harm
-        found = [(node, tensor) for node, tensor in found if node.op != not_finite.CONSTANT]
     by_name = {node.name: node for node in graph}
-    every = {**bads, **after}
-    made = (origin(node, tensor, values, known, every, by_name, live) for node, tensor in found)
-    return tuple(sorted(made, key=lambda one: one.kind not in FIRST))  # a stable sort
+    rows = {graph_def_name(row.tensor): row for row in listed}
+    harmless = not results(values)
+    made = []
+    for node, tensor in found:
+        row = rows[tensor]
+        kind = UPDATE if node.name in spoiled else row.kind
+        if harmless and kind == CONSTANT:  # it is infinite, and meant to be
+            continue
+        taken: list[tuple[str, np.ndarray]] = []
+        if kind in (COMPUTED, UPDATE):
+            names = not_finite.consumed(node, by_name, known.keys())
+            taken = [(name, array) for name, array in known.items() if name in names]
+        origin = NotFinite(
+            tensor=row.tensor,
+            node=node.name,
+            op=node.op,
+            kind=kind,
+            **vars(bads.get(tensor) or after[tensor]),
+            source=node.line or by_name[row.node].line,
+            derives=nodes.forward_of(live, node.name),
+            entered=tuple(not_finite.entered(taken)),
+        )
+        made.append(origin)
+    return tuple(sorted(made, key=lambda one: one.kind not in (FED, VARIABLE)))  # a stable sort
 
 
 def updates(graph: Sequence[Node], variables: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -193,40 +212,3 @@ def updates(graph: Sequence[Node], variables: Iterable[str]) -> Iterator[tuple[s
                     name = node_of(by_name[name].inputs[0])
                 if name in variables:
                     yield node.name, name
-
-
-def origin(
-    node: Node,
-    tensor: str,
-    values: Fetched,
-    known: Arrays,
-    bads: Mapping[str, not_finite.Bad],
-    by_name: Mapping[str, Node],
-    live: tf.Graph,
-) -> NotFinite:
-    """Return the record of an origin, with its line and what it took."""
-    if tensor in values.after and node.name != tensor:
-        kind = UPDATE
-    else:
-        kind = CONSTANT if node.op == not_finite.CONSTANT else COMPUTED
-        kind = VARIABLE if tensor in values.before else kind
-        kind = FED if tensor in map(graph_def_name, values.fed) else kind
-    entered: tuple[Entered, ...] = ()
-    if kind in (COMPUTED, UPDATE):
-        taken = not_finite.consumed(node, by_name, known.keys())
-        arrays = ((name, known[name]) for name in known if name in taken)
-        entered = tuple(not_finite.entered(arrays))
-    line = node.line or (by_name[tensor].line if tensor in by_name else None)
-    bad = bads[tensor]
-    return NotFinite(
-        tensor=tensor if ":" in tensor or kind in (VARIABLE, UPDATE) else f"{tensor}:0",
-        node=node.name,
-        op=node.op,
-        kind=kind,
-        nan=bad.nan,
-        infinite=bad.infinite,
-        size=bad.size,
-        source=line,
-        derives=nodes.forward_of(live, node.name),
-        entered=entered,
-    )

@@ -126,13 +126,14 @@ class Values:
             after=variables(session, group.graph),
         )
         graph = analysis.needed(listed, group.fetches, plan.feeds)
+        rows = tuple(lifecycle.rows(graph, step_values))
         return RecordedValues(
             group=group.number,
             function="",
             run=group.calls + 1,
             ns=took_ns,
-            values=tuple(map(as_json, lifecycle.rows(graph, step_values))),
-            origins=lifecycle.origins(graph, step_values, group.graph),
+            values=tuple(map(as_json, rows)),
+            origins=lifecycle.origins(graph, step_values, rows, group.graph),
             not_finite=lifecycle.results(step_values),
             updated=tuple(dict.fromkeys(dict(lifecycle.updates(graph, plan.before)).values())),
         )
