@@ -142,30 +142,23 @@ def fate_words(fate: Fate) -> str:
 def frontend_lines(history: NodeHistory) -> Iterator[Line]:
     if history.source:
         yield (f"{place(history.source)}  ", Code(history.source.code))
-    if history.inputs:
-        yield ("takes ", *links(history.inputs))
-    if history.control_inputs:
-        yield ("waits for ", *links(history.control_inputs))
+    yield from linked("takes ", history.inputs)
+    yield from linked("waits for ", history.control_inputs)
     if history.outputs:
         yield (f"makes {', '.join(map(tensor, history.outputs))}",)
     later = set(history.later_consumers)
-    if consumers := [name for name in history.consumers if name not in later]:
-        yield ("is used by ", *links(consumers))
+    yield from linked("is used by ", [name for name in history.consumers if name not in later])
 
 
 def backward_lines(history: NodeHistory) -> Iterator[Line]:
-    if history.derived_from:
-        yield ("derives ", *links([history.derived_from]))
+    yield from linked("derives ", [history.derived_from] if history.derived_from else [])
     if history.meaning:
         yield from meaning_lines(history.meaning)
-    if history.gradient_nodes:
-        yield (f"{history.gradient_function} made ", *links(history.gradient_nodes))
-    elif history.no_gradient:
+    yield from linked(f"{history.gradient_function} made ", history.gradient_nodes)
+    if history.no_gradient and not history.gradient_nodes:
         yield (f"no gradient: {history.no_gradient}",)
-    if history.gradient_path:
-        yield ("way to the loss: ", *links(history.gradient_path))
-    if history.later_consumers:
-        yield ("is now also used by ", *links(history.later_consumers))
+    yield from linked("way to the loss: ", history.gradient_path)
+    yield from linked("is now also used by ", history.later_consumers)
 
 
 def meaning_lines(node: GradientNode) -> Iterator[Line]:
@@ -189,11 +182,10 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
     yield from ((f"unlike it, {sentence}",) for sentence in history.unlike)
     if history.origin:
         yield (f"comes from: {history.origin.origin}",)
-    if history.carries:
-        yield ("also does the work of ", *links(history.carries))
+    yield from linked("also does the work of ", history.carries)
     if history.carrier and history.carrier != history.name:
         about = ": device and kernel are given for that node"
-        yield ("continues in ", *links([history.carrier]), about)
+        yield from linked("continues in ", [history.carrier], about)
     if history.assignment:
         yield (f"device {short_device(history.assignment.device)}: {history.assignment.reason}",)
     if kernel := history.kernel:
@@ -218,31 +210,24 @@ def parts_of_touch(touch: Touch) -> Iterator[Part]:
 
 
 def execution_lines(history: NodeHistory) -> Iterator[Line]:
-    if history.carrier is None or history.not_run is not False:
-        yield from did_not_run(history)
-        yield from value_lines(history)
-        return
-    if history.carrier != history.name:
-        ran = f", which ran as {history.ran_as}"
-        yield (done_by(history), *links([history.carrier]), ran)
+    if history.carrier is None:
+        if history.fate or history.touches:
+            yield ("it did not run",)
+    elif history.not_run is not False:
+        why = UNKNOWN if history.not_run is None else BECAUSE
+        itself = history.carrier == history.name
+        yield (f"it{why}",) if itself else (*links([history.carrier]), why)
+    elif history.carrier != history.name:
+        yield from linked(done_by(history), [history.carrier], f", which ran as {history.ran_as}")
     elif history.ran_outputs not in ((), history.outputs):
         yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)
     yield from value_lines(history)
+    if history.carrier is None or history.not_run is not False:
+        return
     for size, why in history.untimed.items():
         yield (f"A batch of {size} is not measured. {why}",)
     if history.critical:
         yield ("on the critical path by median traced times",)
-
-
-def did_not_run(history: NodeHistory) -> Iterator[Line]:
-    """Yield that a node did not run: no traced step took the branch of its carrier, or it has none;
-    or that this is not known."""
-    if history.carrier is not None:
-        why = UNKNOWN if history.not_run is None else BECAUSE
-        whose: Line = ("it",) if history.carrier == history.name else (*links([history.carrier]),)
-        yield (*whose, why)
-    elif history.fate or history.touches:
-        yield ("it did not run",)
 
 
 def value_lines(history: NodeHistory) -> Iterator[Line]:
@@ -282,15 +267,15 @@ def missing(history: NodeHistory) -> str | None:
 
 def done_by(history: NodeHistory) -> str:
     """Return what the carrier did for the node: for a folded or removed node it does no work."""
-    fate = history.fate.fate if history.fate and not history.fate.replaced else ""
-    if history.fate and fate == "folded" and not history.fate.has_value:
+    fate = history.fate
+    if fate and fate.fate == "folded":
+        if fate.has_value:
+            return "it was computed before the steps; its value is stored in "
         return "it was used before the steps to compute the constant "
-    if fate == "folded":
-        return "it was computed before the steps; its value is stored in "
-    if fate == "removed" and history.ran_as in SWITCHES:  # no step may have taken that output
-        return "it did not run; its consumers take their value from "
-    if fate == "removed":
-        return "it did not run; its consumers took the value from "
+    if fate and fate.fate == "removed" and not fate.replaced:
+        # No step may have taken the output of a switch
+        took = "take their value" if history.ran_as in SWITCHES else "took the value"
+        return f"it did not run; its consumers {took} from "
     return "its computation was done by "
 
 
@@ -309,6 +294,12 @@ def times(history: NodeHistory) -> Table:
 
 def was_inlined(history: NodeHistory) -> bool:
     return CALLS.match(history.op) is not None and history.ran_as in HANDS_ON
+
+
+def linked(about: str, names: Sequence[str], *more: Part) -> Iterator[Line]:
+    """Yield a line with links to these nodes or tensors, if there are any."""
+    if names:
+        yield (about, *links(names), *more)
 
 
 def links(names: Sequence[str]) -> Iterator[Part]:
