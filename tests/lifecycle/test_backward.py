@@ -17,9 +17,9 @@ from tflab import datasets
 from tflab.errors import TflabError
 from tflab.lifecycle import (
     backward,
-    derivatives,
     frontend,
     gradient_check,
+    gradients,
     placement,
 )
 from tflab.models import toy
@@ -59,10 +59,10 @@ def test_every_added_node_has_one_origin_and_every_forward_node_gradients_or_a_r
 def test_the_reasons_of_the_toy_are_the_right_ones(walked):
     reasons = {g.forward: g.reason for g in walked("toy")["backward"].gradients}
     assert reasons["mul"] is None
-    assert reasons["x"] == reasons["targets"] == backward.NO_VARIABLE
-    assert reasons["y/Initializer/initial_value"] == backward.NOT_NEEDED
-    assert reasons["y"] == backward.NO_INPUTS
-    assert reasons["mul/ReadVariableOp"] == backward.PASSED_ON
+    assert reasons["x"] == reasons["targets"] == gradients.NO_VARIABLE
+    assert reasons["y/Initializer/initial_value"] == gradients.NOT_NEEDED
+    assert reasons["y"] == gradients.NO_INPUTS
+    assert reasons["mul/ReadVariableOp"] == gradients.PASSED_ON
 
 
 # Whether they are right
@@ -201,7 +201,7 @@ def test_a_gradient_of_rows_and_a_matrix_is_checked_whatever_an_optimiser_makes_
     (check,) = stage.gradient_checks
     assert (check.tensor, check.agrees) == ("table", True)
     assert stage.unchecked == ""
-    assert stage.no_formula == derivatives.NONE
+    assert stage.no_formula == gradient_check.NO_FORMULA
 
 
 def test_what_an_optimiser_made_of_rows_is_not_checked():

@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 from tests.examples import models
 from tflab import datasets
 from tflab.analysis import chain_rule
-from tflab.lifecycle import derivatives, gradient_check
+from tflab.lifecycle import gradient_check
 from tflab.models import toy
 from tflab.records.options import Options
 
@@ -37,7 +37,7 @@ def formulas_of(loss_of, **options):
     rows = differentiated(loss_of, **options).derivatives
     for row in rows:
         largest = np.abs(row.value).max()
-        assert row.checked <= derivatives.ROUNDING * largest
+        assert row.checked <= gradient_check.ROUNDING * largest
         assert row.difference < 1e-3 * max(1, largest)
     return {row.variable: row.formula for row in rows}
 

@@ -7,53 +7,27 @@ per op. Still nothing is computed: the graph has grown its other half.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from itertools import islice
 
 import tensorflow as tf
 
-from tflab.analysis import access_order, chain_rule, gradient_nodes, gradient_stops
+from tflab.analysis import access_order, chain_rule, gradient_nodes
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.analysis.gradient_stops import RETURNED_NONE, ZEROS, Stops
 from tflab.errors import RefusedError, TflabError
-from tflab.lifecycle import check_points, derivatives, gradient_check, gradients
+from tflab.lifecycle import check_points, gradient_check, gradients
 from tflab.lifecycle.frontend import step_of
+from tflab.lifecycle.gradient_check import Checked
 from tflab.lifecycle.gradients import Pairs
-from tflab.lifecycle.graph_copies import Copy
-from tflab.records.gradients import Derivative, GradientStop
-from tflab.records.graph import (
-    BACKWARD,
-    UPDATE,
-    Function,
-    Node,
-    Source,
-    node_of,
-    with_dependents,
-    with_makers,
-)
+from tflab.records.graph import BACKWARD, UPDATE, Function, Node, Source, node_of
 from tflab.records.options import Model, Options, Program
-from tflab.records.stages import Backward, Frontend, Gradient
+from tflab.records.stages import Backward, Frontend
 from tflab.runtime import functions, nodes, phases, private
-from tflab.views.words import grouped, place
 
 # What an optimiser's nodes, and the nodes of `tf.gradients`, are called
 UPDATES = re.compile(r"(Resource)?(Sparse)?Apply\w+")
 GRADIENTS = re.compile(r"(^|/)gradients(_\d+)?/")
-NOT_NEEDED = "the loss does not depend on it"
-NO_PATH = "no path of tensors leads from it to the loss"
 UNKNOWN = "tflab could not confirm which tensor is its gradient"
-NO_VARIABLE = "it does not depend on a trainable variable"
-NOT_REGISTERED = "no gradient function is registered for its op"
-NO_INPUTS = "it has no inputs, so its gradient goes no further"
-NOT_DIFFERENTIABLE = "its op is registered as not differentiable"
-PASSED_ON = "its gradient function passes the gradient on unchanged"
-NO_FLOATS = "its result is no floating-point number"
-NOT_CALLED = "no gradient reaches it"
-NONE_MADE = "its gradient function adds no node"
-GRADIENT_TYPES = ("float", "bfloat", "complex", "resource", "variant")  # prefixes of types
-STOPS_AT = "its gradient stops at"
-MOST_ON_PATH = 100  # nodes of a path that are kept
 NO_GRADIENT = "no variable has a gradient"
 
 
@@ -72,7 +46,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
     program.graph.finalize()  # from here on the graph must not change
-    rows, stops = gradients_of(program, frontend.nodes, gradient_ops, calls, pairs)
+    rows, stops = gradients.rows_and_stops(program, frontend.nodes, gradient_ops, calls, pairs)
     new_nodes = with_lines(frontend.nodes, program, pairs, added)
     grown = phases.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
     new = tuple(added_functions(frontend, grown, program.graph))
@@ -119,48 +93,49 @@ def unchanged(frontend: Frontend) -> Backward:
 
 
 def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Options) -> Backward:
-    """Return the stage with formulas, the purpose of each gradient node, and checks of the
-    gradients: without checks if a graph from a file cannot, or may not, run."""
-    model, graph = stage.program.model, gradients.graph_of(stage, calls)
-    what, why = "no step can be run", model.unready
-    if why is None:
-        try:
-            with gradient_check.opened(stage.program, graph, pairs, options) as copy:
-                return described(stage, graph, pairs, copy, options)
-        except RefusedError as error:
-            if model.optimizer is not None:
-                raise
-            what, why = "a run of the loss and its gradients failed", error
+    """Return the stage with the chain rule and checks of the gradients: without checks if a graph
+    from a file cannot, or may not, run."""
+    program, graph = stage.program, gradients.graph_of(stage, calls)
+    if why := program.model.unready:
+        return with_chain_rule(stage, graph, pairs, nothing_checked("no step can be run", why))
+    try:
+        points = check_points.of(program, graph, options)
+        with gradient_check.opened(program, points, pairs, options) as copy:
+            graph = replace(graph, points=check_points.computed(copy, points))
+            loss_pairs = gradients.of_loss(graph, pairs)
+            # What no gradient function made is that of the loss if finite differences agree.
+            candidates = [
+                (own if own is not None else g, v)
+                for (g, v), (own, _) in zip(pairs, loss_pairs, strict=True)
+            ]
+            checked = gradient_check.check(copy, program, candidates)
+            checked = gradient_check.with_derivatives(
+                checked, copy, program, loss_pairs, graph, options.batch_size
+            )
+    except RefusedError as error:
+        if program.model.optimizer is not None:
+            raise
+        checked = nothing_checked("a run of the loss and its gradients failed", error)
+    return with_chain_rule(stage, graph, pairs, checked)
+
+
+def nothing_checked(what: str, why: TflabError) -> Checked:
     reason = f"{what}. {str(why).rstrip('.')}"
-    return described(stage, graph, pairs, reason, options)
+    return Checked((), reason, no_formula=reason)
 
 
-def described(
-    stage: Backward, graph: GradientGraph, pairs: Pairs, copy: Copy | str, options: Options
+def with_chain_rule(
+    stage: Backward, graph: GradientGraph, pairs: Pairs, checked: Checked
 ) -> Backward:
-    """Return the stage with what its gradient nodes are, checked in a copy of the graph. Without a
-    copy, the reason is given instead."""
-    program = stage.program
-    checked, rows = gradient_check.Checked((), str(copy)), tuple[Derivative, ...]()
-    no_formula = str(copy)
-    if isinstance(copy, Copy):
-        graph = replace(graph, points=check_points.computed(copy, program, graph, options))
+    """Return the stage with the chain rule, what its gradient nodes are, and the checks of those
+    gradients that are the loss's."""
     loss_pairs = gradients.of_loss(graph, pairs)
-    if isinstance(copy, Copy):
-        # What no gradient function made is the gradient of the loss if finite differences agree.
-        candidates = [
-            (own if own is not None else g, v)
-            for (g, v), (own, _) in zip(pairs, loss_pairs, strict=True)
-        ]
-        checked = gradient_check.check(copy, program, candidates)
-        size = options.batch_size
-        rows, no_formula = derivatives.read(copy, program, loss_pairs, graph, size, checked)
     made = {v.op.name for own, v in loss_pairs if own is not None}
     checks = tuple(check for check in checked.checks if check.confirms or check.tensor in made)
     # Finite differences include what a stop_gradient ends: where they agree, it ended only zeros.
     doubtful = [check.tensor for check in checks if not check.agrees]
     every = (g for g, _ in (*loss_pairs, *pairs))  # of the loss, and what the optimiser receives
-    ends = list(dict.fromkeys(tensor for g in every for tensor in gradients.tensors_of(g)))
+    ends = list(dict.fromkeys(name for g in every for name in gradients.names_of(g)))
     return replace(
         stage,
         gradient_nodes=gradient_nodes.described(graph, ends),
@@ -168,9 +143,9 @@ def described(
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),
         stopped=chain_rule.stopped(graph, doubtful),
-        custom_gradients=tuple(gradients.custom(program.graph, graph)),
-        derivatives=rows,
-        no_formula=no_formula,
+        custom_gradients=tuple(gradients.custom(stage.program.graph, graph)),
+        derivatives=checked.derivatives,
+        no_formula=checked.no_formula,
     )
 
 
@@ -239,8 +214,8 @@ def with_lines(
         elif origin is not None:
             node = replace(node, source=lines.get(origin.name, node.line))
         else:
-            sources = [lines[name] for name in (op.name, *parents(node)) if name in lines]
-            line = (sources or [lines[program.loss.op.name]])[0]
+            names = (op.name, *map(node_of, node.inputs), program.loss.op.name)
+            line = next(lines[name] for name in names if name in lines)
             node = replace(node, source=line, phase=BACKWARD)
         lines[op.name] = node.source
         yield replace(node, forward_source=None)
@@ -278,120 +253,3 @@ def added_functions(
         lines |= {(function.name, node.name): node.line for node in body}
         if function.name not in before:
             yield replace(function, nodes=tuple(body))
-
-
-def gradients_of(
-    program: Program,
-    forward: tuple[Node, ...],
-    gradient_ops: Iterable[tf.Operation],
-    calls: gradients.Calls,
-    pairs: Pairs,
-) -> tuple[tuple[Gradient, ...], tuple[GradientStop, ...]]:
-    """Return for each forward node its gradient function and its gradient nodes, or why there are
-    none; and where the gradients of variables stop.
-
-    TensorFlow itself records which node came from which; names do not matter.
-    """
-    origins = ((private.original_op(op), op.name) for op in gradient_ops)
-    derived = grouped((origin.name, name) for origin, name in origins if origin is not None)
-    calls_of = grouped((call[0].name, call) for call in calls if call[0].graph is program.graph)
-    by_name = {node.name: node for node in forward}
-    operation = program.graph.get_operation_by_name
-    functions_of = {name: gradients.registered(operation(name)) for name in by_name}
-    needed = with_makers(forward, [program.loss.op.name])
-    trained = trained_nodes(program, forward)
-    listed = [node for node in forward if node.name in needed and node.name in trained]
-    without = {  # why an op has no gradient; functions that nodes call have one of their own
-        node.name: why
-        for node in listed
-        if node.name not in calls_of and not functions.calling(node.op)
-        if (why := no_function_reason(node, *functions_of[node.name]))
-    }
-    stops = gradient_stops.stops(listed, program.loss.op.name, without, handed(calls_of))
-
-    def reason(node: Node) -> str:
-        """Return why a node has no gradient nodes."""
-        if node.name not in needed:
-            return NOT_NEEDED
-        if node.name not in trained:
-            return NO_VARIABLE
-        if stops.at(node.name) and differentiable(node):
-            ends = ((by_name[end], stops.reasons[end]) for end in stops.at(node.name))
-            return f"{STOPS_AT} {'; '.join(f'{place_of(end)}: {why}' for end, why in ends)}"
-        if not node.inputs:
-            return NO_INPUTS
-        if why := no_function_reason(node, *functions_of[node.name]):
-            return why
-        return no_nodes_reason(calls_of.get(node.name, ()))
-
-    rows = []
-    for node in forward:
-        made, function = tuple(derived.get(node.name, ())), functions_of[node.name][0]
-        rows.append(Gradient(node.name, node.op, function, made, None if made else reason(node)))
-    return tuple(rows), tuple(of_variables(by_name, pairs, stops, needed))
-
-
-def handed(calls_of: Mapping[str, gradients.Calls]) -> dict[tuple[str, str], str]:
-    """Return what is wrong with what gradient functions returned, by op and node of its input."""
-    wrongs: dict[tuple[str, str], str] = {}
-    for name, made in calls_of.items():
-        for op, _, returned in made:
-            for tensor, gradient in zip(op.inputs, returned, strict=False):
-                wrong = RETURNED_NONE if gradient is None else ""
-                wrong = ZEROS if gradients.only_zeros(gradient) else wrong
-                wrongs[name, tensor.op.name] = wrongs.get((name, tensor.op.name), wrong) and wrong
-    return wrongs
-
-
-def of_variables(
-    by_name: Mapping[str, Node], pairs: Pairs, stops: Stops, needed: Collection[str]
-) -> Iterator[GradientStop]:
-    """Yield where the gradients stop of the variables that get none, or only zeros."""
-    for gradient, variable in pairs:
-        name = variable.op.name
-        ends = stops.at(name)
-        if gradient is None and name not in needed:
-            yield GradientStop(name, "", "", None, NO_PATH, ())
-        elif gradient is None or all(stops.reasons[end] == ZEROS for end in ends):
-            for end in ends:
-                node, path = by_name[end], tuple(islice(stops.path(name, end), MOST_ON_PATH))
-                yield GradientStop(name, end, node.op, node.line, stops.reasons[end], path)
-
-
-def differentiable(node: Node) -> bool:
-    """Return whether a node has an output through which a gradient can come."""
-    return any(output.dtype.startswith(GRADIENT_TYPES) for output in node.outputs)
-
-
-def place_of(node: Node) -> str:
-    """Return a node with its type and line: `mask (Round, train.py:12)`."""
-    return f"{node.name} ({', '.join(filter(None, (node.op, place(node.line))))})"
-
-
-def no_function_reason(node: Node, function: str | None, registered: bool) -> str:
-    """Return why an op has no gradient, whatever arrives at it; "" if it has one."""
-    if not function:
-        return NOT_DIFFERENTIABLE if registered else NOT_REGISTERED
-    return "" if differentiable(node) else NO_FLOATS
-
-
-def no_nodes_reason(calls: gradients.Calls) -> str:
-    """Return why the calls of an op's gradient function made no nodes."""
-    received = [gradient for _, given, _ in calls for gradient in given]
-    known = [gradient for _, _, made in calls for gradient in made if gradient is not None]
-    if known and all(any(gradient is one for one in received) for gradient in known):
-        return PASSED_ON
-    if calls:
-        return NONE_MADE if known else RETURNED_NONE
-    return NOT_CALLED
-
-
-def parents(node: Node) -> list[str]:
-    return [node_of(tensor) for tensor in node.inputs]
-
-
-def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
-    """Return the trainable variables or parameters, and everything that is computed from them."""
-    variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
-    variables += program.model.parameters
-    return with_dependents(forward, (variable.op.name for variable in variables))

@@ -8,7 +8,8 @@ formula that agrees by accident (with a variable of zeros, say) no longer agrees
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate, islice
 from math import prod
 from typing import Any
@@ -22,7 +23,7 @@ from tflab.analysis.gradient_graph import GradientGraph
 from tflab.datasets import Whole
 from tflab.errors import RefusedError
 from tflab.lifecycle.graph_copies import Copy, Values
-from tflab.records.graph import Node, output_name, with_makers
+from tflab.records.graph import Node, output_name, session_name, with_makers
 from tflab.records.options import Options, Program
 from tflab.runtime import session
 
@@ -38,51 +39,49 @@ MOVES = (  # how far values are changed: relative to their size, and at least
 REAL = ("float", "int", "uint", "bool")  # prefixes of types
 
 
-def nodes_of(graph: GradientGraph) -> list[Node]:
-    """Return the nodes whose tensors formulas may contain, but for those inside loops and branches,
-    which may not run; none if they are too many."""
+@dataclass(frozen=True)
+class CheckPoints:
+    """What the graph computes at the points, and from what."""
+
+    batches: tuple[Values, ...]  # one for each point
+    tensors: tuple[str, ...]  # that formulas may contain; none if they are too many
+
+
+def of(program: Program, graph: GradientGraph, options: Options) -> CheckPoints:
+    """Return the batches of the points, of several sizes if the graph accepts any, and the tensors
+    of real numbers that formulas may contain.
+
+    Tensors inside loops and branches are omitted, because they may not be computed, and so are the
+    largest, beyond the limit for one run.
+    """
     needed = with_makers(graph.nodes, graph.owners.keys() | graph.called)
-    if len(needed) > NODES:
-        return []
     inside = analysis.depths(graph.nodes)
-    return [node for node in graph.nodes if node.name in needed and not inside[node.name]]
-
-
-def computed(copy: Copy, program: Program, graph: GradientGraph, options: Options) -> Points:
-    """Return the values of all tensors that formulas of a graph may contain."""
-    nodes = nodes_of(graph)
-    if not nodes:
-        return NOWHERE
-    batches = list(batches_of(program, nodes, options))
-    fetches = names(fetchable(nodes, max(map(rows_of, batches))))
-    points = []
-    rng = np.random.default_rng(0)
-    start = time.monotonic()
-    for batch, move in zip(batches, ((0, 0), *MOVES), strict=True):
-        if time.monotonic() - start > SECONDS:
-            return NOWHERE
-        variables = {name: perturbed(value, rng, *move) for name, value in copy.initial.items()}
-        feeds = {name: perturbed(value, rng, *move) for name, value in batch.items()}
-        try:
-            copy.assign(variables)
-            values = copy.run(fetches, feeds, SECONDS)
-        except tf.errors.DeadlineExceededError:
-            return NOWHERE
-        except (tf.errors.OpError, RefusedError):  # this point is not possible
-            continue
-        points.append(
-            {name: np.asarray(value).astype(np.float64) for name, value in values.items()}
+    small = len(needed) <= NODES
+    nodes = [
+        node for node in graph.nodes if small and node.name in needed and not inside[node.name]
+    ]
+    data, feeds = program.dataset("train"), program.model.feeds
+    of_rows = [
+        tensor.shape
+        for tensor, column in feeds.items()
+        if not isinstance(data.columns.get(column), Whole)
+    ]
+    rows = options.batch_size
+    batch_sizes = [rows] * (1 + len(MOVES))
+    if not (program.model.fixed_batch or any(shape.rank and shape[0] for shape in of_rows)):
+        fitting = (
+            n for n in ROWS if sum(sizes(nodes or graph.nodes, n + len(MOVES)).values()) <= BYTES
         )
-    return Points(tuple(points), ROUNDING[copy.dtype]) if len(points) > 1 else NOWHERE
-
-
-def names(tensors: Iterable[str]) -> dict[str, str]:
-    """Return the tensors with the names by which they are fetched."""
-    return {tensor: tensor if ":" in tensor else f"{tensor}:0" for tensor in tensors}
-
-
-def rows_of(batch: Values) -> int:
-    return max((len(value) for value in batch.values() if np.ndim(value)), default=1)
+        rows = min(rows, next(fitting, ROWS[-1]))
+        larger = (max(rows, ROWS[-1]) + place for place in range(1, 1 + len(MOVES)))
+        batch_sizes = [rows, *(min(other, data.size) for other in larger)]
+    batches = [batch_of(program, size, place) for place, size in enumerate(batch_sizes)]
+    most = max((len(v) for batch in batches for v in batch.values() if np.ndim(v)), default=1)
+    size_of = sizes(nodes, most)
+    order = sorted(size_of, key=lambda tensor: size_of[tensor])
+    totals = accumulate(size_of[tensor] for tensor in order)
+    fetched = (tensor for tensor, total in zip(order, totals, strict=True) if total <= BYTES)
+    return CheckPoints(tuple(batches), tuple(fetched))
 
 
 def batch_of(program: Program, rows: int, number: int = 0) -> Values:
@@ -90,32 +89,6 @@ def batch_of(program: Program, rows: int, number: int = 0) -> Values:
     feeds = sorted(tensor.name for tensor in program.model.feeds)
     batch = next(islice(session.feed_batches(program, rows), number, None))
     return dict(zip(feeds, batch, strict=True))
-
-
-def batches_of(program: Program, nodes: Sequence[Node], options: Options) -> Iterator[Values]:
-    """Yield a batch for each point, of another size if the graph accepts any."""
-    columns = program.dataset("train").columns
-    of_rows = [
-        tensor.shape
-        for tensor, column in program.model.feeds.items()
-        if not isinstance(columns.get(column), Whole)
-    ]
-    fixed = program.model.fixed_batch or any(shape.rank and shape[0] for shape in of_rows)
-    fitting = (rows for rows in ROWS if sum(sizes(nodes, rows + len(MOVES)).values()) <= BYTES)
-    rows = options.batch_size if fixed else min(options.batch_size, next(fitting, ROWS[-1]))
-    for place in range(1 + len(MOVES)):
-        other = min(max(rows, ROWS[-1]) + place, program.dataset("train").size)
-        size = rows if fixed or not place else other
-        yield batch_of(program, size, place)
-
-
-def fetchable(nodes: Sequence[Node], rows: int) -> list[str]:
-    """Return the tensors of real numbers that one run can fetch within the limit, the smallest
-    first."""
-    size_of = sizes(nodes, rows)
-    order = sorted(size_of, key=lambda tensor: size_of[tensor])
-    totals = accumulate(size_of[tensor] for tensor in order)
-    return [tensor for tensor, total in zip(order, totals, strict=True) if total <= BYTES]
 
 
 def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
@@ -128,6 +101,28 @@ def sizes(nodes: Sequence[Node], rows: int) -> dict[str, int]:
         for number, output in enumerate(node.outputs)
         if output.dtype.startswith(REAL)
     }
+
+
+def computed(copy: Copy, points: CheckPoints) -> Points:
+    """Return the values of the tensors at each point."""
+    fetches = {tensor: session_name(tensor) for tensor in points.tensors}
+    values: list[Values] = []
+    rng = np.random.default_rng(0)
+    start = time.monotonic()
+    for batch, move in zip(points.batches if fetches else (), ((0, 0), *MOVES), strict=False):
+        if time.monotonic() - start > SECONDS:
+            return NOWHERE
+        variables = {name: perturbed(value, rng, *move) for name, value in copy.initial.items()}
+        feeds = {name: perturbed(value, rng, *move) for name, value in batch.items()}
+        try:
+            copy.assign(variables)
+            arrays = copy.run(fetches, feeds, SECONDS)
+        except tf.errors.DeadlineExceededError:
+            return NOWHERE
+        except (tf.errors.OpError, RefusedError):  # this point is not possible
+            continue
+        values.append({name: np.asarray(array, np.float64) for name, array in arrays.items()})
+    return Points(tuple(values), ROUNDING[copy.dtype]) if len(values) > 1 else NOWHERE
 
 
 def perturbed(value: Any, rng: np.random.Generator, parts: float, more: float) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""Gradient check: gradients compared with central differences, which use no gradient functions.
+"""Gradient check: gradients, and the formulas that give them, compared with central differences,
+which use no gradient functions.
 
 The derivative of the loss with respect to one weight is about (loss(w + h) - loss(w - h)) / 2h. The
 rounding of a float32 loss is larger than this difference, so gradients and losses are computed in a
@@ -11,15 +12,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
 
+from tflab.analysis import chain_rule, evaluation
+from tflab.analysis import expressions as ex
+from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.lifecycle import check_points, graph_copies
-from tflab.lifecycle.gradients import Gradient, Pairs
+from tflab.lifecycle.check_points import CheckPoints
+from tflab.lifecycle.gradients import Pairs, names_of, parts_of
 from tflab.lifecycle.graph_copies import Copy, Values, dtype_of
+from tflab.records.gradients import Derivative
+from tflab.records.graph import session_name
 from tflab.records.options import Options, Program
 from tflab.records.stages import AGREES, GradientCheck
 
@@ -37,33 +45,40 @@ ROUNDINGS = 10  # how many roundings a sum of many numbers is worth
 RANDOM = "the loss is random"
 NO_FLOATS = "none of the tensors to differentiate with respect to is float32"
 
+LARGEST = 64  # elements of a variable with a formula: each costs two runs of the loss
+MOST_OF_ALL = 256  # over all variables
+ROUNDING = 1e-3  # of the largest element: the gradients may be computed in float32
+ROWS = "the gradient of a variable has only some of its rows, or is not a separate tensor"
+LARGE = (
+    f"tflab writes formulas for at most {LARGEST} floats in a variable, and {MOST_OF_ALL} in all"
+)
+NO_FORMULA = (
+    f"tflab has none with at most {chain_rule.LONGEST} names and ops that was seen to give the "
+    "values"
+)
+
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Checked:
-    """The checks, or none and the reason."""
+    """The checks and the formulas of derivatives, or why there are none."""
 
     checks: tuple[GradientCheck, ...]
     reason: str
     seconds: float | None = None  # that a run of the loss took; None if it has no slope
+    derivatives: tuple[Derivative, ...] = ()
+    no_formula: str = ""
 
 
 def opened(
-    program: Program, graph: GradientGraph, pairs: Pairs, options: Options
+    program: Program, points: CheckPoints, pairs: Pairs, options: Options
 ) -> AbstractContextManager[Copy]:
     """Open the copy of the graph in which gradients and formulas are checked: with the batch of the
     first check point or, if the graph does not accept that, with the usual one."""
-    listed = check_points.nodes_of(graph)
-    first, *others = check_points.batches_of(program, listed or graph.nodes, options)
-    rows = max(map(check_points.rows_of, (first, *others)))
-    fetches = [
-        program.loss.name,
-        *(part for gradient, _ in pairs for part in parts_of(gradient)),
-    ]
-    wanted = check_points.names(check_points.fetchable(listed, rows)).values()
-    batches = [first, check_points.batch_of(program, options.batch_size)]
-    return graph_copies.opened(program, fetches, [*wanted], batches, options)
+    fetches = [program.loss.name, *(part for gradient, _ in pairs for part in parts_of(gradient))]
+    batches = [points.batches[0], check_points.batch_of(program, options.batch_size)]
+    return graph_copies.opened(program, fetches, points.tensors, batches, options)
 
 
 def check(copy: Copy, program: Program, pairs: Pairs) -> Checked:
@@ -165,13 +180,6 @@ def chosen(gradient: np.ndarray, count: int, rng: np.random.Generator) -> np.nda
     return np.sort(np.concatenate([largest, more]))
 
 
-def parts_of(gradient: Gradient) -> list[str]:
-    """Return the tensors of a gradient: three if it is only some rows (tf.IndexedSlices)."""
-    return [
-        part.name for part in tf.nest.flatten(gradient, expand_composites=True) if part is not None
-    ]
-
-
 def dense(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Return a gradient as one array."""
     if len(parts) == 1:
@@ -245,3 +253,74 @@ def compare(
         zero=zero,
         tolerance=PRECISION[dtype] + (of_slope / scale if scale else 0.0),
     )
+
+
+# Formulas of the derivatives
+
+
+def with_derivatives(
+    checked: Checked, copy: Copy, program: Program, pairs: Pairs, graph: GradientGraph, size: int
+) -> Checked:
+    """Return the checks with a derivative for each variable for which a formula gives it, and why
+    others have none; none if a variable is too large.
+
+    The formula is read from the gradient graph; the value is what that graph computes for the first
+    batch of this size and the initial values of the variables. It is compared with central
+    differences if the loss has a slope and there is time.
+    """
+    gradients = {v.op.name: gradient for gradient, v in pairs if gradient is not None}
+    variables = [variable for _, variable in pairs if variable.op.name in gradients]
+    if not all(isinstance(gradient, tf.Tensor) for gradient in gradients.values()):
+        return replace(checked, no_formula=ROWS)
+    known = (variable.shape.num_elements() for variable in variables)
+    sizes = [LARGEST + 1 if size is None else size for size in known]
+    floats = all(dtype_of(variable) in STEPS for variable in variables)
+    if not floats or max(sizes, default=0) > LARGEST or sum(sizes) > MOST_OF_ALL:
+        return replace(checked, no_formula=LARGE)
+    formulas = chain_rule.derivatives(graph, {v: names_of(g)[0] for v, g in gradients.items()})
+    if not formulas:
+        return replace(checked, no_formula=NO_FORMULA)
+    feeds = check_points.batch_of(program, size)
+    names = {name: session_name(name) for name in set().union(*map(ex.tensors, formulas.values()))}
+    copy.assign(copy.initial)
+    values, named = copy.run(({name: gradients[name].name for name in formulas}, names), feeds)
+    named = {name: np.asarray(value, np.float64) for name, value in named.items()}
+    elements = {name: np.arange(np.size(value)) for name, value in values.items()}
+    differences: Mapping[str, np.ndarray] = {}
+    count = sum(map(len, elements.values()))
+    if checked.seconds is not None and affordable(count, checked.seconds) == count:
+        differences = slopes(copy, program.loss.name, copy.initial, feeds, elements)
+    rows = []
+    for name, formula in formulas.items():
+        value = np.asarray(values[name], np.float64)
+        rows.append(
+            Derivative(
+                variable=name,
+                formula=ex.text(formula),
+                value=value.astype(gradients[name].dtype.as_numpy_dtype).tolist(),
+                difference=distance(value, differences.get(name)),
+                checked=error_of(formula, value, named),
+            )
+        )
+        if rows[-1].checked > ROUNDING * np.abs(value[np.isfinite(value)]).max(initial=0):
+            rows.pop()
+    return replace(checked, derivatives=tuple(rows), no_formula=NO_FORMULA)
+
+
+def error_of(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
+    """Return the largest difference between a gradient's elements and the values of its formula."""
+    try:
+        result = evaluation.fitted(evaluation.evaluated(formula, values), value.shape)
+    except (evaluation.UnknownError, ValueError):
+        return float("inf")
+    unequal = ~((result == value) | (np.isnan(result) & np.isnan(value)))
+    return float(np.abs(result[unequal] - value[unequal]).max(initial=0))
+
+
+def distance(value: np.ndarray, differences: np.ndarray | None) -> float | None:
+    """Return the largest distance of a gradient's elements from their differences; None if there
+    are none, or one is not finite."""
+    if differences is None:
+        return None
+    largest = float(np.abs(value.ravel() - differences).max(initial=0))
+    return largest if isfinite(largest) else None

@@ -1,67 +1,138 @@
-"""Gradients: the calls of gradient functions as records, from which formulas are derived."""
+"""Gradients: what each gradient function received, made and returned, and where gradients stop.
+
+TensorFlow itself records which node came from which; names do not matter.
+"""
 
 from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
+from tflab.analysis import gradient_stops
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.records.gradients import GradientCall
-from tflab.records.graph import Node
-from tflab.records.stages import Backward
-from tflab.runtime import functions, nodes, private
+from tflab.analysis.gradient_stops import RETURNED_NONE, ZEROS, Stops
+from tflab.records.gradients import GradientCall, GradientStop
+from tflab.records.graph import Node, graph_def_name, session_name, with_dependents, with_makers
+from tflab.records.options import Program
+from tflab.records.stages import Backward, Gradient
+from tflab.runtime import functions, private
+from tflab.views.words import grouped, place
 
 SMALL = 64  # elements of a constant whose value may appear in a formula
 # What affects a formula besides types and edges
 ATTRIBUTES = ("transpose_a", "transpose_b", "adj_x", "adj_y", "keep_dims", "data_format")
 
-Gradient: TypeAlias = Any  # tf.Tensor, tf.IndexedSlices if it has only some rows, or None
-Pairs = Sequence[tuple[Gradient, tf.Variable]]
-Calls = Sequence[tuple[tf.Operation, Sequence[Gradient], Sequence[Gradient]]]
+NOT_NEEDED = "the loss does not depend on it"
+NO_PATH = "no path of tensors leads from it to the loss"
+NO_VARIABLE = "it does not depend on a trainable variable"
+NOT_REGISTERED = "no gradient function is registered for its op"
+NO_INPUTS = "it has no inputs, so its gradient goes no further"
+NOT_DIFFERENTIABLE = "its op is registered as not differentiable"
+PASSED_ON = "its gradient function passes the gradient on unchanged"
+NO_FLOATS = "its result is no floating-point number"
+NOT_CALLED = "no gradient reaches it"
+NONE_MADE = "its gradient function adds no node"
+GRADIENT_TYPES = ("float", "bfloat", "complex", "resource", "variant")  # prefixes of types
+STOPS_AT = "its gradient stops at"
+MOST_ON_PATH = 100  # nodes of a path that are kept
+
+GradientTensor: TypeAlias = (
+    tf.Tensor | tf.IndexedSlices | None
+)  # if it is only some rows, or there is none
+Pairs = Sequence[tuple[GradientTensor, tf.Variable]]
+Calls = Sequence[tuple[tf.Operation, Sequence[GradientTensor], Sequence[GradientTensor]]]
 
 
-def graph_of(stage: Backward, calls: Calls) -> GradientGraph:
-    """Return a differentiated graph with TensorFlow's records of its gradient functions."""
-    graph = stage.program.graph
-    gradients = (gradient for _, given, returned in calls for gradient in (*given, *returned))
-    rows = (name_of(g) for g in gradients if isinstance(g, tf.IndexedSlices))
-    return GradientGraph(
-        nodes=stage.nodes,
-        gradients=stage.gradients,
-        shared=stage.shared_nodes,
-        calls=tuple(
-            GradientCall(op.name, tuple(map(name_of, given)), tuple(map(name_of, returned)))
-            for op, given, returned in calls
-            if op.graph is graph
-        ),
-        attributes=attributes(graph, stage.nodes),
-        rows=frozenset(filter(None, rows)),
-    )
+def registered(op: tf.Operation) -> tuple[str | None, str]:
+    """Return the registered gradient function as `_MulGrad (math_grad.py:1404)`, or why there is
+    none."""
+    try:
+        function = private.gradient_function(op)
+    except LookupError:
+        return None, NOT_REGISTERED
+    if function is None:
+        return None, NOT_DIFFERENTIABLE
+    code = inspect.unwrap(function).__code__
+    return f"{code.co_name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})", ""
 
 
-def name_of(gradient: Gradient) -> str | None:
-    """Return the name of a gradient; one that is only some rows is named after the values of those
-    rows."""
-    if isinstance(gradient, tf.IndexedSlices):
-        gradient = gradient.values
-    return nodes.tensor_name(gradient) if isinstance(gradient, tf.Tensor) else None
+# Nodes that each function made, or why it made none
 
 
-def tensors_of(gradient: Gradient) -> list[str]:
-    """Return the tensors of a gradient: a gradient that is only some rows also has the indices of
-    these rows."""
-    parts = (gradient.values, gradient.indices) if isinstance(gradient, tf.IndexedSlices) else ()
-    tensors = (part for part in parts or (gradient,) if isinstance(part, tf.Tensor))
-    return [nodes.tensor_name(tensor) for tensor in tensors]
+def rows_and_stops(
+    program: Program,
+    forward: tuple[Node, ...],
+    gradient_ops: Iterable[tf.Operation],
+    calls: Calls,
+    pairs: Pairs,
+) -> tuple[tuple[Gradient, ...], tuple[GradientStop, ...]]:
+    """Return for each forward node its gradient function and its gradient nodes, or why there are
+    none; and where the gradients of variables stop."""
+    origins = ((private.original_op(op), op.name) for op in gradient_ops)
+    derived = grouped((origin.name, name) for origin, name in origins if origin is not None)
+    calls_of = grouped((call[0].name, call) for call in calls if call[0].graph is program.graph)
+    by_name = {node.name: node for node in forward}
+    functions_of = {}
+    for node in forward:
+        function, why = registered(program.graph.get_operation_by_name(node.name))
+        functions_of[node.name] = function, why or ("" if differentiable(node) else NO_FLOATS)
+    needed = with_makers(forward, [program.loss.op.name])
+    trained = trained_nodes(program, forward)
+    listed = [node for node in forward if node.name in needed and node.name in trained]
+    without = {  # why an op has no gradient; functions that nodes call have one of their own
+        node.name: functions_of[node.name][1]
+        for node in listed
+        if node.name not in calls_of and not functions.calling(node.op)
+    }
+    without = {name: why for name, why in without.items() if why}
+    stops = gradient_stops.stops(listed, program.loss.op.name, without, handed(calls_of))
+
+    def reason(node: Node) -> str:
+        """Return why a node has no gradient nodes."""
+        if node.name not in needed:
+            return NOT_NEEDED
+        if node.name not in trained:
+            return NO_VARIABLE
+        if stops.at(node.name) and differentiable(node):
+            ends = ((by_name[end], stops.reasons[end]) for end in stops.at(node.name))
+            return f"{STOPS_AT} {'; '.join(f'{place_of(end)}: {why}' for end, why in ends)}"
+        if not node.inputs:
+            return NO_INPUTS
+        return functions_of[node.name][1] or no_nodes_reason(calls_of.get(node.name, ()))
+
+    rows = []
+    for node in forward:
+        made, function = tuple(derived.get(node.name, ())), functions_of[node.name][0]
+        rows.append(Gradient(node.name, node.op, function, made, None if made else reason(node)))
+    return tuple(rows), tuple(of_variables(by_name, pairs, stops, needed))
 
 
-def only_zeros(gradient: Gradient) -> bool:
+def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
+    """Return the trainable variables or parameters, and everything that is computed from them."""
+    variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+    variables += program.model.parameters
+    return with_dependents(forward, (variable.op.name for variable in variables))
+
+
+def handed(calls_of: Mapping[str, Calls]) -> dict[tuple[str, str], str]:
+    """Return what is wrong with what gradient functions returned, by op and node of its input."""
+    wrongs: dict[tuple[str, str], str] = {}
+    for name, made in calls_of.items():
+        for op, _, returned in made:
+            for tensor, gradient in zip(op.inputs, returned, strict=False):
+                wrong = RETURNED_NONE if gradient is None else ZEROS * only_zeros(gradient)
+                wrongs[name, tensor.op.name] = wrongs.get((name, tensor.op.name), wrong) and wrong
+    return wrongs
+
+
+def only_zeros(gradient: GradientTensor) -> bool:
     """Return whether the node that makes a gradient can only make zeros."""
     op = gradient.op if isinstance(gradient, tf.Tensor) else None
     while op is not None and op.type in ("Identity", "Fill"):
@@ -69,6 +140,80 @@ def only_zeros(gradient: Gradient) -> bool:
     if op is None or op.type != "Const":
         return op is not None and op.type == "ZerosLike"
     return not np.any(tf.get_static_value(op.outputs[0]))
+
+
+def of_variables(
+    by_name: Mapping[str, Node], pairs: Pairs, stops: Stops, needed: Collection[str]
+) -> Iterator[GradientStop]:
+    """Yield where the gradients stop of the variables that get none, or only zeros."""
+    for gradient, variable in pairs:
+        name = variable.op.name
+        ends = stops.at(name)
+        if gradient is None and name not in needed:
+            yield GradientStop(name, "", "", None, NO_PATH, ())
+        elif gradient is None or all(stops.reasons[end] == ZEROS for end in ends):
+            for end in ends:
+                node, path = by_name[end], tuple(islice(stops.path(name, end), MOST_ON_PATH))
+                yield GradientStop(name, end, node.op, node.line, stops.reasons[end], path)
+
+
+def differentiable(node: Node) -> bool:
+    """Return whether a node has an output through which a gradient can come."""
+    return any(output.dtype.startswith(GRADIENT_TYPES) for output in node.outputs)
+
+
+def place_of(node: Node) -> str:
+    """Return a node with its type and line: `mask (Round, train.py:12)`."""
+    return f"{node.name} ({', '.join(filter(None, (node.op, place(node.line))))})"
+
+
+def no_nodes_reason(calls: Calls) -> str:
+    """Return why the calls of an op's gradient function made no nodes."""
+    received = [gradient for _, given, _ in calls for gradient in given]
+    known = [gradient for _, _, made in calls for gradient in made if gradient is not None]
+    if known and all(any(gradient is one for one in received) for gradient in known):
+        return PASSED_ON
+    if calls:
+        return NONE_MADE if known else RETURNED_NONE
+    return NOT_CALLED
+
+
+# The calls as records, from which formulas are derived
+
+
+def parts_of(gradient: GradientTensor) -> list[str]:
+    """Return the tensors of a gradient: one, or the values, the indices and perhaps the shape of
+    one that is only some rows; none if there is no gradient."""
+    parts = tf.nest.flatten(gradient, expand_composites=True)
+    return [part.name for part in parts if isinstance(part, tf.Tensor)]
+
+
+def names_of(gradient: GradientTensor) -> list[str]:
+    """Return the tensors that a gradient consists of as they are named in a graph. One that is only
+    some rows has the name of their values, which come first."""
+    return [graph_def_name(part) for part in parts_of(gradient)[:2]]
+
+
+def graph_of(stage: Backward, calls: Calls) -> GradientGraph:
+    """Return a differentiated graph with TensorFlow's records of its gradient functions."""
+    graph = stage.program.graph
+    rows: set[str] = set()
+
+    def named(gradients: Sequence[GradientTensor]) -> tuple[str | None, ...]:
+        names = [next(iter(names_of(gradient)), None) for gradient in gradients]
+        slices = (isinstance(gradient, tf.IndexedSlices) for gradient in gradients)
+        rows.update(name for name, some in zip(names, slices, strict=True) if name and some)
+        return tuple(names)
+
+    known = [(op, named(given), named(returned)) for op, given, returned in calls]
+    return GradientGraph(
+        nodes=stage.nodes,
+        gradients=stage.gradients,
+        shared=stage.shared_nodes,
+        calls=tuple(GradientCall(op.name, *ends) for op, *ends in known if op.graph is graph),
+        attributes=attributes(graph, stage.nodes),
+        rows=frozenset(rows),
+    )
 
 
 def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, Any]]:
@@ -96,12 +241,10 @@ def of_loss(graph: GradientGraph, pairs: Pairs) -> Pairs:
     gradients |= graph.names.keys()
     pairs_of_loss = []
     for gradient, variable in pairs:
-        if gradient is not None and name_of(gradient) not in gradients:
+        if gradient is not None and names_of(gradient)[0] not in gradients:
             name = graph.whole.get(variable.op.name)
-            dense = name is not None and name not in graph.all_rows
-            gradient = (
-                variable.graph.get_tensor_by_name(tensor_name(name)) if name and dense else None
-            )
+            dense = session_name(name) if name and name not in graph.all_rows else None
+            gradient = variable.graph.get_tensor_by_name(dense) if dense else None
         pairs_of_loss.append((gradient, variable))
     return pairs_of_loss
 
@@ -113,20 +256,3 @@ def custom(graph: tf.Graph, gradient_graph: GradientGraph) -> Iterator[str]:
         op = graph.get_operation_by_name(name)
         if "_gradient_op_type" in op.node_def.attr and not functions.calling(op.type):
             yield name
-
-
-def tensor_name(tensor: str) -> str:
-    return tensor if ":" in tensor else f"{tensor}:0"
-
-
-def registered(op: tf.Operation) -> tuple[str | None, bool]:
-    """Return the registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the
-    type has an entry in the registry; an entry may say "not differentiable"."""
-    try:
-        function = private.gradient_function(op)
-    except LookupError:
-        return None, False
-    if function is None:
-        return None, True
-    code = inspect.unwrap(function).__code__
-    return f"{code.co_name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})", True

@@ -14,7 +14,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import RefusedError
-from tflab.records.graph import VARIABLES, node_of
+from tflab.records.graph import VARIABLES, node_of, session_name
 from tflab.records.options import Options, Program
 from tflab.runtime import nodes, session
 from tflab.runtime import values as runtime
@@ -78,14 +78,14 @@ def opened(
     graph, whole = program.graph, program.graph.as_graph_def()
     targets = {name: graph.get_operation_by_name(node_of(name)).type for name in start.targets}
     fills = [name for name, op in targets.items() if FILLS.fullmatch(op)]
-    ends = {*map(node_of, (*fetches, *wanted))}
-    narrow = part_of(whole, nodes.needed(graph, ends.union(map(node_of, targets))))
-    needed = part_of(whole, nodes.needed(graph, ends.union(map(node_of, fills))))
+    ends = {*map(node_of, (*fetches, *wanted, *fills))}
+    needed = part_of(whole, nodes.needed(graph, ends))
+    variables = variables_of(needed)
+    starting = part_of(whole, nodes.needed(graph, {*variables, *map(node_of, targets)}))
     del whole  # it may be large
     types = {attr.type for node in all_nodes(needed) for attr in node.attr.values()}
     half = next((half.name for half in HALVES if half.as_datatype_enum in types), "")
-    variables = variables_of(needed)
-    with copied(narrow, variables, tf.float32, options) as copy:
+    with copied(starting, variables, tf.float32, options) as copy:
         session.begin(copy.live, start)
         initial = copy.live.run(dict(copy.readers))
     for dtype in (tf.float64, tf.float32):
@@ -95,7 +95,7 @@ def opened(
                 copy = stack.enter_context(copied(graph_def, variables, dtype, options))
                 copy.run(fills, start.feeds)
                 copy.assign(initial)
-                more = wanted if dtype == tf.float64 else ()
+                more = map(session_name, wanted if dtype == tf.float64 else ())
                 batch = first_that_runs(copy, [*fetches, *more], batches)
             except (tf.errors.OpError, RefusedError, ValueError):
                 if dtype == tf.float32:

@@ -123,6 +123,11 @@ def graph_def_name(tensor: str) -> str:
     return tensor.removesuffix(":0")
 
 
+def session_name(tensor: str) -> str:
+    """Return a tensor as a session takes it: `mul:0` for `mul`."""
+    return tensor if ":" in tensor else f"{tensor}:0"
+
+
 def output_name(node: str, slot: int) -> str:
     """Return an output as a GraphDef writes it: `split:1`, but `mul` for the first output of
     `mul`."""

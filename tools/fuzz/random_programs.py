@@ -16,7 +16,7 @@ import tensorflow.compat.v1 as tf1
 from hypothesis import strategies as st
 
 from tflab import datasets
-from tflab.lifecycle import backward, frontend
+from tflab.lifecycle import backward, frontend, gradients
 from tflab.records.options import Model, Options
 from tflab.records.stages import Backward
 
@@ -578,7 +578,7 @@ def of_variables(stage, truth):
         largest = np.abs(np.asarray(derivative.value, float)).max()
         yield f"{derivative} was checked", derivative.checked <= 2e-3 * largest
     for gradient in stage.gradients:
-        if gradient.reason == backward.PASSED_ON and called(gradient.forward) in truth.values:
+        if gradient.reason == gradients.PASSED_ON and called(gradient.forward) in truth.values:
             op = truth.graph.get_operation_by_name(gradient.forward)
             before = called(short(op.inputs[0]))
             alone = len(op.inputs) == 1 == len(op.inputs[0].consumers())
