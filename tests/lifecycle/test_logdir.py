@@ -46,10 +46,10 @@ def test_a_capture_of_each_batch_size_has_every_node_in_each_of_its_steps(
 
 def test_data_that_stand_in_show_in_the_name_of_a_capture(walked):
     program = walked("toy")["frontend"].program
-    assert logdir.capture_name(program, 16) == "toy-batch-16"
     stand_in = replace(program.dataset("train"), name="digits, not MNIST", stands_in_for="MNIST")
     substituted = replace(program, dataset=lambda split: stand_in)
-    assert logdir.capture_name(substituted, 16) == "toy-batch-16-digits, not MNIST"
+    capture = logdir.capture_of(substituted, 16, (), {})
+    assert (capture.name, capture.runs) == ("toy-batch-16-digits, not MNIST", ())
 
 
 def test_ctrl_c_keeps_the_batch_sizes_that_are_whole(walked, monkeypatch):

@@ -136,7 +136,6 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
         fetches=tuple(args.fetch),
         data_dir=args.data_dir,
         without=tuple(args.without),
-        soft_placement=models.is_file(args.model),  # the devices were another machine's
         xla=args.xla,
         experiments=args.experiments or 0,
         values=args.values,
@@ -172,12 +171,12 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
                 terminal.say_command("Open it in ui.perfetto.dev:", chart, stream)
             for sentence in left_out:
                 terminal.say(visible(sentence), stream)
-    ran = [stage for stage in stages if isinstance(stage, Execution)]
-    for failure in (stage.failure for stage in ran if stage.failure):
-        raise TflabError(failure)
+    for ran in (stage for stage in stages if isinstance(stage, Execution)):
+        if ran.failure:
+            raise TflabError(ran.failure)
+        interrupted |= ran.interrupted
     if cut_short:  # there is a stage that was not reached
         raise KeyboardInterrupt
-    interrupted |= any(stage.interrupted for stage in ran)
     return command.INTERRUPTED if interrupted else 0
 
 

@@ -97,7 +97,7 @@ def take(
     captured = []
     for (size, before), then in zip(known_protos.items(), after, strict=True):
         if len(traced[size]) == STEPS:
-            capture = captured_of(capture_name(program, size), traced[size], types)
+            capture = capture_of(program, size, traced[size], types)
             if options.cluster:
                 capture = on_one_axis(capture, traced[size])
             modules = modules_of(capture, then - before)
@@ -114,15 +114,11 @@ def turns(program: Program, size: int) -> Iterator[measure.Turn]:
         yield measure.Turn(values, size, number, traced=True, warmup=number < 0)
 
 
-def capture_name(program: Program, batch_size: int) -> str:
-    """Return `lenet-batch-16`; the name says if the data replace the model's own."""
+def capture_of(program: Program, size: int, traced: Traced, types: Mapping[str, str]) -> Capture:
+    """Return traced steps as records. The name, `lenet-batch-16`, says if the data replace the
+    model's own."""
     dataset = program.dataset("train")
-    name = f"{program.name}-batch-{batch_size}"
-    return f"{name}-{dataset.name}" if dataset.stands_in_for else name
-
-
-def captured_of(name: str, traced: Traced, types: Mapping[str, str]) -> Capture:
-    """Return traced steps as records."""
+    name = f"{program.name}-batch-{size}" + f"-{dataset.name}" * bool(dataset.stands_in_for)
     runs = (trace.op_runs(timed.step, metadata.step_stats, types) for timed, metadata in traced)
     return Capture(name, tuple(timed for timed, _ in traced), tuple(chain.from_iterable(runs)))
 

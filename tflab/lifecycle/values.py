@@ -160,7 +160,7 @@ def results(values: Fetched) -> tuple[str, ...]:
 
 
 def origins(
-    graph: Sequence[Node], values: Fetched, listed: Iterable[Value], live: tf.Graph
+    graph: Sequence[Node], values: Fetched, listed: Sequence[Value], live: tf.Graph
 ) -> tuple[NotFinite, ...]:
     """Return the origins of NaN and Inf in topological order, those from before the step first,
     with their lines and what they took. `listed` are the rows of all values."""
@@ -175,7 +175,8 @@ def origins(
     spoiled = dict(updates(graph, after))
     found = not_finite.origins(graph, known.keys(), bads, spoiled)
     by_name = {node.name: node for node in graph}
-    rows = {graph_def_name(row.tensor): row for row in listed}
+    # A reference variable is a tensor, too, whose row comes later
+    rows = {graph_def_name(row.tensor): row for row in reversed(listed)}
     harmless = not results(values)
     made = []
     for node, tensor in found:
