@@ -237,11 +237,17 @@ class GradientGraph:
         return self.named(self.label(self.incoming[forward, tensor]), tensor)
 
     def text(self, formula: Expression, tensor: str) -> str:
-        """Return a formula as it is printed; "" if it does not give this tensor, or is only the
-        name of another gradient node."""
+        """Return the formula of a tensor as it is printed; "" if it does not give this tensor, or
+        is only the name of another gradient node. It is checked once, though several ask."""
         if isinstance(formula, Name) and node_of(formula.id) in self.owners:
             return ""
-        return self.points.text(formula, tensor)
+        if tensor not in self.texts:
+            self.texts[tensor] = self.points.text(formula, tensor)
+        return self.texts[tensor]
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        return {}
 
     def computes(self, name: str) -> str:
         """Return the formula of a forward node in terms of its inputs; "" if that does not give its
