@@ -34,8 +34,7 @@ def link(graph: GradientGraph, call: GradientCall, tensor: str, gradient: str) -
     if (call.forward, gradient) in graph.incoming:
         formula = graph.incoming_name(call.forward, gradient)
     else:
-        value = graph.expressions.get(gradient, Name(gradient, gradient))
-        formula = graph.text(value, gradient)
+        formula = graph.gradient_text(gradient)
     incoming = [t for t in call.incoming if t and not graph.points.filled(t, 0)]
     return Link(
         forward=call.forward,

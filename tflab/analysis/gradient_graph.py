@@ -237,12 +237,18 @@ class GradientGraph:
         return self.named(self.label(self.incoming[forward, tensor]), tensor)
 
     def text(self, formula: Expression, tensor: str) -> str:
-        """Return the formula of a tensor as it is printed; "" if it does not give this tensor, or
-        is only the name of another gradient node. It is checked once, though several ask."""
+        """Return a formula as it is printed; "" if it does not give this tensor, or is only the
+        name of another gradient node."""
         if isinstance(formula, Name) and node_of(formula.id) in self.owners:
             return ""
+        return self.points.text(formula, tensor)
+
+    def gradient_text(self, tensor: str) -> str:
+        """Return the formula of a gradient as it is printed. It is checked once, though a node and
+        a step of the chain rule have it."""
         if tensor not in self.texts:
-            self.texts[tensor] = self.points.text(formula, tensor)
+            formula = self.expressions.get(tensor, Name(tensor, tensor))
+            self.texts[tensor] = self.text(formula, tensor)
         return self.texts[tensor]
 
     @cached_property

@@ -47,9 +47,8 @@ def described(graph: GradientGraph, ends: Iterable[str]) -> tuple[GradientNode, 
 
 def formula_of(graph: GradientGraph, node: Node, kind: str | None) -> str:
     """Return the formula of a node; "" if no formula gives its value."""
-    formula = graph.expressions.get(node.name)
     shown = kind in (None, STARTS, SAME) and graph.composer.whole[node.name] is None
-    return graph.text(formula, node.name) if formula is not None and shown else ""
+    return graph.gradient_text(node.name) if shown else ""
 
 
 def bookkeeping(graph: GradientGraph) -> dict[str, str]:
