@@ -39,7 +39,7 @@ def test_what_a_terminal_shows_of_groups_of_ops(by):
 
 def test_what_other_programs_read():
     approve("compare.csv", csv.comparison(WHOLE))
-    approve("compare.json", json.comparison(WHOLE, {"cpus": 2}))
+    approve("compare.json", json.document(environment={"cpus": 2}, **json.plain(WHOLE)))
 
 
 def tables(found: Comparison, full: bool = True) -> dict[str, Table]:

@@ -26,9 +26,11 @@ def test_every_field_of_a_stage(kind):
     approve(name, json.dumps(exported.stage_object(stage), indent=1))
 
 
-def test_every_field_of_the_history_of_a_node_beside_its_model_and_machine():
+def test_every_field_of_the_history_of_a_node():
     history = filled(NodeHistory, place="life")
-    approve("node-history.json", exported.node_history("toy", {"cpus": 2}, history))
+    approve(
+        "node-history.json", exported.document(model="toy", environment={"cpus": 2}, life=history)
+    )
 
 
 def test_one_object_holds_model_environment_stages_in_order_and_the_error_that_ended_them():

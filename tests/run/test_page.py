@@ -161,7 +161,7 @@ def test_a_line_says_what_became_of_its_nodes(seen, ledger, note):
 
 def test_what_a_run_is_for_other_programs(seen, tmp_path):
     ended = replace(seen, exit_status=-9, values=VALUES, functions=(STEP, OTHER))
-    approve("run.json", written.watched(ended))
+    approve("run.json", written.document(**written.plain(ended)))
     (tmp_path / "kept.json").write_text(saved_files.run_text(ended))
     assert saved_files.read_run(str(tmp_path / "kept.json")) == ended
 

@@ -209,7 +209,7 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
         if args.save:
             from tflab.exporters import json
 
-            content = json.comparison(comparison, environment.describe())
+            content = json.document(environment=environment.describe(), **json.plain(comparison))
             output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
             terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
     if comparison.failure:
@@ -227,7 +227,7 @@ def show(comparison: Comparison, args: argparse.Namespace) -> None:
         f"{comparison.model} by batch size",
         about,
         view.blocks(comparison, args.top, args.full),
-        json=lambda: json.comparison(comparison, about),
+        json=lambda: json.document(environment=about, **json.plain(comparison)),
         csv=lambda: csv.comparison(comparison),
     )
 

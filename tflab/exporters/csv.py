@@ -11,7 +11,6 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from tflab.escaping import visible
 from tflab.exporters.json import ROW, plain
@@ -26,7 +25,7 @@ COMPARED = ("ratio", "low", "high", "observations", "word")  # of a verdict
 def comparison(comparison: Comparison) -> str:
     """Return one line for each row and batch size."""
     names = ["ns_per_image" if name == "image_ns" else name for name in ROW]
-    lines: list[list[Any]] = [["data", "partial", "batch_size", "traced_steps", *names]]
+    lines: list[list[object]] = [["data", "partial", "batch_size", "traced_steps", *names]]
     for size, rows in comparison.tables.items():
         about = [comparison.data, comparison.partial, size, comparison.steps[size].steps]
         lines += [[*about, *plain(row).values()] for row in rows]
@@ -36,9 +35,8 @@ def comparison(comparison: Comparison) -> str:
 def changes(kinds: Mapping[str, Iterable[Change]]) -> str:
     """Return one line for each change of each kind, in two saved comparisons or programs. Of a
     ratio without an interval the cells are empty, and so is an infinite end."""
-    lines: list[list[Any]] = [
-        ["batch_size", "kind", "key", "first_ns", "second_ns", *COMPARED[:-1], "verdict"]
-    ]
+    names = ("batch_size", "kind", "key", "first_ns", "second_ns", *COMPARED[:-1], "verdict")
+    lines: list[Iterable[object]] = [names]
     for kind, of_kind in kinds.items():
         for row in of_kind:
             verdict = plain(row.verdict) or {}
@@ -47,13 +45,13 @@ def changes(kinds: Mapping[str, Iterable[Change]]) -> str:
     return text_of(lines)
 
 
-def text_of(lines: Iterable[Iterable[Any]]) -> str:
+def text_of(lines: Iterable[Iterable[object]]) -> str:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(map(cell, line) for line in lines)
     return out.getvalue()
 
 
-def cell(value: Any) -> Any:
+def cell(value: object) -> object:
     """Return a value as a cell has it, a list as one text. The writer leaves None empty."""
     if isinstance(value, list):
         return cell(" ".join(value))

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
 from tflab.records import codec
 from tflab.records.graph import edge_count
-from tflab.records.measured import Comparison, OpStats
-from tflab.records.node_history import NodeHistory
+from tflab.records.measured import OpStats
 from tflab.records.stages import Stage
-from tflab.records.watched import Watched
 from tflab.views import stages as views
 
 SPENT = ("forward_ns", "backward_ns", "update_ns")  # by phase
@@ -37,42 +35,23 @@ OP_STATS = {"top_ops": TOTALS, "top_types": TOTALS, "cells": CELL}
 PAIRED = ("times",)  # mappings that are written as a list of pairs
 
 
-def document(**parts: Any) -> str:
-    """Return one object of these parts."""
+def document(**parts: object) -> str:
+    """Return one object of these parts: the contract of a command's `--format json`."""
     return json.dumps(plain(parts), indent=1, allow_nan=False)
 
 
 def stages(
-    model: str, environment: dict[str, Any], stages: Sequence[Stage], error: str | None = None
+    model: str, environment: Mapping[str, object], stages: Iterable[Stage], error: str | None = None
 ) -> str:
     """Return one object: `model`, `environment`, `stages` in order; `error` if one failed."""
     failed = {} if error is None else {"error": error}
-    written = list(map(stage_object, stages))
-    return document(model=model, environment=environment, stages=written, **failed)
+    every = list(map(stage_object, stages))
+    return document(model=model, environment=environment, stages=every, **failed)
 
 
-def stage_object(stage: Stage) -> dict[str, Any]:
-    return {
-        "stage": views.name(stage),
-        "node_count": len(stage.nodes),
-        "edge_count": edge_count(stage.nodes),
-        **plain(stage),
-    }
-
-
-def comparison(comparison: Comparison, environment: dict[str, Any]) -> str:
-    """Return the contract of `compare --format json`: `rows`, `steps`, `findings`, and so on."""
-    return document(environment=environment, **plain(comparison))
-
-
-def node_history(model: str, environment: dict[str, Any], history: NodeHistory) -> str:
-    """Return the contract of `follow --format json`: all that is known of one node."""
-    return document(model=model, environment=environment, life=history)
-
-
-def watched(seen: Watched) -> str:
-    """Return the contract of `run --format json`: the groups of runs, the ledger, and the lines."""
-    return document(**plain(seen))
+def stage_object(stage: Stage) -> dict[str, object]:
+    counts = {"node_count": len(stage.nodes), "edge_count": edge_count(stage.nodes)}
+    return {"stage": views.name(stage), **counts, **plain(stage)}
 
 
 def plain(value: Any, within: str = "", text: Callable[[str], str] = lambda text: text) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tflab.escaping import visible
@@ -11,10 +11,12 @@ from tflab.records.blocks import Block, Strip, Table
 from tflab.records.stages import Stage
 from tflab.views import stages as views
 
+Environment = Mapping[str, Any]  # what `cli.environment.describe` returns, or names and values
+
 
 def render(
     model: str,
-    environment: dict[str, Any],
+    environment: Environment,
     stages: Sequence[Stage],
     blocks: Callable[[Stage], Iterable[Block]] = views.blocks,
     error: str | None = None,
@@ -29,12 +31,12 @@ def render(
     return joined(f"The stages of {model}", environment, parts)
 
 
-def page(heading: str, environment: dict[str, Any], blocks: Iterable[Block]) -> str:
+def page(heading: str, environment: Environment, blocks: Iterable[Block]) -> str:
     """Return a page of one subject."""
     return joined(heading, environment, map(rendered, blocks))
 
 
-def joined(heading: str, environment: dict[str, Any], parts: Iterable[str]) -> str:
+def joined(heading: str, environment: Environment, parts: Iterable[str]) -> str:
     return "\n\n".join([f"# {escape(heading)}", escape(machine(environment)), *parts]) + "\n"
 
 
@@ -54,7 +56,7 @@ def strip(block: Strip) -> str:
     return "\n".join(lines)
 
 
-def machine(environment: dict[str, Any]) -> str:
+def machine(environment: Environment) -> str:
     if "packages" not in environment:  # of a measurement from a file: names and values
         return f"{'; '.join(f'{what}: {value}' for what, value in environment.items())}."
     packages = ", ".join(f"{name} {v}" for name, v in environment["packages"].items() if v)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tensorflow.compat.v1 as tf1
 
@@ -22,6 +21,7 @@ from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.timed import Capture
 from tflab.records.values import Maps
 
+LARGE = 1024  # bytes of an attribute that TensorBoard does not show
 RECORDED = "values"  # the run of its feature maps
 IMAGES = "what the network saw"  # the tag of the feature maps
 
@@ -32,7 +32,7 @@ class Captured:
 
     batch_size: int
     capture: Capture
-    trace: Any  # RunMetadata of one of its steps
+    trace: tf1.RunMetadata  # of one of its steps
     modules: Mapping[str, bytes]  # what XLA compiled for them, each a serialised HloProto
 
 
@@ -58,14 +58,16 @@ def write(
         write_images(logdir, maps)
 
 
-def write_graph(logdir: str | Path, graph: Any) -> None:
+def write_graph(logdir: str | Path, graph: tf1.Graph) -> None:
     """Write the graph of the program as the run `written`."""
     with run(os.path.join(logdir, "written")) as writer:
         add_graph(writer, graph.as_graph_def(add_shapes=True))
 
 
 def write_executed(
-    logdir: str | Path, graphs: Iterable[Any], traces: Iterable[tuple[str, int, Any]]
+    logdir: str | Path,
+    graphs: Iterable[tf1.GraphDef],
+    traces: Iterable[tuple[str, int, tf1.RunMetadata]],
 ) -> None:
     """Write the graph that ran, all devices together, as the run `executed`, and traces: the tag,
     the number by which TensorBoard sorts it, and the RunMetadata of each.
@@ -105,7 +107,15 @@ def run(folder: str) -> Iterator[tf1.summary.FileWriter]:
 
 
 def add_graph(writer: tf1.summary.FileWriter, graph_def: tf1.GraphDef) -> None:
-    content = graph_def.SerializeToString()
+    """Write a graph without the elements of its large constants, which TensorBoard omits, too."""
+    shown = tf1.GraphDef()
+    shown.CopyFrom(graph_def)
+    for node in shown.node:
+        if node.op == "Const" and node.attr["value"].ByteSize() > LARGE:
+            tensor = node.attr["value"].tensor
+            kept = type(tensor)(dtype=tensor.dtype, tensor_shape=tensor.tensor_shape)
+            tensor.CopyFrom(kept)
+    content = shown.SerializeToString()
     writer.add_event(tf1.Event(wall_time=time.time(), graph_def=content))
 
 

@@ -6,8 +6,8 @@ import io
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable
+from typing import TextIO
 
 from rich import box
 from rich.console import Console
@@ -39,11 +39,12 @@ class Terminal(Console):
 
 def console(stream: TextIO | None = None) -> Console:
     # In a notebook, rich would otherwise show what it is to write to the stream
-    plain: dict[str, Any] = {"file": stream or sys.stdout, "force_jupyter": False}
-    probe = Console(**plain)
-    known = probe.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-    width = max(probe.width if known else WIDTH, LEAST_WIDTH)
-    return Terminal(**plain, width=width, highlight=False, markup=False, emoji=False)
+    out = Terminal(
+        file=stream or sys.stdout, force_jupyter=False, highlight=False, markup=False, emoji=False
+    )
+    known = out.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    out.width = max(out.width if known else WIDTH, LEAST_WIDTH)
+    return out
 
 
 def show(
@@ -148,7 +149,7 @@ def show_table(out: Console, table: Table) -> None:
 def show_in_format(
     name: str,
     title: str,
-    about: Mapping[str, Any],
+    about: markdown.Environment,
     blocks: Iterable[Block],
     **others: Callable[[], str],
 ) -> None:
@@ -160,6 +161,6 @@ def show_in_format(
     if name in others:
         print(others[name]().removesuffix("\n"))
     elif name == "markdown":
-        print(markdown.page(title, dict(about), blocks), end="")
+        print(markdown.page(title, about, blocks), end="")
     else:
         show_blocks(blocks)

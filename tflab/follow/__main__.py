@@ -124,7 +124,7 @@ def show(history: NodeHistory, args: argparse.Namespace, more: Iterable[str] = (
         f"{args.node} of {args.model}",
         about,
         (*view.blocks(history), *more),
-        json=lambda: json.node_history(args.model, about, history),
+        json=lambda: json.document(model=args.model, environment=about, life=history),
     )
 
 

@@ -190,7 +190,7 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
 
     if args.format == "json":
         with command.reader_may_leave():
-            print(json.watched(seen))
+            print(json.document(**json.plain(seen)))
     else:
         from tflab.run import view
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.measured import Compared, Comparison
 from tflab.units import plural, three_digits, time
@@ -48,8 +44,8 @@ def draw(comparison: Comparison) -> Figure:
         for by_size, (color, marker, dashes) in zip(times.values(), LOOKS, strict=False):
             of_step = unit == "step"
             points = sorted((n, ns if of_step else ns / n) for n, ns in by_size.items())
-            look: dict[str, Any] = {"color": color, "marker": marker, "linestyle": dashes}
-            axes.plot(*zip(*points, strict=True), markeredgecolor="white", **look)
+            line = axes.plot(*zip(*points, strict=True), color=color, marker=marker)[0]
+            line.set(linestyle=dashes, markeredgecolor="white")
         axes.set_ylabel(f"time per {unit}")
         axes.set_xscale("log")
         style.logarithmic(axes, time)
@@ -57,8 +53,8 @@ def draw(comparison: Comparison) -> Figure:
         axes.set_xticks(list(steps), [f"{size:,}" for size in steps])
         axes.grid(axis="y")
     panels[1].set_xlabel("batch size")
-    below: Mapping[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.25), "ncols": 3}
-    panels[1].legend(panels[1].lines, list(times), **below)
+    legend = panels[1].legend(panels[1].lines, list(times), loc="upper center", ncols=3)
+    legend.set_bbox_to_anchor((0.5, -0.25), panels[1].transAxes)
     return style.settled(figure)
 
 
@@ -75,7 +71,7 @@ def most_expensive(comparison: Comparison) -> list[Compared]:
 def headline(comparison: Comparison) -> str:
     sizes = list(comparison.steps)
     if len(sizes) == 1:
-        name = fitting.short_name(comparison.model, 30)
+        name = style.short_name(comparison.model)
         return f"{name} at batch {sizes[0]:,}, the only one measured"
     first, last = (comparison.steps[size].untraced_ns.median for size in (sizes[0], sizes[-1]))
     return (
@@ -87,7 +83,7 @@ def headline(comparison: Comparison) -> str:
 def caption(comparison: Comparison, shown: int) -> str:
     partial = " The measurement did not finish." if comparison.partial else ""
     return (
-        f"{fitting.short_name(comparison.model, 30)}, {comparison.phase}, {comparison.data}. Whole "
+        f"{style.short_name(comparison.model)}, {comparison.phase}, {comparison.data}. Whole "
         f"step: untraced, median. Others: self time of the {plural(shown, 'row')} by "
         f"{comparison.by} with the largest share. A level line in the lower panel means that a "
         f"larger batch saves nothing.{partial}"

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.trained import History
 from tflab.units import plural
@@ -75,16 +74,16 @@ def draw_panel(
     legend."""
     axes.grid(axis="y")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: text_of(value)))
-    if train:
-        at, values = np.array(means(train, block)).T
-        label = f"training {text_of(values[-1])}"
-        axes.plot(at, values, label=label, color=style.BLUE, marker="." if len(at) < 40 else None)
-    if test:
-        at, values = np.array(test).T
-        label = f"test {text_of(values[-1])}"
-        axes.plot(at, values, "--o", label=label, color=style.VERMILION, clip_on=False)
-    if train or test:
-        axes.legend()
+    shown = means(train, block) if train else []
+    lines = (
+        ("training", shown, ".-" if len(shown) < 40 else "-", style.BLUE),
+        ("test", test, "--o", style.VERMILION),
+    )
+    for name, points, look, color in lines:
+        if points:
+            label = f"{name} {text_of(points[-1][1])}"
+            axes.plot(*zip(*points, strict=True), look, label=label, color=color, clip_on=False)
+            axes.legend()
 
 
 def means(points: Sequence[Point], size: int) -> list[Point]:
@@ -94,7 +93,7 @@ def means(points: Sequence[Point], size: int) -> list[Point]:
 
 
 def headline(history: History) -> str:
-    name = fitting.short_name(history.model, 30)
+    name = style.short_name(history.model)
     if not history.epochs:
         return f"{name} after {plural(len(history.steps), 'step')}, before its first test"
     last = history.epochs[-1]
@@ -107,17 +106,13 @@ def headline(history: History) -> str:
 def caption(history: History, block: int, finite: int) -> str:
     """Return what the lines show, and what is missing."""
     line = "each step" if block == 1 else f"mean of {block} steps"
-    sentences = [
-        f"Data: {history.data}.",
-        f"Line: loss on the batch of each step, before its update ({line}).",
-    ]
+    about = f"Data: {history.data}. "
+    about += f"Line: loss on the batch of each step, before its update ({line})."
     if history.epochs:
-        sentences.append("Points: all test data, with the weights at the end of an epoch.")
+        about += " Points: all test data, with the weights at the end of an epoch."
     if missing := len(history.steps) - finite:
-        sentences.append(f"Not drawn: {plural(missing, 'step')} with a loss that is not finite.")
-    if history.interrupted:
-        sentences.append("The training was interrupted.")
-    return " ".join(sentences)
+        about += f" Not drawn: {plural(missing, 'step')} with a loss that is not finite."
+    return about + " The training was interrupted." * history.interrupted
 
 
 def plain(value: float) -> str:

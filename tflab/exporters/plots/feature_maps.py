@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -46,9 +45,8 @@ def draw(maps: Maps) -> Figure:
         head(left, f"{style.short_name(item.name)}: {size_of(item)}")
         if item.kind == IMAGE:
             right.set_axis_off()
-        else:
-            kind = GRADIENT if item.kind == LAYER else KERNEL
-            draw_gradient(right, item.gradient, partial(show, kind=kind))
+        elif (gradient := begun(right, item.gradient)) is not None:
+            show(right, gradient, KERNEL if item.kind == KERNEL else GRADIENT)
     if record:
         draw_classes(rows[-1][0], rows[-1][1], record)
     return style.settled(figure)
@@ -58,17 +56,14 @@ def head(axes: Axes, words: str) -> None:
     axes.set_title(words, loc="left", size=style.SMALL, pad=3)
 
 
-def draw_gradient(
-    axes: Axes, gradient: np.ndarray | None, draw_it: Callable[[Axes, np.ndarray], None]
-) -> None:
-    """Draw a gradient, or say why there is none."""
+def begun(axes: Axes, gradient: np.ndarray | None) -> np.ndarray | None:
+    """Begin the panel of a gradient, and return the gradient; if there is none, say why."""
+    head(axes, "gradient of the loss")
     if gradient is None:
         axes.set_axis_off()
         why = "not computed: no variable's\ngradient needs it"
         axes.text(0, 0.5, why, transform=axes.transAxes, size=style.SMALL)
-    else:
-        draw_it(axes, gradient)
-    head(axes, "gradient of the loss")
+    return gradient
 
 
 def tiled(array: np.ndarray, kind: str) -> np.ndarray:
@@ -123,26 +118,22 @@ def size_of(item: FeatureMap) -> str:
     shown = item.array.shape[2:]
     rest = "" if shown == tuple(channels) else f", {' x '.join(map(str, shown))} shown"
     if item.kind == KERNEL:
-        return f"{high} x {wide}, {channels[0]} in (down), {channels[1]} out{rest}"
-    return (
-        f"{high} x {wide}, {'fed' if item.kind == IMAGE else plural(channels[0], 'channel')}{rest}"
-    )
+        about = f"{channels[0]} in (down), {channels[1]} out"
+    else:
+        about = "fed" if item.kind == IMAGE else plural(channels[0], "channel")
+    return f"{high} x {wide}, {about}{rest}"
 
 
 def draw_classes(left: Axes, right: Axes, record: Probabilities) -> None:
     """Draw a bar for each class, and next to it its gradient."""
+    classes = range(len(record.array))
     origin = "probabilities" if record.computed else "its softmax, the probabilities"
-    colours = [style.BLUE if n == record.best else style.PALE for n in range(len(record.array))]
-    bars(left, record.array, percent, colours)
+    bars(left, record.array, percent, [(style.PALE, style.BLUE)[n == record.best] for n in classes])
     head(left, f"{style.short_name(record.name)}: {origin}")
-    names = [f"{n} label" if n == record.label else f"{n}" for n in range(len(record.array))]
-    left.set_yticks(range(len(names)), names)
-    draw_gradient(right, record.gradient, draw_signed)
-
-
-def draw_signed(axes: Axes, gradient: np.ndarray) -> None:
-    colours = [style.BLUE if value < 0 else style.ORANGE for value in gradient]
-    bars(axes, gradient, "{:+#.2g}".format, colours)
+    left.set_yticks(classes, [f"{n} label" if n == record.label else f"{n}" for n in classes])
+    if (gradient := begun(right, record.gradient)) is not None:
+        signs = [style.BLUE if value < 0 else style.ORANGE for value in gradient]
+        bars(right, gradient, "{:+#.2g}".format, signs)
 
 
 def bars(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -35,8 +34,8 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
     figure, (axes,) = style.canvas(title, caption(by), PITCH * len(names) + 0.8)
     for place, (ns, share, marked) in enumerate(drawn):
         color, hatch = (style.RED, "////") if marked else (style.PALE, None)
-        look: dict[str, Any] = {"color": color, "hatch": hatch, "edgecolor": "white", "zorder": 2}
-        bar = axes.barh(place, ns, 0.7, linewidth=0, **look)
+        bar = axes.barh(place, ns, 0.7, color=color, hatch=hatch, linewidth=0, zorder=2)
+        bar[0].set_edgecolor("white")
         label = f"{time(ns)}, {percent(share)}"
         axes.bar_label(bar, [label], padding=4, size=style.SMALL, backgroundcolor="white")
     axes.axvline(THRESHOLD * total_ns, color=style.INK, linewidth=1, linestyle="--", zorder=1)

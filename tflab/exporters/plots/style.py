@@ -39,7 +39,7 @@ PALE = "#BFDDF0"  # what is not highlighted, beside BLUE or VERMILION
 TITLE, BODY, SMALL = 13.0, 10.5, 9.5  # points
 TITLE_LETTERS, LETTERS = 60, 96  # of a line of the title, and of the sentence below it
 
-SETTINGS: dict[str, Any] = {
+SETTINGS: dict[str, object] = {
     "font.family": ["DejaVu Sans"],  # it comes with matplotlib
     "font.size": BODY,
     "text.color": INK,
@@ -98,8 +98,8 @@ def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[F
     figure.set_label(f"{title}. {sentence}")
     above = whole - MARGIN
     for line, size, weight, color in lines:
-        look: dict[str, Any] = {"size": size, "weight": weight, "color": color, "va": "top"}
-        figure.text(MARGIN / WIDTH, above / whole, line, in_layout=False, **look)
+        text = figure.text(MARGIN / WIDTH, above / whole, line, va="top", in_layout=False)
+        text.set(size=size, weight=weight, color=color)
         above -= 1.4 * size / POINTS
     return figure, list(figure.subplots(panels, 1, squeeze=False)[:, 0]) if panels else []
 

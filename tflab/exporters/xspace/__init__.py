@@ -138,11 +138,10 @@ def add_ops(
             for run in lane:
                 full_name = full_names[scope + run.name, run.op]
                 event = plane.event(full_name, display_name(run.name))
-                stats = {"group_id": groups.get(run.step, 0)}
-                texts = {"tf_op": full_name} if scope else {}
+                stats: dict[str, int | str] = {"group_id": groups.get(run.step, 0)}
                 if scope:
-                    stats["correlation_id"] = next(numbers)
-                plane.add(line, event, run.start_ns - zero, run.duration_ns, stats, texts)
+                    stats |= {"correlation_id": next(numbers), "tf_op": full_name}
+                plane.add(line, event, run.start_ns - zero, run.duration_ns, stats)
 
 
 # Hosts: which file of a profile a run belongs to. XProf takes each file for a machine.

@@ -61,8 +61,9 @@ def add(plane: Plane, runs: OpRuns, groups: Mapping[int, int], zero: int) -> Non
                         "requested_bytes": abs(size),
                         "allocation_bytes": abs(size),
                         "addr": address,
+                        "allocator_name": name,
+                        "tf_op": names[run],
                     },
-                    {"allocator_name": name, "tf_op": names[run]},
                 )
             title = plane.event(f"bytes held by {plain_name(name)}")
             plane.add(curve, title, start, 0, {"bytes": held})

@@ -22,58 +22,57 @@ from typing import Any
 from tflab.escaping import visible
 
 PS = 1000  # picoseconds in a nanosecond
+NO_STATS: Mapping[str, int | str] = MappingProxyType({})
 COUNTERS = "_counters_"  # the name of a line whose events are drawn as curves
-NONE: Mapping[str, Any] = MappingProxyType({})
+Message = Any  # of xplane.proto
 
 
 class Plane:
     """A plane of an XSpace, with the numbers of its names."""
 
-    def __init__(self, space: Any, name: str) -> None:
+    def __init__(self, space: Message, name: str) -> None:
         self.proto = space.planes.add(name=name)
         self._events: dict[tuple[str, str], int] = {}
         self._texts: dict[str, int] = {}
 
     def event(self, name: str, display: str = "") -> int:
         """Return the number of a name. The trace viewer shows `display` instead, if it is given."""
-        number = self._events.get((name, display))
-        if number is None:
-            number = self._events[name, display] = len(self._events) + 1
+        number = self._events.setdefault((name, display), len(self._events) + 1)
+        if number not in self.proto.event_metadata:
             about = self.proto.event_metadata[number]
             about.id, about.name, about.display_name = number, visible(name), visible(display)
         return number
 
     def text(self, text: str) -> int:
         """Return the number of a text that stats refer to, or of the name of a stat."""
-        number = self._texts.get(text)
-        if number is None:
-            number = self._texts[text] = len(self._texts) + 1
+        number = self._texts.setdefault(text, len(self._texts) + 1)
+        if number not in self.proto.stat_metadata:
             about = self.proto.stat_metadata[number]
             about.id, about.name = number, visible(text)
         return number
 
-    def line(self, name: str, number: int | None = None) -> Any:
+    def line(self, name: str, number: int | None = None) -> Message:
         """Add a line. Without a `number` it is drawn below the lines that were added before."""
         place = len(self.proto.lines) + 1 if number is None else number
         return self.proto.lines.add(id=place, name=visible(name))
 
     def add(
         self,
-        line: Any,
+        line: Message,
         event: int,
         start_ns: int,
         duration_ns: int,
-        numbers: Mapping[str, int] = NONE,
-        texts: Mapping[str, str] = NONE,
+        stats: Mapping[str, int | str] = NO_STATS,
     ) -> None:
         """Add an event to a line. Its start is since the profile began."""
-        stats = line.events.add(
-            metadata_id=event, offset_ps=start_ns * PS, duration_ps=duration_ns * PS
-        ).stats
-        for name, number in numbers.items():
-            stats.add(metadata_id=self.text(name), int64_value=number)
-        for name, text in texts.items():
-            stats.add(metadata_id=self.text(name), ref_value=self.text(text))
+        added = line.events.add(metadata_id=event)
+        added.offset_ps, added.duration_ps = start_ns * PS, duration_ns * PS
+        for name, value in stats.items():
+            stat = added.stats.add(metadata_id=self.text(name))
+            if isinstance(value, str):
+                stat.ref_value = self.text(value)
+            else:
+                stat.int64_value = value
 
 
 # Names of events that XProf recognises as ops

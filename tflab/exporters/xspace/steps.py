@@ -34,9 +34,9 @@ def add(
         above, below = plane.line("steps"), plane.line("session")
         for step in row:
             group = {"group_id": groups[step.step]}
-            name = {"step_name": f"step {step.step}"}
+            marker = group | {"step_name": f"step {step.step}"}
             start = step.start_ns - zero
-            plane.add(above, plane.event("SessionRun"), start, step.wall_ns, group, name)
+            plane.add(above, plane.event("SessionRun"), start, step.wall_ns, marker)
             ran = own.get(step.step, runs[:0])
             # XProf leaves out a step in which no event took time; so in a step whose ops took none
             # here, the session's time belongs to the step.
