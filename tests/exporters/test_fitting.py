@@ -14,9 +14,17 @@ SPARE, MORE_SPARE = Column("output", str, spare=1), Column("code", str, elastic=
 NUMBER, WANTING = Column("n", str, right=True), Column("code", str, elastic=True, least=32)
 
 
-def fitted(columns, rows, available, **table) -> fitting.Fitted:
-    """A table whose cells are those of its rows."""
-    return fitting.fit(Table("t", tuple(columns), tuple(rows), **table), rows, available)
+def fitted(columns, rows, available, **table):
+    """A table whose cells are those of its rows: its widths, rows and omitted columns."""
+    kept, left_out = fitting.fit(Table("t", tuple(columns), tuple(rows), **table), rows, available)
+    widths = tuple(one.width for one in kept)
+    return widths, [*zip(*(one.cells for one in kept), strict=True)], left_out
+
+
+def sized(columns, lengths) -> list[fitting.Sized]:
+    """Columns with one cell of this length each, and numbers whose header is no longer."""
+    pairs = zip(columns, lengths, strict=True)
+    return [fitting.sized(column, ("x" * length,)) for column, length in pairs]
 
 
 @pytest.mark.parametrize(
@@ -40,8 +48,8 @@ def fitted(columns, rows, available, **table) -> fitting.Fitted:
     ],
 )
 def test_the_columns_that_stay(columns, lengths, available, kept):
-    least = list(map(fitting.least_width, columns, lengths))
-    assert fitting.kept_columns(columns, least, available) == kept
+    every = sized(columns, lengths)
+    assert [every.index(one) for one in fitting.kept_columns(every, available)] == kept
 
 
 @pytest.mark.parametrize(
@@ -56,7 +64,9 @@ def test_the_columns_that_stay(columns, lengths, available, kept):
     ],
 )
 def test_the_columns_that_give_way(columns, lengths, available, widths):
-    assert fitting.fit_widths(columns, lengths, lengths, available) == widths
+    every = sized(columns, lengths)
+    fitting.fit_widths(every, available)
+    assert [one.width for one in every] == widths
 
 
 def test_a_table_with_what_was_left_out():
@@ -65,19 +75,15 @@ def test_a_table_with_what_was_left_out():
         ("gradients/conv1/Conv2D_grad/Filter", "1.00 us", "x = a"),
         ("gradients/conv2/Conv2D_grad/Filter", "2.00 us", "y = b"),
     )
-    assert fitted(columns, rows, 25) == fitting.Fitted(
-        columns=columns[:2],
-        widths=(16, 7),
-        rows=(("…conv1/…/Filter", "1.00 us"), ("…conv2/…/Filter", "2.00 us")),
-        left_out=("code",),
-    )
-    assert fitted(columns, (), 25).rows == ()
+    short = [("…conv1/…/Filter", "1.00 us"), ("…conv2/…/Filter", "2.00 us")]
+    assert fitted(columns, rows, 25) == ((16, 7), short, ["code"])
+    assert fitted(columns, (), 25)[1] == []
 
 
 def test_a_long_header_is_wrapped_before_its_numbers_are_left_out_and_no_word_of_it_is_cut():
     columns = [Column(header, str, right=True) for header in ("GFLOP/s", "of step")]
     for width, widths in ((16, (7, 7)), (15, (7, 4)), (13, (7, 4)), (12, (7,))):
-        assert fitted(columns, [("1", "1")], width).widths == widths
+        assert fitted(columns, [("1", "1")], width)[0] == widths
 
 
 def test_rails_are_whole_or_left_out_and_never_cut():
@@ -85,17 +91,17 @@ def test_rails_are_whole_or_left_out_and_never_cut():
     row = (rails, "gradients/mul_grad/Mul", "x * dL/d(mul)")
     columns = (FIXED, NAME, Column("computes", str, elastic=True))
     room = len(rails) + fitting.GAP + fitting.BESIDE
-    whole = fitted(columns, [row], room, drawing=True)
-    assert (whole.rows[0][0], whole.widths[0], whole.left_out) == (rails, len(rails), ())
-    narrow = fitted(columns, [row], room - 1, drawing=True)
-    assert (narrow.rows, narrow.left_out) == ((row[1:],), ("lines of the drawing",))
+    widths, rows, left_out = fitted(columns, [row], room, drawing=True)
+    assert (rows[0][0], widths[0], left_out) == (rails, len(rails), [])
+    _, rows, left_out = fitted(columns, [row], room - 1, drawing=True)
+    assert (rows, left_out) == ([row[1:]], ["lines of the drawing"])
 
 
 def test_words_that_can_be_wrapped_are_left_whole_and_others_are_cut():
     row = ("on the device of its resource", "Resource" * 5)
-    first, second = fitted((FIXED, FIXED), [row], 30).rows[0]
+    first, second = fitted((FIXED, FIXED), [row], 30)[1][0]
     assert (first, "…" in second) == (row[0], True)
-    assert "…" in fitted((Column("device", str), FIXED), [row], 30, drawing=True).rows[0][0]
+    assert "…" in fitted((Column("device", str), FIXED), [row], 30, drawing=True)[1][0][0]
 
 
 GRADIENT = "gradients/conv1/Conv2D_grad/Conv2DBackpropFilter"

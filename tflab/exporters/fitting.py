@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 from rich.cells import cell_len, set_cell_size
 
 from tflab.records.blocks import Column, Table
+from tflab.views.words import grouped
 
 GAP = 2  # between columns
 RAILS = "lines of the drawing"  # the first column of a drawing, which has no header
@@ -19,71 +21,55 @@ BESIDE = 36  # characters next to rails below which the rails are omitted
 NAME = 24  # characters of a name for which columns are omitted; a longer one is shortened first
 
 
-@dataclass(frozen=True)
-class Fitted:
-    """A table as it fits on a line."""
+@dataclass(eq=False)
+class Sized:
+    """A column with its cells as they are shown, and the characters that they take."""
 
-    columns: tuple[Column, ...]
-    widths: tuple[int, ...]
-    rows: tuple[tuple[str, ...], ...]
-    left_out: tuple[str, ...]  # headers of omitted columns
-
-
-def fit(table: Table, rows: Sequence[Sequence[str]], available: int) -> Fitted:
-    """Return the table's rows, given as text, within this many characters."""
-    columns = table.columns
-    cells = [max(map(cell_len, texts), default=0) for texts in zip(*rows, strict=True)]
-    cells = cells or [0] * len(columns)
-    natural = [max(width, cell_len(c.header)) for width, c in zip(cells, columns, strict=True)]
-    # Headers of numbers are wrapped between words, into two lines or so, and never cut
-    wrapped = [
-        max(width, (whole + 1) // 2, *map(cell_len, column.header.split() or [""]))
-        if column.right and whole > width
-        else whole
-        for width, whole, column in zip(cells, natural, columns, strict=True)
-    ]
-    drawn = table.drawing and not columns[0].header
-    omitted = {0} if drawn and natural[0] + GAP + BESIDE > available else set[int]()
-    least = [least_width(*pair) for pair in zip(columns, wrapped, strict=True)]
-    if drawn:
-        least[0] = natural[0]
-    kept = kept_columns(columns, least, available, omitted)
-    widths = fit_widths(
-        [columns[at] for at in kept],
-        [natural[at] for at in kept],
-        [wrapped[at] for at in kept],
-        available - GAP * (len(kept) - 1),
-    )
-    shown = [
-        cut_all([row[at] for row in rows], width, columns[at], wraps=not table.drawing)
-        for at, width in zip(kept, widths, strict=True)
-    ]
-    return Fitted(
-        tuple(columns[at] for at in kept),
-        tuple(widths),
-        tuple(zip(*shown, strict=True)) if rows else (),
-        tuple(c.header or RAILS for at, c in enumerate(columns) if at not in kept),
-    )
+    column: Column
+    cells: Sequence[str]
+    width: int
+    wrapped: int  # the width if the header is wrapped
+    least: int  # the width for which other columns are omitted
 
 
-def least_width(column: Column, natural: int) -> int:
-    """Return the characters of a column for which others are omitted."""
-    if column.name:
-        return min(natural, max(column.least, NAME))
-    return min(natural, column.least) if column.elastic else natural
+def fit(
+    table: Table, rows: Sequence[Sequence[str]], available: int
+) -> tuple[list[Sized], list[str]]:
+    """Return the table's columns within this many characters, and the headers of omitted ones. The
+    rows are given as text."""
+    every = list(map(sized, table.columns, zip(*rows, strict=True) if rows else repeat(())))
+    kept = every
+    if table.drawing and not table.columns[0].header:
+        rails = every[0]
+        rails.least = rails.width
+        kept = every[1:] if rails.width + GAP + BESIDE > available else every
+    kept = kept_columns(kept, available)
+    fit_widths(kept, available - GAP * (len(kept) - 1))
+    for one in kept:
+        one.cells = cut_all(one, wraps=not table.drawing)
+    return kept, [one.column.header or RAILS for one in every if one not in kept]
 
 
-def kept_columns(
-    columns: Sequence[Column], least: Sequence[int], available: int, omitted: Iterable[int] = ()
-) -> list[int]:
-    """Return the indices of the columns that stay: the most spare ones are omitted first, those
-    that are equally spare together; then the last numbers but one, because a cut number is worse
-    than none."""
-    kept = [at for at in range(len(columns)) if at not in omitted]
-    while sum(least[at] for at in kept) + GAP * (len(kept) - 1) > available:
-        numbers = [at for at in kept if columns[at].right]
-        if spare := max(columns[at].spare for at in kept):
-            kept = [at for at in kept if columns[at].spare != spare]
+def sized(column: Column, cells: Sequence[str]) -> Sized:
+    """Return a column in its natural width. The header of numbers can be wrapped between words,
+    into two lines or so."""
+    of_cells = max(map(cell_len, cells), default=0)
+    width = wrapped = max(of_cells, cell_len(column.header))
+    if column.right and width > of_cells:
+        wrapped = max(of_cells, (width + 1) // 2, *map(cell_len, column.header.split()))
+    least = max(column.least, NAME) if column.name else column.least
+    shrinks = column.name or column.elastic
+    return Sized(column, cells, width, wrapped, min(wrapped, least) if shrinks else wrapped)
+
+
+def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
+    """Return the columns that stay: the most spare ones are omitted first, those that are equally
+    spare together; then the last numbers but one, because a cut number is worse than none."""
+    kept = list(columns)
+    while sum(one.least for one in kept) + GAP * (len(kept) - 1) > available:
+        numbers = [one for one in kept if one.column.right]
+        if spare := max(one.column.spare for one in kept):
+            kept = [one for one in kept if one.column.spare != spare]
         elif len(numbers) > 1:
             kept.remove(numbers[-1])
         else:
@@ -91,26 +77,27 @@ def kept_columns(
     return kept
 
 
-def fit_widths(
-    columns: Sequence[Column], natural: Sequence[int], wrapped: Sequence[int], available: int
-) -> list[int]:
-    """Return a width for each column. If the line is too long, elastic columns shrink first, the
-    widest and names last; then headers of numbers are wrapped; then the widest column shrinks."""
-    widths = list(natural)
-    for at in sorted(range(len(widths)), key=lambda at: (columns[at].name, -widths[at])):
-        if columns[at].elastic:
-            excess = max(0, sum(widths) - available)
-            widths[at] -= min(excess, max(0, widths[at] - columns[at].least))
-    if sum(widths) > available:
-        widths = list(map(min, widths, wrapped))
-    while sum(widths) > available and max(widths) > 1:
-        widths[widths.index(max(widths))] -= 1
-    return widths
+def fit_widths(columns: Sequence[Sized], available: int) -> None:
+    """Reduce the widths to what is available. Elastic columns shrink first, the widest and names
+    last; then headers of numbers are wrapped; then the widest column shrinks."""
+
+    def excess() -> int:
+        return max(0, sum(one.width for one in columns) - available)
+
+    for one in sorted(columns, key=lambda one: (one.column.name, -one.width)):
+        if one.column.elastic:
+            one.width -= min(excess(), max(0, one.width - one.column.least))
+    if excess():
+        for one in columns:
+            one.width = min(one.width, one.wrapped)
+    while excess() and (widest := max(columns, key=lambda one: one.width)).width > 1:
+        widest.width -= 1
 
 
-def cut_all(cells: Sequence[str], width: int, column: Column, wraps: bool) -> list[str]:
-    """Return the cells of a column within a width: prose loses its end, a name its first scopes. A
-    column of sentences is wrapped instead."""
+def cut_all(sized: Sized, wraps: bool) -> list[str]:
+    """Return the cells of a column within its width: prose loses its end, a name its first scopes.
+    A column of sentences is wrapped instead."""
+    column, cells, width = sized.column, sized.cells, sized.width
     prose = any(" " in cell for cell in cells)
     if wraps and prose and not (column.elastic or column.name or column.right):
         return list(cells)
@@ -135,9 +122,7 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
 
 def alike(short: dict[str, str]) -> list[list[str]]:
     """Return the groups of names with the same shortened form."""
-    groups: dict[str, list[str]] = {}
-    for name, form in short.items():
-        groups.setdefault(form, []).append(name)
+    groups = grouped((form, name) for name, form in short.items())
     return [group for group in groups.values() if len(group) > 1]
 
 

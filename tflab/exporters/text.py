@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table as RichTable
@@ -132,18 +132,18 @@ def show_table(out: Console, table: Table) -> None:
         show_edge=False,
         show_header=any(column.header for column in table.columns),
     )
-    fitted = fitting.fit(table, list(table.cells()), out.width - INDENT)
-    for column, width in zip(fitted.columns, fitted.widths, strict=True):
-        header = Text(column.header, overflow="fold")
-        grid.add_column(header, justify="right" if column.right else "left", width=width)
-    for row, cells in zip(table.rows, fitted.rows, strict=True):
+    columns, left_out = fitting.fit(table, list(table.cells()), out.width - INDENT)
+    for fitted in columns:
+        header = Text(fitted.column.header, overflow="fold")
+        justify: JustifyMethod = "right" if fitted.column.right else "left"
+        grid.add_column(header, justify=justify, width=fitted.width)
+    for row, *cells in zip(table.rows, *(fitted.cells for fitted in columns), strict=True):
         grid.add_row(*map(Text, cells), style=TONES[table.tone(row)])
     out.print(Padding(grid, (0, 0, 0, INDENT), expand=False))
-    below = [table.rest()] if table.rest() else []
-    if fitted.left_out:
-        below.append(f"Columns omitted (terminal too narrow): {', '.join(fitted.left_out)}.")
-    for line in below:
-        out.print(Text(f"  {line}", style="dim"))
+    below = table.rest(), f"Columns omitted (terminal too narrow): {', '.join(left_out)}."
+    for line in below if left_out else below[:1]:
+        if line:
+            out.print(Text(f"  {line}", style="dim"))
 
 
 def show_in_format(

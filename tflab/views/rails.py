@@ -13,28 +13,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tflab.records.graph import Node
+from tflab.records.graph import Node, in_order
 
 
 def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
     """Return producers before consumers, what leads to `ends` first, and short rails."""
     by_name = {node.name: node for node in nodes}
-    done: dict[str, None] = {}  # a set that keeps its order
-    begun: set[str] = set()  # nodes that wait for their parents, or are done
-    starts = [*(name for name in ends if name in by_name), *by_name]
-    stack = [(name, False) for name in reversed(starts)]
-    while stack:
-        name, finished = stack.pop()
-        if name in done:
-            continue
-        if finished:
-            done[name] = None
-            continue
-        begun.add(name)
-        stack.append((name, True))
-        waiting = [parent for parent in parents(by_name[name]) if parent in by_name]
-        stack.extend((parent, False) for parent in reversed(waiting) if parent not in begun)
-    return [by_name[name] for name in done]
+    roots = dict.fromkeys([*(name for name in ends if name in by_name), *by_name])
+    edges = {name: [end for end in parents(by_name[name]) if end in by_name] for name in roots}
+    return [by_name[name] for name in in_order(edges)]
 
 
 def draw(nodes: Sequence[Node]) -> list[str]:
