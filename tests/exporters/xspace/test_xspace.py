@@ -92,10 +92,10 @@ def counted_peaks(recorded: Capture) -> dict[str, int]:
 def traced_peaks(recorded: Capture) -> dict[str, int]:
     allocators = {name for run in recorded.runs for _, _, name in run.allocations}
     return {
-        allocator: memory.memory(
+        allocator: memory.peak_bytes(
             run._replace(allocations=tuple(a for a in run.allocations if a[2] == allocator))
             for run in recorded.runs
-        ).peak_bytes
+        )
         for allocator in allocators
     }
 
