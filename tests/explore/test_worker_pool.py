@@ -31,6 +31,18 @@ import glob, shutil, tempfile
 for folder in glob.glob(f"{tempfile.gettempdir()}/tflab-*"):
     shutil.rmtree(folder)
 """
+HALF = """\
+import os
+for file in range(3, 30):
+    try:
+        os.write(file, b"half of a line")
+    except OSError:
+        pass
+"""
+AWAY = """\
+import os, subprocess
+subprocess.Popen(["sleep", "1000"], start_new_session=True)
+"""
 SMALL = "x = tf.constant(1.0)\ny = x + 2.0\n"
 
 
@@ -292,11 +304,15 @@ def test_a_process_that_is_lost_is_replaced(run, monkeypatch):
         ("import os\nos._exit(3)", "ended its process with status 3"),
         (CLEANER + SMALL, "The program removed the temporary folder of tflab"),
         ("sum(range(10**12))", "did not stop within 1 s"),  # no signal interrupts it
+        (HALF + "sum(range(10**12))", "did not stop within 1 s"),
+        (HALF, "it wrote into the results of tflab"),
+        (AWAY + "os._exit(3)", "ended its process with status 3"),
     ):
-        before = run.process.process.pid
+        before, mark = run.process.process.pid, run.process.mark
         assert words in run.error(text, seconds=1 if "sum" in text else SECONDS)["message"]
         assert run.process.process.pid != before
         assert not os.path.exists(f"/proc/{before}")
+        assert list(worker_pool.marked(f"{worker_pool.MARK}={mark}")) == []
     assert list(by_stage(run(SMALL))) == STAGES
 
 

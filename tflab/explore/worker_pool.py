@@ -12,8 +12,10 @@ import secrets
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from tflab.errors import TflabError
@@ -25,6 +27,9 @@ START_S = 120.0  # time limit for importing TensorFlow, on a busy machine
 SECONDS = 20.0  # of a stage: longer than one of LeNet takes on a busy machine
 GRACE_S = 2.0  # after the time limit of a stage, for the worker to end it
 MOST_BYTES = 2**26  # of an answer
+PART = 2**16  # bytes of it that are read at a time: as many as a pipe holds
+SEARCHES = 3  # for processes of a program, which may start another one meanwhile
+MARK = "TFLAB_WORKER"  # the variable that a worker and all processes of its programs have
 
 Message = dict[str, Any]
 
@@ -50,8 +55,12 @@ class WorkerProcess:
 
     def start(self) -> None:
         """Start a new process; it is ready after its first line. Ctrl-C is for the server."""
+        self.mark = secrets.token_hex(8)
         self.process = processes.start(
-            "tflab.explore.worker", stderr=subprocess.DEVNULL, own_session=True
+            "tflab.explore.worker",
+            environment={MARK: self.mark},
+            stderr=subprocess.DEVNULL,
+            own_session=True,
         )
         self.ready = False
 
@@ -107,16 +116,20 @@ class WorkerProcess:
         return answer
 
     def read(self, seconds: float) -> Message:
-        """The next line of the process. Raises LostError after this time."""
-        if not processes.has_output(self.process, seconds):
-            raise LostError(
-                f"tflab ended the program: it did not stop within {self.seconds:g} s. "
-                "TensorFlow is loading again, which takes a few seconds."
-            )
+        """The next line of the process. Raises LostError if it is not complete after this time."""
         assert self.process.stdout
-        line = self.process.stdout.readline(MOST_BYTES)
-        if not line:
-            raise self.lost()
+        line, deadline = bytearray(), time.monotonic() + seconds
+        while not line.endswith(b"\n") and len(line) < MOST_BYTES:
+            if not processes.has_output(self.process, max(0, deadline - time.monotonic())):
+                raise LostError(
+                    f"tflab ended the program: it did not stop within {self.seconds:g} s. "
+                    "TensorFlow is loading again, which takes a few seconds."
+                )
+            # Not `readline`, which would wait for the rest of a line without a limit
+            part = os.read(self.process.stdout.fileno(), PART)
+            if not part:
+                raise self.lost()
+            line += part
         with suppress(ValueError):
             message = json.loads(line)
             if isinstance(message, dict):
@@ -142,6 +155,10 @@ class WorkerProcess:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
+        for _ in range(SEARCHES):  # for those that left its group
+            for other in marked(f"{MARK}={self.mark}"):
+                with suppress(OSError):
+                    os.kill(other, signal.SIGKILL)
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe
             with suppress(OSError):  # it still has data that could not be written
@@ -151,3 +168,11 @@ class WorkerProcess:
         """End the process for good."""
         self.closed = True
         self.end()
+
+
+def marked(variable: str) -> Iterator[int]:
+    """The running processes that were started with this variable, on Linux."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # another user's, or it has ended
+            if variable.encode() in path.read_bytes().split(b"\0"):
+                yield int(path.parent.name)
