@@ -63,7 +63,7 @@ class FakeElement {
 
 /** Put a page in place of the browser's.
  * @param {Record<string, string>} kinds the elements of parts that are not plain ones: part -> name
- * @returns {{ part: (name: string) => FakeElement, asked: { url: string, answer: (body: any, status?: number) => Promise<void> }[] }} */
+ * @returns {{ part: (name: string) => FakeElement, asked: { url: string, answer: (body: any, status?: number) => Promise<void>, fail: () => void }[] }} */
 export function fakePage(kinds = {}) {
   const parts = new Map();
   const part = (name) => {
@@ -84,12 +84,12 @@ export function fakePage(kinds = {}) {
   globalThis.window = new FakeElement("window");
   globalThis.setInterval = () => 0;
   globalThis.fetch = (url) =>
-    new Promise((resolve) => {
+    new Promise((resolve, fail) => {
       const answer = async (body, status = 200) => {
         resolve({ ok: status < 400, status, json: async () => body, text: async () => body });
         await new Promise((done) => setImmediate(done)); // the page has taken the answer
       };
-      asked.push({ url, answer });
+      asked.push({ url, answer, fail });
     });
   return { part, asked };
 }

@@ -191,4 +191,8 @@ test("the tab shows the run that was asked for last, whichever answer comes last
   await answer("run?run=m2", "This run is gone.", 404);
   await answer("run?run=m1", { name: "first" });
   assert.deepEqual([drawn.length, part("error").textContent, part("error").hidden, part("shown").hidden], [1, "This run is gone.", false, true]);
+  choose("m1");
+  await asked.shift().fail();
+  await settled();
+  assert.deepEqual([part("error").textContent, part("status").textContent], ["TensorBoard does not answer.", ""]);
 });

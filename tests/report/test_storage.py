@@ -135,3 +135,5 @@ def test_a_huge_logdir_is_searched_only_in_part(tmp_path, life, monkeypatch):
         storage.write(tmp_path / name, life)
     monkeypatch.setattr(storage, "MOST_FOLDERS", 4)  # the logdir, one run, its plugins and life
     assert len(storage.runs(tmp_path)) == 1
+    monkeypatch.setattr(storage, "SEARCH_S", -1)
+    assert storage.runs(tmp_path) == {}

@@ -10,9 +10,10 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
+from itertools import islice, takewhile
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ MOST_BYTES = 2**23  # of a file
 MOST_TEXT = 2**26  # of its JSON
 LEVEL = 6  # of compression: the highest takes twice as long, for a tenth fewer bytes
 MOST_STATES = 1_000
-MOST_FOLDERS = 20_000  # of a logdir that are searched
+MOST_FOLDERS, SEARCH_S = 20_000, 2.0  # of a logdir that are searched, and for how long
 HOLDS = {"stage": str, "graph": dict, "parts": dict, "nodes": dict, "numbers": dict}
 DAMAGED = "The file of this run is damaged: "
 
@@ -190,9 +191,11 @@ def check(graph: Mapping[str, Any]) -> None:
 def runs(logdir: str | Path) -> dict[str, Path]:
     """The runs below a logdir that have a life: the name of each, and its file.
 
-    Links to folders are not followed. In a huge logdir the search ends before it is complete.
+    Links to folders are not followed. In a huge or slow logdir the search ends before it is
+    complete.
     """
-    folders = islice(os.walk(logdir), MOST_FOLDERS)
+    end = time.monotonic() + SEARCH_S
+    folders = takewhile(lambda _: time.monotonic() < end, islice(os.walk(logdir), MOST_FOLDERS))
     paths = (Path(folder, NAME) for folder, _, names in folders if NAME in names)
     lives = [path for path in paths if path.parts[-3:-1] == PLACE and path.is_file()]
     return dict(sorted((os.path.relpath(path.parents[2], logdir), path) for path in lives))

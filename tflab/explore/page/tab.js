@@ -23,12 +23,12 @@ class Tab {
     const number = ++this.number;
     this.part("status").textContent = "Reading";
     const response = await fetch(`run?run=${this.menu.value}`).catch(() => null);
-    const told = await (response?.ok ? response.json() : response?.text());
+    const told = await (response?.ok ? response.json() : response?.text())?.catch(() => null);
     if (number !== this.number) return;
     let problem = response?.ok ? "" : (told ?? "TensorBoard does not answer.");
     try {
-      if (response?.ok) this.life.draw(told);
-      if (response?.ok) this.life.list(told.parts);
+      if (!problem) this.life.draw(told);
+      if (!problem) this.life.list(told.parts);
     } catch {
       problem = "The file of this run is damaged: it cannot be drawn.";
     }
@@ -43,7 +43,7 @@ class Tab {
 async function begin() {
   document.documentElement.lang = "en";
   const style = make("link", { rel: "stylesheet", href: "style.css" });
-  const styled = new Promise((resolve) => style.addEventListener("load", resolve));
+  const styled = new Promise((resolve) => ["load", "error"].forEach((end) => style.addEventListener(end, resolve)));
   document.head.append(style);
   const [markup, runs] = await Promise.all([fetch("page.html").then((page) => page.text()), fetch("runs").then((names) => names.json()), styled]);
   document.body.className = "live tab";
@@ -51,4 +51,4 @@ async function begin() {
   new Tab(runs);
 }
 
-begin();
+begin().catch(() => (document.body.textContent = "TensorBoard does not answer. Reload the page to try again."));
