@@ -2,7 +2,8 @@
 
 import { make, round, textWidth } from "./elements.js";
 
-const ALONG = [0.5, 0.35, 0.65, 0.2, 0.8]; // of an edge, where its label may stand
+const PLACES = 5; // the first of these parts of an edge are where its label may stand
+const ALONG = [0.5, 0.35, 0.65, 0.2, 0.8, 0.1, 0.27, 0.42, 0.58, 0.73, 0.9];
 const HIGH = 10; // pixels of a label
 const BELOW = 7; // a box is no room for labels, nor the bar below it
 const AWAY = 9; // from its edge
@@ -36,25 +37,26 @@ export function drawEdge(view, edge) {
   );
 }
 
-/** What edges carry, beside them, the most important first; shapes and counts only where they lie on no box and on no other label.
+/** What edges carry, beside them, the most important first; shapes and counts only where they lie on no box, on no other label, and beside no other edge.
  * @param {import("./data").View} view */
 export function labelsOfEdges({ drawn, layout, routes }) {
-  const taken = layout.solid.map((rect) => ({ ...rect, height: rect.height + BELOW }));
+  const taken = layout.solid.map((rect) => ({ ...rect, height: rect.height + BELOW, edge: null }));
+  for (const edge of drawn) taken.push(...routes.points(edge.a, edge.b, ALONG).map(({ x, y }) => ({ x, y, width: 0, height: 0, edge })));
   const labels = [];
   const weight = (edge) => Number(edge.cut) * 4 + Number(edge.transfers.length > 0) * 2 + Number(edge.data > 1);
   const order = drawn.map((edge) => ({ edge, text: edgeLabel(edge) })).filter(({ text }) => text);
   order.sort((p, q) => weight(q.edge) - weight(p.edge));
   for (const { edge, text } of order) {
     const width = textWidth(text, layout.fonts.type) + 4;
-    const places = routes.points(edge.a, edge.b, ALONG).map(({ x, y, upright }) => ({
+    const places = routes.points(edge.a, edge.b, ALONG).slice(0, PLACES).map(({ x, y, upright }) => ({
       x: (upright && !edge.cut ? x + width / 2 + 4 : x) - width / 2,
       y: (upright || edge.cut ? y : y - AWAY) - HIGH / 2,
       width,
       height: HIGH,
     }));
-    const free = places.find((rect) => !taken.some((other) => overlap(rect, other))) ?? (weight(edge) > 1 ? places[0] : null);
+    const free = places.find((rect) => !taken.some((other) => other.edge !== edge && overlap(rect, other))) ?? (weight(edge) > 1 ? places[0] : null);
     if (!free) continue;
-    taken.push(free);
+    taken.push({ ...free, edge: null });
     const kind = edge.cut ? "cross" : edge.transfers.length ? "transfer" : "";
     labels.push(make("text", { x: round(free.x + width / 2), y: round(free.y + HIGH - 1), class: `count ${kind}` }, text));
   }

@@ -119,8 +119,7 @@ export class Viewer {
       return;
     }
     const before = this.layout.rects.get(id);
-    if (this.open.has(id)) this.open.delete(id);
-    else this.open.add(id);
+    if (!this.open.delete(id)) this.open.add(id);
     if (this.presenting) {
       this.arrange();
       this.frame.fit();
@@ -197,8 +196,7 @@ export class Viewer {
   }
 
   focus(id) {
-    const element = this.box(id);
-    if (element) element.focus({ preventScroll: true });
+    this.box(id)?.focus({ preventScroll: true });
   }
 
   key(event) {
