@@ -184,9 +184,9 @@ def drawn(browser: Any, folder: str, program: str) -> Opened:
     """A page with the graph of a program and its gradients, opened as a file and scrolled.
     Chromium's own trace has the frames that it drew."""
     from tflab.explore import markup, walk
-    from tflab.explore.request import ProgramRequest
+    from tflab.explore.request import ProgramRequest, Source
 
-    walked = walk.walk(ProgramRequest(program), "huge.py", "", "")
+    walked = walk.walk(ProgramRequest(program), Source("huge.py"))
     shown = next(message for message in walked if message["stage"] == "backward")
     path = Path(folder, "huge.html")
     path.write_text(markup.page_of(shown), encoding="utf-8")

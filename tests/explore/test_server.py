@@ -257,8 +257,8 @@ def test_what_cannot_be_opened_is_said(tmp_path):
     ):
         with pytest.raises(UsageError, match=words):
             opening(None, model)
-    start, function = opening(None, "toy")
-    assert (start.name, function, start.mark) == ("toy.py", "build", None)
+    start, source = opening(None, "toy")
+    assert (start.name, source.function, start.mark) == ("toy.py", "build", None)
     assert "def build() -> Model:" in start.text
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from tflab.explore import worker, worker_pool
-from tflab.explore.request import ProgramRequest
+from tflab.explore.request import ProgramRequest, Source
 from tflab.explore.sources import EXAMPLES
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
@@ -63,7 +63,7 @@ class Runner:
 @pytest.fixture(scope="module")
 def run():
     """A process that ends with the server."""
-    with closing(worker_pool.WorkerProcess("program.py")) as process:
+    with closing(worker_pool.WorkerProcess(Source("program.py"))) as process:
         yield Runner(process)
         last = process.process.pid
     for _ in range(50):
@@ -126,12 +126,12 @@ def test_questions_come_with_the_last_stage_where_they_are_wanted(run):
 
 def test_a_file_finds_its_neighbours(run, tmp_path):
     (tmp_path / "neighbour.py").write_text("FACTOR = 3.0\n")
-    run.process.folder = str(tmp_path)
+    run.process.source = Source("program.py", str(tmp_path))
     text = "import neighbour\nprint(__file__)\nx = tf.constant(1.0) * neighbour.FACTOR\n"
     try:
         messages = run(text)
     finally:
-        run.process.folder = ""
+        run.process.source = Source("program.py")
     assert messages[-1] == {"done": True}
     assert messages[0]["printed"] == f"{tmp_path / 'program.py'}\n"
 

@@ -28,6 +28,7 @@ from tflab.escaping import visible
 
 if TYPE_CHECKING:
     from tflab.explore.markup import FirstContent
+    from tflab.explore.request import Source
 
 MOST_PORT = 65535
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")  # with one of them set, a browser can open
@@ -70,11 +71,10 @@ def run(args: argparse.Namespace) -> int:
     from tflab.explore import server, worker_pool
 
     path = Path(args.file) if args.file else None
-    start, function = opening(path, args.model)
-    folder = str(path.resolve().parent) if path else ""
+    start, source = opening(path, args.model)
     with (
         server.listening(args.port) as listener,
-        closing(worker_pool.WorkerProcess(start.name, function, folder=folder)) as process,
+        closing(worker_pool.WorkerProcess(source)) as process,
     ):
         app = server.App(process, start, path, listener.getsockname()[1])
         answering = server.served(app, listener)
@@ -90,20 +90,22 @@ def run(args: argparse.Namespace) -> int:
     return command.INTERRUPTED
 
 
-def opening(path: Path | None, model: str | None) -> tuple[FirstContent, str]:
-    """The first program of the page, and its function that returns a model, if any."""
+def opening(path: Path | None, model: str | None) -> tuple[FirstContent, Source]:
+    """The first program of the page, and where it comes from."""
     from tflab.explore import markup, sources
-    from tflab.explore.sources import EXAMPLES
+    from tflab.explore.request import Source
 
     if path:
         if path.suffix != ".py":
             raise UsageError(f"'{path}' is not a Python file; give one whose name ends with .py.")
         text = sources.text_of(path)
-        return markup.FirstContent(path.name, text, sources.mark(text)), ""
+        first = markup.FirstContent(path.name, text, sources.mark(text))
+        return first, Source(path.name, str(path.resolve().parent))
     if model:
-        source, function = source_of(model)
-        return markup.FirstContent(source.name, sources.text_of(source)), function
-    return markup.FirstContent("program.py", EXAMPLES[0].text), ""
+        file, function = source_of(model)
+        first = markup.FirstContent(file.name, sources.text_of(file))
+        return first, Source(file.name, function=function)
+    return markup.FirstContent("program.py", sources.EXAMPLES[0].text), Source("program.py")
 
 
 def source_of(model: str) -> tuple[Path, str]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
 
-from tflab.records.blocks import Block, Column, Table
+from tflab.records.blocks import Block, Column, Table, table
 from tflab.units import size, time
 from tflab.views.op_table import flops_text
 
-LISTED = 8  # names of nodes in a line
+LISTED = 8  # names of nodes in a line, and rows of a table
 
-Nodes = Mapping[str, Sequence[Any]]  # node -> its kind, its signature, its fate
+Nodes = Mapping[str, tuple[str, str, str | None]]  # node -> its kind, its signature, its fate
 Numbers = Mapping[str, float | None]
 WRITTEN = {"FLOPs": flops_text, "bytes": size, "ns": time}
 TIMES = ("ns", "low_ns", "high_ns")  # of a step: median, p10, p90
@@ -45,10 +44,13 @@ def blocks(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> Itera
         yield texts("Nodes", ("", "nodes", "which"), rows)
     else:
         yield "No node is new, gone or changed."
-    pairs = ((name, before[name][2], now[name][2]) for name in now if name in before)
-    fates = [row for row in pairs if row[1] and row[2] and row[1] != row[2]]
+    fates = [
+        (name, earlier_fate, fate)
+        for name, (*_, fate) in now.items()
+        if name in before and fate and (earlier_fate := before[name][2]) not in (None, fate)
+    ]
     if fates:
-        yield texts("Other fates", ("node", *HEADS), fates[:LISTED], len(fates) - LISTED)
+        yield texts("Other fates", ("node", *HEADS), fates)
     numbers = [
         (CALLED.get(what, what), number_text(what, earlier[what]), number_text(what, later[what]))
         for what in later
@@ -81,15 +83,11 @@ def number_text(what: str, number: float | None) -> str:
 
 
 def texts(
-    title: str,
-    heads: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    more: int = 0,
-    right: bool = False,
+    title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], right: bool = False
 ) -> Table:
     """A table of texts; with `right`, all columns except the first are right-aligned."""
-    columns = tuple(
+    columns = (
         Column(head, itemgetter(place), right=right and place > 0)
         for place, head in enumerate(heads)
     )
-    return Table(title, columns, tuple(map(tuple, rows)), more=max(0, more))
+    return table(title, rows, *columns, most=LISTED)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -20,59 +19,46 @@ OPEN = 8  # the size of an unknown dimension other than the batch
 
 
 def fed(
-    graph: tf.Graph, given: dict[str, np.ndarray], batch_size: int
-) -> tuple[dict[Any, str], Dataset, dict[str, str]]:
-    """Placeholder -> column of the data, the data, and a note for each made-up column.
+    graph: tf.Graph, given: Mapping[str, np.ndarray], batch_size: int
+) -> tuple[dict[tf.Tensor, str], Dataset, list[tf.Tensor]]:
+    """Placeholder -> column of the data, the data, and the placeholders whose values are made up.
 
     Raises TflabError for a placeholder without a shape that is not in `given`.
     """
-    values = dict(given)
-    operations = graph.get_operations()
-    holders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
-    free = [tensor for tensor in holders if tensor.name not in values]
-    taken = [*(tensor_of(graph, name) for name in values), *free]
-    lengths = [len(value) for name, value in values.items() if in_rows(tensor_of(graph, name))]
+    tensors = {name: graph.get_tensor_by_name(name) for name in given}
+    holders = (op.outputs[0] for op in graph.get_operations() if op.type == "Placeholder")
+    free = [tensor for tensor in holders if tensor.name not in given]
+    tensors |= {tensor.name: tensor for tensor in free}
+    lengths = [len(value) for name, value in given.items() if in_rows(tensors[name])]
     batched = len({*lengths}) < 2  # otherwise each value is fed as a whole
-    fixed = {tensor.shape[0] for tensor in taken if tensor.shape.rank}
+    fixed = {tensor.shape[0] for tensor in tensors.values() if tensor.shape.rank}
     if lengths:
         rows = lengths[0]
-    elif any(map(in_rows, free)):
-        rows = max(batch_size, min(ROWS, LARGEST // max(map(row_bytes, filter(in_rows, free)))))
+    elif in_batches := list(filter(in_rows, free)):
+        rows = max(batch_size, min(ROWS, LARGEST // max(map(row_bytes, in_batches))))
     else:  # the first dimension, if all have the same
         rows = (fixed.pop() or 1) if len(fixed) == 1 else 1
-    notes = {}
-    for tensor in free:
-        values[tensor.name], notes[tensor.name] = invented(tensor, rows)
+    values = {**given, **{tensor.name: invented(tensor, rows) for tensor in free}}
     columns: dict[str, Column] = {
-        name: value if batched and in_rows(tensor_of(graph, name)) else datasets.Whole(value, rows)
+        name: value if batched and in_rows(tensors[name]) else datasets.Whole(value, rows)
         for name, value in values.items()
     }
-    if not columns:
-        columns = {"row": datasets.Whole(np.arange(rows), rows)}
-    feeds = {tensor_of(graph, name): name for name in columns if name != "row"}
-    return feeds, Dataset("made-up values" if notes else "the feeds", "train", columns), notes
+    feeds = {tensors[name]: name for name in columns}
+    columns = columns or {"row": datasets.Whole(np.arange(rows), rows)}
+    return feeds, Dataset("made-up values" if free else "the feeds", "train", columns), free
 
 
-def tensor_of(graph: tf.Graph, name: str) -> Any:
-    return graph.get_tensor_by_name(name)
-
-
-def in_rows(tensor: Any) -> bool:
+def in_rows(tensor: tf.Tensor) -> bool:
     """Whether the first dimension is the batch."""
     return bool(tensor.shape.rank) and tensor.shape[0] is None
 
 
-def row_bytes(tensor: Any) -> int:
+def row_bytes(tensor: tf.Tensor) -> int:
     """The bytes of one row of made-up values, at least 1."""
     return max(1, prod(size or OPEN for size in tensor.shape[1:]) * tensor.dtype.size)
 
 
-def is_fixed(dataset: Dataset) -> bool:
-    """Whether no column has the rows of a batch."""
-    return all(isinstance(column, datasets.Whole) for column in dataset.columns.values())
-
-
-def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
+def values_of(graph: tf.Graph, given: object) -> dict[str, np.ndarray]:
     """Tensor -> the value that the program gives for it, in the dtype of the tensor. Raises
     TflabError for values that cannot be fed."""
     if not isinstance(given, Mapping):
@@ -85,7 +71,7 @@ def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
         name = key if isinstance(key, str) else getattr(key, "name", str(key))
         name = name if ":" in name else f"{name}:0"
         try:
-            tensor = tensor_of(graph, name)
+            tensor = graph.get_tensor_by_name(name)
             array = np.asarray(value, dtype=tensor.dtype.as_numpy_dtype)
         except (KeyError, ValueError, TypeError) as error:
             raise TflabError(f"`feeds` has {key!r}, which cannot be fed: {error}.") from error
@@ -100,17 +86,13 @@ def values_of(graph: tf.Graph, given: Any) -> dict[str, np.ndarray]:
     return values
 
 
-def invented(tensor: Any, rows: int) -> tuple[np.ndarray, str]:
-    """Made-up values for a placeholder, and a description of them."""
+def invented(tensor: tf.Tensor, rows: int) -> np.ndarray:
+    """Made-up values for a placeholder."""
     name = tensor.op.name
     if tensor.shape.rank is None:
         raise TflabError(
             f"The placeholder '{name}' has no shape, so no value can be made up for it. Give it a "
             f"shape, or a value: `feeds = {{{name}: ...}}`."
         )
-    shape = [OPEN if size is None else size for size in tensor.shape]
-    if in_rows(tensor):
-        shape[0] = rows
-    return saved.seeded(
-        name, tensor.dtype, shape
-    ), f"The values of {name} are made up, from a seed."
+    first, others = ([rows], tensor.shape[1:]) if in_rows(tensor) else ([], tensor.shape)
+    return saved.seeded(name, tensor.dtype, [*first, *(size or OPEN for size in others)])

@@ -5,10 +5,10 @@ The drawing, its panel and the tables are those of the report, which also escape
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import jinja2
 
 from tflab.explore import changes, request
 from tflab.explore.sources import EXAMPLES
@@ -19,7 +19,7 @@ from tflab.report import html, storage
 FOLDER = Path(__file__).resolve().parent / "page"
 
 
-def for_page(life: storage.Life, before: Mapping[str, Any] | None = None) -> storage.Life:
+def for_page(life: storage.Life, before: storage.Life | None = None) -> storage.Life:
     """A life for a page; with an earlier life, also the differences."""
     parts = {
         title: html.fragment(map(storage.read_block, blocks))
@@ -88,7 +88,7 @@ def page(start: FirstContent) -> tuple[str, str]:
     return whole, f"{html.policy(look, script)}; connect-src 'self'; frame-ancestors 'none'"
 
 
-def template(name: str) -> Any:
+def template(name: str) -> jinja2.Template:
     return html.environment(FOLDER).get_template(name)
 
 

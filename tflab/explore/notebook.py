@@ -14,15 +14,19 @@ from __future__ import annotations
 import argparse
 import atexit
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import escape
 
 from tflab.errors import TflabError
 from tflab.explore import markup, request
+from tflab.explore.request import Source
 from tflab.explore.worker_pool import WorkerProcess
 from tflab.records.options import STAGES
 from tflab.report import storage
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
 
 SWITCHES = ("batch_size", "devices", "xla", "without", "optimiser")  # that a cell may have
 CELL = "cell"  # how errors and lines call the program
@@ -79,12 +83,12 @@ def parser() -> argparse.ArgumentParser:
 class Cells:
     """The cells of a notebook, whose programs run in one process that stays."""
 
-    def __init__(self, shell: Any) -> None:
+    def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         self.process: WorkerProcess | None = None
         self.number = 0
 
-    def tflab(self, line: str, cell: str) -> Any:
+    def tflab(self, line: str, cell: str) -> object:
         """The life of this cell, a program of graph code: lines that build nodes.
 
         `tf`, `tf1` and `np` are there; what is called `loss` is derived. Options: --stage STAGE
@@ -100,7 +104,7 @@ class Cells:
         except TflabError as error:
             raise NoTraceback(str(error)) from None
 
-    def watched(self, cell: str) -> Any:
+    def watched(self, cell: str) -> object:
         from tflab.run import watch_block
         from tflab.runtime import dumps, tf_import
 
@@ -116,7 +120,7 @@ class Cells:
         # The line of the magic is the first of the cell
         wanted = request.read({"text": f"\n{cell}", **switches})
         if self.process is None:
-            self.process = WorkerProcess(CELL, seconds=SECONDS)
+            self.process = WorkerProcess(Source(CELL), SECONDS)
             atexit.register(self.process.close)
         self.number += 1
         life: storage.Life = {}

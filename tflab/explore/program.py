@@ -18,32 +18,37 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab.datasets import Whole
 from tflab.errors import TflabError
 from tflab.explore import feeds
+from tflab.explore.request import ProgramRequest, Source
 from tflab.lifecycle import gradients
 from tflab.records.graph import FORWARD
 from tflab.records.options import Model
 from tflab.runtime import nodes, private
 
+Names = dict[str, Any]  # what the program has given a name
+
 NO_NODE = (
     "The program makes no node in the default graph. Write a line that calls TensorFlow, such as "
     "`y = tf.constant(1.0) + 2.0`, and none that makes a graph of its own."
 )
-OPTIMISERS: Mapping[str, Callable[[], Any]] = {  # all of `request.OPTIMISERS` except the last
+OPTIMISERS: Mapping[str, Callable[[], tf1.train.Optimizer]] = {
     "gradient descent": lambda: tf1.train.GradientDescentOptimizer(0.1),
     "momentum": lambda: tf1.train.MomentumOptimizer(0.1, 0.9),
     "Adam": lambda: tf1.train.AdamOptimizer(0.01),
 }
 
 
-def build(text: str, file: str, folder: str, optimiser: str, function: str, batch_size: int) -> Any:
-    """The model of a program, built in the default graph; with `function`, the model that this
-    function of the program returns. A program that is a file imports modules from its `folder`.
+def build(request: ProgramRequest, source: Source) -> Model:
+    """The model of a program, built in the default graph, or the one that the function of its
+    source returns. A program that is a file imports modules from its folder.
 
     Raises the exceptions of the program, and TflabError if it makes no node.
     """
+    text, file, folder, function = request.text, source.file, source.folder, source.function
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"__name__": "__main__", "tf": tf, "tf1": tf1, "np": np}
+    names: Names = {"__name__": "__main__", "tf": tf, "tf1": tf1, "np": np}
     if folder:
         names["__file__"] = os.path.join(folder, file)
         if folder not in sys.path:
@@ -63,14 +68,15 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
     goals = {variable.op for variable in variables} or set(filter(is_float, operations))
     loss, output = ends(named, names, operations, goals)
     values = feeds.values_of(graph, names.get("feeds", {}))
-    fed, dataset, notes = feeds.fed(graph, values, batch_size)
+    fed, dataset, free = feeds.fed(graph, values, request.batch_size)
+    whole = all(isinstance(column, Whole) for column in dataset.columns.values())
     model = Model(
         output,
         fed,
         lambda split, folder: dataset,
-        made_up=tuple(notes),
-        notes=tuple(notes.values()),
-        fixed_batch=dataset.size if feeds.is_fixed(dataset) or dataset.size < batch_size else None,
+        made_up=tuple(tensor.name for tensor in free),
+        notes=tuple(f"The values of {t.op.name} are made up, from a seed." for t in free),
+        fixed_batch=dataset.size if whole or dataset.size < request.batch_size else None,
     )
     if any(private.original_op(op) is not None for op in operations):
         # What the program named of its own gradients is run
@@ -86,8 +92,8 @@ def build(text: str, file: str, folder: str, optimiser: str, function: str, batc
             model, f"Nothing is derived: the gradient of {loss.op.name} reaches no {what}."
         )
     chosen = names.get("optimizer")
-    if chosen is None and variables and optimiser in OPTIMISERS:
-        chosen = OPTIMISERS[optimiser]()
+    if chosen is None and variables and request.optimiser in OPTIMISERS:
+        chosen = OPTIMISERS[request.optimiser]()
     floats = [tensor for tensor in fed if tensor.dtype.is_floating]
     parameters = () if chosen is not None else tuple(variables or floats)
     return replace(model, loss=loss, optimizer=chosen, parameters=parameters)
@@ -132,7 +138,7 @@ def is_derived(dtype: tf.DType) -> bool:
     return dtype.is_floating or dtype.is_complex or dtype in (tf.resource, tf.variant)
 
 
-def results(names: Mapping[str, Any], graph: tf.Graph) -> Iterator[str]:
+def results(names: Names, graph: tf.Graph) -> Iterator[str]:
     """The named ops, and the named gradients and updates."""
     later = {node.name for node in nodes.from_graph(graph) if node.phase != FORWARD}
     for value in tf.nest.flatten([[*names.values()]]):
@@ -144,7 +150,7 @@ def results(names: Mapping[str, Any], graph: tf.Graph) -> Iterator[str]:
                 yield tensor.name if isinstance(tensor, tf.Tensor) else tensor.op.name
 
 
-def tensors(names: Mapping[str, Any], graph: tf.Graph) -> dict[str, tf.Tensor]:
+def tensors(names: Names, graph: tf.Graph) -> dict[str, tf.Tensor]:
     """The named tensors of the program in this graph, in the order of their creation."""
     place = {op.name: number for number, op in enumerate(graph.get_operations())}
     named = {
@@ -161,10 +167,10 @@ def is_float(op: tf.Operation) -> bool:
 
 def ends(
     named: Mapping[str, tf.Tensor],
-    names: Mapping[str, Any],
+    names: Names,
     operations: list[tf.Operation],
     goals: Collection[tf.Operation],
-) -> tuple[Any, Any]:
+) -> tuple[tf.Tensor | None, tf.Tensor]:
     """The loss, or None, and the other results of the program. Of several scalars the loss is the
     last one whose gradient reaches a goal."""
     loss = names.get("loss")

@@ -18,6 +18,18 @@ MOST_DEVICES = 4
 STEPS, WARMUP = 5, 2  # enough for a median within a second of an edit
 
 
+Message = dict[str, Any]  # an object of JSON: what page, server and worker tell each other
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a program comes from."""
+
+    file: str  # its name
+    folder: str = ""  # that of the file, if the program is one
+    function: str = ""  # of the program, that returns a model; otherwise its lines are one
+
+
 @dataclass(frozen=True)
 class ProgramRequest:
     """A program with its switches."""
@@ -44,38 +56,37 @@ class ProgramRequest:
         )
 
 
-def read(given: Any) -> ProgramRequest:
+def read(given: object) -> ProgramRequest:
     """The record for an object of JSON. Raises UsageError for anything that the page does not
     send."""
     known = {field.name for field in fields(ProgramRequest)}
-    right = isinstance(given, Mapping) and "text" in given and {*given} <= known
-    check(right, "A request must be an object with the program and its switches.")
+    if not isinstance(given, Mapping) or "text" not in given or not {*given} <= known:
+        raise UsageError("A request must be an object with the program and its switches.")
     without = given.get("without", [])
-    check(
-        isinstance(without, list) and {*map(str, without)} <= {*SWITCHES},
-        f"There is no such graph pass: {str(without)[:80]}.",
-    )
+    if not isinstance(without, list) or not {*map(str, without)} <= {*SWITCHES}:
+        raise UsageError(f"There is no such graph pass: {str(without)[:80]}.")
     request = ProgramRequest(**{**given, "without": tuple(without)})
-    check(isinstance(request.text, str), "The program has to be text.")
-    check(
-        len(request.text) <= LARGEST_TEXT,
-        f"The program has {len(request.text):,} characters; it may have at most {LARGEST_TEXT:,}.",
-    )
-    check(request.optimiser in OPTIMISERS, f"There is no optimiser '{request.optimiser}'.")
-    check(is_count(request.batch_size, MOST_ROWS), f"A batch must have 1 to {MOST_ROWS} rows.")
-    check(
-        is_count(request.devices, MOST_DEVICES),
-        f"The number of devices must be from 1 to {MOST_DEVICES}.",
-    )
-    check(isinstance(request.xla, bool), "XLA must be on or off.")
-    check(isinstance(request.predict, bool), "Predict first must be on or off.")
+    if not isinstance(request.text, str):
+        raise UsageError("The program has to be text.")
+    size = len(request.text)
+    for right, sentence in (
+        (
+            size <= LARGEST_TEXT,
+            f"The program has {size:,} characters; it may have at most {LARGEST_TEXT:,}.",
+        ),
+        (request.optimiser in OPTIMISERS, f"There is no optimiser '{request.optimiser}'."),
+        (is_count(request.batch_size, MOST_ROWS), f"A batch must have 1 to {MOST_ROWS} rows."),
+        (
+            is_count(request.devices, MOST_DEVICES),
+            f"The number of devices must be from 1 to {MOST_DEVICES}.",
+        ),
+        (isinstance(request.xla, bool), "XLA must be on or off."),
+        (isinstance(request.predict, bool), "Predict first must be on or off."),
+    ):
+        if not right:
+            raise UsageError(sentence)
     return request
 
 
-def is_count(value: Any, most: int) -> bool:
+def is_count(value: object, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
-
-
-def check(right: bool, sentence: str) -> None:
-    if not right:
-        raise UsageError(sentence)

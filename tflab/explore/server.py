@@ -11,9 +11,8 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from werkzeug.exceptions import HTTPException, abort
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
@@ -21,9 +20,9 @@ from werkzeug.wrappers import Request, Response
 
 from tflab.errors import TflabError, UsageError, reason
 from tflab.explore import markup, sources
-from tflab.explore.request import LARGEST_TEXT, ProgramRequest
+from tflab.explore.request import LARGEST_TEXT, Message, ProgramRequest
 from tflab.explore.request import read as read_program
-from tflab.explore.worker_pool import Message, WorkerProcess
+from tflab.explore.worker_pool import WorkerProcess
 
 HOST = "127.0.0.1"
 LARGEST = 4 * LARGEST_TEXT  # bytes of a request
@@ -57,8 +56,7 @@ class App:
         """The address that opens the page."""
         return f"http://{self.host}/?token={self.token}"
 
-    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        request = Request(environ)
+    def respond(self, request: Request) -> Response:
         try:
             response = self.answer(request)
         except HTTPException as error:
@@ -68,7 +66,7 @@ class App:
         response.headers.update(HEADERS)
         if "Content-Security-Policy" not in response.headers:
             response.headers["Content-Security-Policy"] = "default-src 'none'"
-        return response(environ, start)
+        return response
 
     def answer(self, request: Request) -> Response:
         self.check_origin(request)
@@ -162,11 +160,11 @@ def is_token(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(), token.encode())
 
 
-def as_json(value: Any, status: int = 200) -> Response:
+def as_json(value: object, status: int = 200) -> Response:
     return Response(json.dumps(value), status, mimetype="application/json")
 
 
-def read(request: Request) -> Mapping[str, Any]:
+def read(request: Request) -> Message:
     """The JSON object of a request. Any other is refused."""
     if request.mimetype != "application/json":
         abort(415, "A request is JSON.")
@@ -190,7 +188,7 @@ class Quiet(WSGIRequestHandler):
 
     timeout = 60  # seconds without data on a connection
 
-    def log(self, type: str, message: str, *args: Any) -> None:
+    def log(self, type: str, message: str, *args: object) -> None:
         pass
 
 
@@ -208,8 +206,9 @@ def listening(port: int) -> socket.socket:
 def served(app: App, listener: socket.socket) -> BaseWSGIServer:
     """A server that is ready to answer, with a thread for each request."""
     port = listener.getsockname()[1]
+    answers = Request.application(app.respond)
     server = make_server(
-        HOST, port, app, threaded=True, request_handler=Quiet, fd=listener.fileno()
+        HOST, port, answers, threaded=True, request_handler=Quiet, fd=listener.fileno()
     )
     server.daemon_threads = True  # type: ignore[attr-defined]
     return server

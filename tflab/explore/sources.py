@@ -10,6 +10,7 @@ import hashlib
 import os
 import secrets
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,15 +137,13 @@ def save(path: Path, text: str, known: str) -> None:
             f"'{path.name}' was changed elsewhere since the page read it. Save again to replace it."
         )
     real = Path(os.path.realpath(path))
-    draft = real.with_name(f".{real.name}-{secrets.token_hex(4)}")
+    draft = real.with_name(f".{real.name}-{secrets.token_hex(8)}")
     try:
-        try:
-            with draft.open("x", encoding="utf-8", newline="") as file:
-                file.write(text)
-            if real.exists():
-                shutil.copymode(real, draft)
-            os.replace(draft, real)
-        finally:
-            draft.unlink(missing_ok=True)
+        draft.write_text(text, encoding="utf-8", newline="")
+        if real.exists():
+            shutil.copymode(real, draft)
+        os.replace(draft, real)
     except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
         raise TflabError(f"'{path}' cannot be written: {reason(error)}.") from error

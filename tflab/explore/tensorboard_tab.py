@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from tensorboard.plugins import base_plugin
 from werkzeug.wrappers import Request, Response
@@ -47,7 +46,7 @@ class Plugin(base_plugin.TBPlugin):
     def is_active(self) -> bool:
         return bool(self.runs())
 
-    def get_plugin_apps(self) -> dict[str, Callable[..., Any]]:
+    def get_plugin_apps(self) -> dict[str, Callable[..., object]]:
         routes = {
             "/index.js": script,
             "/style.css": style,
@@ -118,5 +117,5 @@ def page(request: Request) -> Response:
     return Response(markup.template("tab.html.j2").render(), mimetype="text/html", headers=policy)
 
 
-def as_json(value: Any) -> Response:
+def as_json(value: object) -> Response:
     return Response(json.dumps(value), mimetype="application/json")

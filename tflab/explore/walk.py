@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from tflab.errors import RefusedError, TflabError
 from tflab.explore import program
-from tflab.explore.request import MEMORY, ProgramRequest
+from tflab.explore.request import MEMORY, Message, ProgramRequest, Source
 from tflab.explore.stages_as_data import life_of
 from tflab.follow import node_history
 from tflab.lifecycle import backward, execution, frontend, placement, values
 from tflab.records.stages import Backward, Frontend
-from tflab.report import html, questions
+from tflab.report import html, questions, storage
 from tflab.report.contents import Walked
 from tflab.runtime import functions
 from tflab.units import size
@@ -22,42 +21,29 @@ from tflab.units import size
 VALUES = "values"  # the last message: the last stage with the values of a step
 
 
-def walk(
-    request: ProgramRequest, file: str, folder: str, function: str
-) -> Iterator[dict[str, Any]]:
+def walk(request: ProgramRequest, source: Source) -> Iterator[storage.Life]:
     """The data of the page after each stage, and once more with the values of a step.
 
     Raises TflabError if a stage is impossible.
     """
-    seen: list[Frontend | Backward] = []
+    file, options = source.file, request.options
+    seen: Frontend | Backward | None = None
     try:
-        yield from through_stages(request, file, folder, function, seen)
+        built = frontend.build((file, partial(program.build, request, source)), options)
+        rows = built.live.model.fixed_batch
+        options = replace(options, batch_size=rows or options.batch_size)
+        seen = built
+        yield life_of((built,), file, file)
+        seen = derived = backward.differentiate(built, options)
+        yield life_of((built, derived), file, file)
+        placed = placement.place(derived, options)
+        yield life_of((built, derived, placed), file, file)
+        executed = execution.execute(placed, options)
+        yield life_of((built, derived, placed, executed), file, file)
+        stages = (built, derived, placed, values.record(executed, placed, options))
     except RefusedError as error:
-        error.line = line_of_node(error, seen[-1], file) if seen else None
+        error.line = line_of_node(error, seen, file) if seen else None
         raise
-
-
-def through_stages(
-    request: ProgramRequest, file: str, folder: str, function: str, seen: list[Frontend | Backward]
-) -> Iterator[dict[str, Any]]:
-    """The same; `seen` gets the first two stages."""
-    options = request.options
-    switches = request.optimiser, function, request.batch_size
-    make = partial(program.build, request.text, file, folder, *switches)
-    built = frontend.build((file, make), options)
-    rows = built.live.model.fixed_batch
-    options = replace(options, batch_size=rows) if rows else options
-    seen.append(built)
-    yield life_of((built,), file, file)
-    derived = backward.differentiate(built, options)
-    seen.append(derived)
-    yield life_of((built, derived), file, file)
-    placed = placement.place(derived, options)
-    yield life_of((built, derived, placed), file, file)
-    executed = execution.execute(placed, options)
-    yield life_of((built, derived, placed, executed), file, file)
-    executed = values.record(executed, placed, options)
-    stages = (built, derived, placed, executed)
     last = life_of(stages, file, file) | {"stage": VALUES}
     if request.predict:
         walked = Walked(file, stages, node_history.histories(stages))
@@ -68,7 +54,7 @@ def through_stages(
 # Errors
 
 
-def problem(error: BaseException, file: str) -> dict[str, Any]:
+def problem(error: BaseException, file: str) -> Message:
     """The error in a sentence or two, and its line of the program, if it has one."""
     cause: BaseException = error
     while isinstance(cause, TflabError) and cause.__cause__ is not None:

@@ -15,10 +15,9 @@ import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
-from types import FrameType
-from typing import Any
+from types import FrameType, ModuleType
 
-from tflab.explore.request import MEMORY
+from tflab.explore.request import MEMORY, Message, Source
 from tflab.runtime import dumps, tf_import
 
 PRINTED = 4_000  # characters that are kept of a program's output
@@ -61,10 +60,10 @@ def main() -> None:
     limit_memory(MEMORY)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, late)
-    walked: Iterator[dict[str, Any]] = iter(())
-    order: dict[str, Any] = {}
+    walked: Iterator[Message] = iter(())
+    order: Message = {}
 
-    def answer(message: dict[str, Any]) -> None:
+    def answer(message: Message) -> None:
         if os.getpid() != own:
             os._exit(1)  # a fork of the program
         answers.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
@@ -76,15 +75,14 @@ def main() -> None:
         if "run" in given:
             order = given["run"]
             gc.collect()
-            asked = request.read(order["asked"])
-            walked = walk.walk(asked, order["file"], order["folder"], order["function"])
+            walked = walk.walk(request.read(order["asked"]), Source(**order["source"]))
         message = step(walk, walked, order)
         if folder and not folder.is_dir():
             message = {"error": {"message": WITHOUT_FOLDER, "line": None}, "spoiled": True}
         answer(message | {"mark": given["mark"]})
 
 
-def step(walk: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> dict[str, Any]:
+def step(walk: ModuleType, walked: Iterator[Message], order: Message) -> Message:
     """The next stage, or its error, or that there is none."""
     printed = KeptOutput()
     try:
@@ -93,9 +91,9 @@ def step(walk: Any, walked: Iterator[dict[str, Any]], order: dict[str, Any]) -> 
             message = next(walked, {"done": True})
     except StageTimeoutError as error:
         late = f"tflab ended the program: it took longer than {order['seconds']:g} s."
-        message = {"error": {"message": late, "line": walk.line_of(error, order["file"])}}
+        message = {"error": {"message": late, "line": walk.line_of(error, order["source"]["file"])}}
     except BaseException as error:  # a program may raise anything
-        message = {"error": walk.problem(error, order["file"])}
+        message = {"error": walk.problem(error, order["source"]["file"])}
     finally:
         limit_time(0)
     return message | ({"printed": printed.text} if printed.text else {})

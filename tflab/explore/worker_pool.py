@@ -16,10 +16,9 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from tflab.errors import TflabError
-from tflab.explore.request import ProgramRequest
+from tflab.explore.request import Message, ProgramRequest, Source
 from tflab.records.codec import encoded
 from tflab.runtime import processes
 
@@ -31,23 +30,16 @@ PART = 2**16  # bytes of it that are read at a time: as many as a pipe holds
 SEARCHES = 3  # for processes of a program, which may start another one meanwhile
 MARK = "TFLAB_WORKER"  # the variable that a worker and all processes of its programs have
 
-Message = dict[str, Any]
-
 
 class LostError(TflabError):
     """The worker ended, or had to be killed."""
 
 
 class WorkerProcess:
-    """A worker for the programs of one server. `file` is the name of its programs, `folder` that of
-    the file, if there is one, `function` the one that returns a model, if any, and `seconds` the
-    time limit of a stage."""
+    """A worker for the programs of one server; `seconds` is the time limit of a stage."""
 
-    def __init__(
-        self, file: str, function: str = "", seconds: float = SECONDS, folder: str = ""
-    ) -> None:
-        self.file, self.folder = file, folder
-        self.function, self.seconds = function, seconds
+    def __init__(self, source: Source, seconds: float = SECONDS) -> None:
+        self.source, self.seconds = source, seconds
         self.turn = threading.Lock()
         self.newest: dict[str, int] = {}  # page -> the number of its last request
         self.closed = False
@@ -71,9 +63,7 @@ class WorkerProcess:
             order: Message = {
                 "run": {
                     "asked": encoded(request),
-                    "file": self.file,
-                    "folder": self.folder,
-                    "function": self.function,
+                    "source": encoded(self.source),
                     "seconds": self.seconds,
                 }
             }
