@@ -134,7 +134,6 @@ TOY = Walked("toy", TOY_STAGES, node_history.histories(TOY_STAGES))
 LAB = Lab(
     model="lenet",
     environment=(("CPUs", "2"), ("Python", "3.11.2")),
-    toy=TOY,
     walked=LINEAR,
     history=HISTORY,
     compared=COMPARED,

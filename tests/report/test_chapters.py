@@ -19,7 +19,7 @@ from tflab.records.gradients import Link
 from tflab.records.placed import Partition, Transfer
 from tflab.records.values import ValuesStep
 from tflab.records.verdicts import Diagnosis, Experiment, Experiments
-from tflab.report import chapters, drawing, handout, parts, selection
+from tflab.report import chapters, drawing, handout, selection
 from tflab.report.contents import Chapter, DrawnGraph, Lab, Picture, Report, Walked
 from tflab.runtime import trace
 
@@ -80,7 +80,7 @@ def of_history(**changes):
 
 # Title -> what is different, or the lab and its chapters
 VARIANTS = {
-    "the toy": (replace(LAB, model="toy", walked=TOY, toy=None), USUAL),
+    "the toy": (replace(LAB, model="toy", walked=TOY), USUAL),
     "some chapters": (WHOLE, ("graph", "batch-sizes")),
     "a chapter without a graph": (WHOLE, ("memory",)),
     "nothing was measured": (BARE, USUAL),
@@ -124,7 +124,7 @@ def test_every_chapter_that_can_be_chosen_can_be_written():
 
 
 def test_a_graph_is_drawn_with_the_times_of_its_nodes_and_its_chain_rule():
-    (drawn,) = (p for p in parts.graph(VALUES) if isinstance(p, DrawnGraph))
+    (drawn,) = (p for p in chapters.graph(VALUES) if isinstance(p, DrawnGraph))
     assert drawn == DrawnGraph(
         name="lenet",
         drawing=drawing.draw(VALUES.stages, LINEAR.histories),
@@ -134,19 +134,17 @@ def test_a_graph_is_drawn_with_the_times_of_its_nodes_and_its_chain_rule():
 
 
 def test_a_graph_on_two_devices_is_drawn_as_it_is_before_anything_runs():
-    (drawn,) = (p for p in parts.on_two_devices(ON_TWO) if isinstance(p, DrawnGraph))
+    (drawn,) = (p for p in chapters.on_two_devices(ON_TWO) if isinstance(p, DrawnGraph))
     last = drawn.drawing.states[drawn.start]
     assert (drawn.name, last.title) == ("x*y + z on two devices", "feeds_and_fetches")
     assert drawn.drawing.transfers == SENT
 
 
 def test_chapters_come_in_their_order_each_once_and_some_only_if_they_are_named():
-    assert selection.chosen(("memory", "toy", "memory"), "lenet") == ("toy", "memory")
-    usual = tuple(name for name in selection.CHAPTERS if name not in ("lab", "toy", "devices"))
+    assert selection.chosen(("memory", "graph", "memory"), "lenet") == ("graph", "memory")
+    usual = tuple(name for name in selection.CHAPTERS if name not in ("lab", "devices"))
     assert selection.chosen((), "lenet") == usual
     assert selection.chosen(("lab", "graph"), "lenet") == ("lab", "graph")
-    # The chapters of the small model are those of its graph and of two devices
-    assert selection.chosen(("toy",), "toy") == ("graph",)
     assert selection.chosen((), "toy")[:2] == ("graph", "devices")
     assert selection.needs(("memory", "batch-sizes")) == {"walked", "compared"}
 

@@ -23,7 +23,6 @@ from tflab.report import (
     graph_states,
     handout,
     html,
-    parts,
     selection,
 )
 from tflab.report.contents import Lab, Walked
@@ -46,7 +45,7 @@ def lab(walked):
         return Walked(model, stages, node_history.histories(stages))
 
     environment = [("CPUs", "2")]
-    return Lab("lenet", environment, of("lenet"), of("toy"), compared=COMPARED)
+    return Lab("lenet", environment, of("lenet"), compared=COMPARED)
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +141,7 @@ def test_a_report_measures_its_model_and_that_of_the_small_graph_two_devices(
         ("train", model),
         ("compare", model, ("default", "one-thread", "no-onednn"), 60),
     ]
-    assert (lab.toy, lab.walked, lab.compared) == (None, model, COMPARED)
+    assert (lab.walked, lab.compared) == (model, COMPARED)
     assert not lab.interrupted
 
 
@@ -151,7 +150,6 @@ def test_a_report_measures_its_model_and_that_of_the_small_graph_two_devices(
     [
         ("lenet", "slow", [("compare", "lenet", ("default",), 60)]),
         ("lenet", "environment", []),
-        ("lenet", "toy", [("walk", "toy", 0, True)]),
         ("lenet", "devices", [("place", "toy", 2)]),
         ("lenet", "graph", [("walk", "lenet", 0, True)]),
         ("toy", "graph", [("walk", "toy", 0, True)]),
@@ -186,7 +184,7 @@ def test_a_signal_within_a_walk_or_a_comparison_keeps_what_there_is(measured, mo
 
     monkeypatch.setattr(measuring(), "walk", walk)
     lab, done = measured("lenet", "ops", "times", "devices")
-    assert (lab.interrupted, lab.walked, lab.toy, lab.compared) == (True, "lenet", None, None)
+    assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", None)
     assert ("place", "toy", 2) not in done
 
 
@@ -206,7 +204,7 @@ def test_a_wrong_chapter_and_chinese_without_the_lab_are_refused(capsys):
     assert capsys.readouterr() == (
         "",
         "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from lab, "
-        "graph, toy, devices, network, training, ops, batch-sizes, slow, times, configurations, "
+        "graph, devices, network, training, ops, batch-sizes, slow, times, configurations, "
         "memory, environment.\n",
     )
     assert report.main(["--language", "zh", "--chapters", "lab", "memory"]) == 2
@@ -286,7 +284,7 @@ def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_star
     middle = step_times.median_step(step.step_times).step
     names = {run.name for run in step.runs if run.step == middle}
     timeline = next(
-        part for part in parts.times(lab.walked) if getattr(part, "name", "") == "timeline"
+        part for part in chapters.times(lab.walked) if getattr(part, "name", "") == "timeline"
     )
     assert trace.EXECUTOR in names
     assert f" ops of {len(names) - 1} are on the critical path." in timeline.caption

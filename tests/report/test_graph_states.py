@@ -38,7 +38,7 @@ from tests.examples.walk import (
 from tflab.analysis import passes
 from tflab.records.gradients import GradientStop
 from tflab.records.stages import Backward
-from tflab.report import graph_states
+from tflab.report import graph_states, viewer_data
 
 STATES = graph_states.states(STAGES)
 
@@ -155,22 +155,20 @@ def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
     ]
 
 
-def stops(states):
+def stops(states, many_devices=False):
     counts = graph_states.node_counts(states, graph_states.versions(states))
-    return [*graph_states.stops(states, counts)]
+    return [*viewer_data.stops(states, counts, many_devices)]
 
 
 def test_a_walk_stops_at_each_stage_with_the_passes_between():
     lines = []
     for stop in stops(STATES):
-        lines.append(str(replace(stop, ticks=())))
-        lines += (f"  {tick}" for tick in stop.ticks)
+        lines.append(str({**stop, "ticks": len(stop["ticks"])}))
+        lines += (f"  {tick}" for tick in stop["ticks"])
     approve("report-stops.txt", "\n".join(lines))
-    assert graph_states.difference(1_234) == "+1,234"
-    assert [stop.title for stop in stops(STATES[:4])] == ["Frontend", "Backward", "Placement"]
+    assert viewer_data.difference(1_234) == "+1,234"
+    assert [stop["title"] for stop in stops(STATES[:4])] == ["Frontend", "Backward", "Placement"]
 
 
 def test_on_several_devices_passes_keep_the_colours_of_devices():
-    elsewhere = replace(X_PLACED, device=X_PLACED.device.replace("CPU:0", "CPU:1"))
-    states = (*STATES[:2], replace(STATES[2], defined=(elsewhere, W_PLACED)), *STATES[3:])
-    assert [stop.colour for stop in stops(states)] == ["kind", "kind", "device", "time"]
+    assert [stop["colour"] for stop in stops(STATES, True)] == ["kind", "kind", "device", "time"]

@@ -12,7 +12,7 @@ from tests.shown import grid
 from tflab.compare import CONFIGURATIONS
 from tflab.records.graph import Tensor
 from tflab.records.verdicts import Load
-from tflab.report import chapters, hand_in, handout, html, language, parts
+from tflab.report import chapters, handout, html, language
 from tflab.report.contents import Picture
 from tflab.units import plural
 
@@ -89,7 +89,7 @@ def test_each_entry_of_the_dictionary_has_the_same_blanks_and_is_chinese():
 
 def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
     assert language.chinese("No such sentence.") == "No such sentence."
-    table = parts.dearest(replace(COMPARED, tables={64: COMPARED.tables[64][:1]}))
+    table = chapters.dearest(replace(COMPARED, tables={64: COMPARED.tables[64][:1]}))
     named = replace(table, rows=(replace(table.rows[0], key="loss"),))
     assert grid(language.part(named))[1:] == [
         ("算子", "调用次数", "总耗时", "平均耗时", "占比"),
@@ -102,17 +102,17 @@ def test_a_call_is_compared_with_the_batch_size_before_if_a_step_has_as_many():
     """400 us is 4 times 100 us, and 64 is 16 times 4."""
     conv = COMPARED.rows[0]
     compared = replace(COMPARED, batch_sizes=(4, 64), rows=(conv,), steps=STEPS)
-    assert parts.finding_at(compared, 64) == (
+    assert chapters.finding_at(compared, 64) == (
         "From batch 4 to 64, a call of _FusedConv2D takes 4.0 times as long for 16 times the "
         "images; its share of the op time goes from 62.5 % to 12.5 %."
     )
     alone = "_FusedConv2D takes 12.5 % of the op time, 400 us a call."
     more_calls = {**STEPS, 4: replace(STEPS[4], steps=6)}
-    assert parts.finding_at(replace(compared, steps=more_calls), 64) == alone
-    assert parts.finding_at(replace(compared, batch_sizes=(64,)), 64) == alone
+    assert chapters.finding_at(replace(compared, steps=more_calls), 64) == alone
+    assert chapters.finding_at(replace(compared, batch_sizes=(64,)), 64) == alone
     first = replace(conv, cells={1: conv.cells[64]})
     smallest = replace(compared, batch_sizes=(1,), rows=(first,), steps={1: STEPS[64]})
-    assert parts.finding_at(smallest, 1) == alone
+    assert chapters.finding_at(smallest, 1) == alone
 
 
 def test_the_picture_of_the_graph_has_the_nodes_as_differentiated_and_the_shapes_between():
@@ -126,7 +126,7 @@ def test_the_picture_of_the_graph_has_the_nodes_as_differentiated_and_the_shapes
         )
         for node in LINEAR.stages[1].nodes
     )
-    tracks, edges = hand_in.layers(LINEAR, nodes)
+    tracks, edges = chapters.layers(LINEAR, nodes)
     approve("hand-in-graph.txt", "\n".join(map(str, (*tracks, *edges))))
 
 

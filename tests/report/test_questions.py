@@ -66,7 +66,7 @@ def toy(*rows, histories=HISTORIES):
 
 def test_the_questions_are_those_that_this_run_can_answer():
     variants = {
-        "a toy with gradients": questions.questions(replace(LAB, toy=toy(SUM, Y))),
+        "a toy with gradients": questions.about_gradients(toy(SUM, Y)),
         "a program": questions.of_program(ran()),
         "a branch that was not taken": questions.nodes_that_run(BRANCH),
         "a node that was merged": questions.node_that_goes(MERGED),

@@ -1,21 +1,51 @@
-"""Chapters: a report as the chapters for which the measurements suffice."""
+"""Chapters: a report as the chapters for which the measurements suffice.
+
+Each chapter consists of tables of other commands' views, plots, and sentences that say how its
+numbers were obtained. The report of the lab has the same parts in the order of the lab's steps.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import replace
 
+from tflab.analysis import critical_path, step_times
 from tflab.analysis.slow_steps import LEAST_STEPS
-from tflab.compare import view
-from tflab.records.blocks import Fact
-from tflab.records.measured import Comparison
-from tflab.report import contents, hand_in, parts, questions, selection
-from tflab.report.contents import Chapter, Lab, Part, Report
+from tflab.compare import CONFIGURATIONS, DEFAULT, view
+from tflab.exporters import plots
+from tflab.exporters.plots.graph import Edge, Track
+from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, table
+from tflab.records.graph import Node, edge_count, node_of
+from tflab.records.measured import Compared, Comparison
+from tflab.records.stages import Backward, Execution
+from tflab.records.trained import History
+from tflab.records.values import Maps
+from tflab.report import contents, drawing, questions, selection
+from tflab.report.contents import (
+    EPOCHS,
+    Box,
+    Chapter,
+    DrawnGraph,
+    Lab,
+    Method,
+    Part,
+    Report,
+    Walked,
+    nodes_of,
+)
 from tflab.report.selection import FORMULA, title_of
+from tflab.runtime import trace
 from tflab.train import view as training_view
-from tflab.units import percent, size, time
+from tflab.train.view import classified
+from tflab.units import percent, plural, size, time
+from tflab.views import chain_rule, execution, frontend, op_table, placement, words
+from tflab.views import stages as views
 from tflab.views.words import ratio_text
 
 ABOUT = "What TensorFlow does between a line of Python and the machine."
+ABOUT_LAB = "Each part names its step of the lab, and the command that repeats it."
+TOP = 10  # rows of a table of ops
+OTHERS = "not of one layer"  # the label of a box without one
 Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
 
 
@@ -23,7 +53,7 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
     """The report with these chapters; `command` repeats it. After an interruption it has the
     chapters whose measurements are complete."""
     handed_in = names == ("lab",)
-    made = [*hand_in.chapters(lab)] if "lab" in names else []
+    made = [*hand_in(lab)] if "lab" in names else []
     made += (
         Chapter(title, whole, folded=name in selection.REFERENCE, result=result)
         for name, title, content, result in drafts(lab)
@@ -31,11 +61,11 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
     )
     return Report(
         title=f"{'Lab report' if handed_in else 'From Python to op runs'}: {title_of(lab.model)}",
-        about=" ".join([hand_in.ABOUT if handed_in else ABOUT, *partial(lab, names)]),
+        about=" ".join([ABOUT_LAB if handed_in else ABOUT, *partial(lab, names)]),
         command=command,
         questions=() if handed_in else questions.questions(lab),
         chapters=tuple(made),
-        numbers=tuple(numbers(lab)),
+        numbers=tuple(results(lab)),
     )
 
 
@@ -53,7 +83,7 @@ def partial(lab: Lab, names: Sequence[str]) -> Iterator[str]:
             yield f"These chapters are missing: {', '.join(lacking)}."
 
 
-def numbers(lab: Lab) -> Iterator[Fact]:
+def results(lab: Lab) -> Iterator[Fact]:
     """The results on the first screen: nodes, times of a step, the dearest op, the accuracy."""
     if lab.walked:
         yield Fact("nodes written", f"{len(lab.walked.stages[0].nodes):,}")
@@ -69,7 +99,7 @@ def numbers(lab: Lab) -> Iterator[Fact]:
             dearest = max(rows, key=lambda row: row.share)
             note = f"{percent(dearest.share)} of the op time at batch {last}"
             yield Fact("most expensive op", dearest.key, note)
-    if lab.history and lab.history.epochs and training_view.classified(lab.history):
+    if lab.history and lab.history.epochs and classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)
         yield Fact("test accuracy", accuracy, f"after epoch {lab.history.epochs[-1].epoch}")
 
@@ -84,23 +114,21 @@ def drafts(lab: Lab) -> Iterator[Draft]:
     """Every chapter that was measured except the hand-in, in the order of a report."""
     walked, compared, history = lab.walked, lab.compared, lab.history
     if walked:
-        yield "graph", f"The stages of {title_of(lab.model)}", parts.graph(walked), ""
-    if lab.toy:
-        yield "toy", f"The stages of {FORMULA}", parts.graph(lab.toy), ""
+        yield "graph", f"The stages of {title_of(lab.model)}", graph(walked), ""
     if lab.toy_on_two:
-        yield "devices", f"{FORMULA} on two devices", parts.on_two_devices(lab.toy_on_two), ""
+        yield "devices", f"{FORMULA} on two devices", on_two_devices(lab.toy_on_two), ""
     if walked and (maps := walked.execution.maps) and len(maps.maps) > 1:
-        yield "network", "What the network saw", parts.network(walked, maps), ""
+        yield "network", "What the network saw", network(walked, maps), ""
     if history or not lab.interrupted:
-        yield "training", parts.training_title(history), parts.training(lab.model, history), ""
+        yield "training", training_title(history), training(lab.model, history), ""
     if walked and compared:
-        yield "ops", "The ten most expensive ops", parts.top_ops(walked, compared), ""
+        yield "ops", "The ten most expensive ops", top_ops(walked, compared), ""
     if compared:
-        yield "batch-sizes", "Batch sizes", parts.batch_sizes(compared), ""
+        yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
         slow = tuple(view.diagnosis(compared)) or (nothing_found(compared),)
-        yield "slow", "Why a step is slow", (*slow, contents.swept(compared)), ""
+        yield "slow", "Why a step is slow", (*slow, swept(compared)), ""
     if walked:
-        yield "times", "Where a step's time goes", parts.times(walked), ""
+        yield "times", "Where a step's time goes", times(walked), ""
     if compared:
         last = compared.batch_sizes[-1]
         ratios = [
@@ -109,11 +137,403 @@ def drafts(lab: Lab) -> Iterator[Draft]:
             if row.verdict and row.batch_size == last
         ]
         result = f"at batch {last}: {', '.join(ratios)}" if ratios else ""
-        yield "configurations", "Configurations", parts.configurations(compared), result
+        yield "configurations", "Configurations", configurations(compared), result
     if walked:
         peak = walked.execution.memory.peak_bytes
         result = f"at most {size(peak)} alive at once" if peak else ""
-        yield "memory", "Memory", parts.memory(walked), result
+        yield "memory", "Memory", memory(walked), result
     named = dict(lab.environment)
     result = ", ".join(named[name] for name in ("Framework", "Operating system") if name in named)
-    yield "environment", "Environment", (contents.pairs("", lab.environment),), result
+    yield "environment", "Environment", (environment(lab),), result
+
+
+def environment(lab: Lab) -> Table:
+    return fact_table(Fact(*row) for row in lab.environment)
+
+
+# How numbers were obtained
+
+
+def warm(step: Execution) -> str:
+    return (
+        f"{plural(step.steps, 'untraced step')} and as many traced ones, alternating, after "
+        f"{plural(step.warmup_steps, 'warm-up step')} of each; batch size {step.batch_size}."
+    )
+
+
+def walking(walked: Walked) -> str:
+    return f"python -m tflab.lifecycle --model {walked.model} --steps {walked.execution.steps}"
+
+
+def comparing(comparison: Comparison) -> str:
+    sizes = " ".join(map(str, comparison.batch_sizes))
+    return f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes}"
+
+
+def swept(comparison: Comparison) -> Method:
+    rows = max(step.images for step in comparison.steps.values())
+    return Method(
+        f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size: untraced and "
+        f"traced steps alternate, and the first {comparison.warmup} steps of each are not counted.",
+        comparing(comparison),
+    )
+
+
+# The graph: its drawing, its sizes, and the fates of its nodes
+
+
+def graph(walked: Walked) -> Iterator[Part]:
+    step, placing = walked.execution, walked.placement
+    ns = critical_path.median_per_step(step.runs)
+    yield DrawnGraph(
+        name=selection.title_of(walked.model),
+        drawing=drawing.draw(walked.stages, walked.histories),
+        histories=walked.histories,
+        ns=ns,
+    )
+    yield directions({history.kind for history in walked.histories.values()})
+    nodes = walked.stages[0].nodes
+    if any(node.source for node in nodes):
+        yield frontend.lines(nodes)
+    yield views.story(walked.stages)
+    for stage in walked.stages:
+        if isinstance(stage, Backward):
+            yield from chain_rule.tables(stage)
+    if placing.passes:
+        yield placement.fate_counts(placing)
+        if facts := list(placement.balance(placing)):
+            yield fact_table(facts)
+    recorded = step.values_step.which if step.values_step and step.values else ""
+    known = (
+        f" Values and gradients are the program's, in {recorded}; not timed." if recorded else ""
+    )
+    # The slowest forward node, or one that was fused into the slowest
+    carriers = {node.name: walked.histories[node.name].carrier or "" for node in nodes}
+    example = max(carriers, key=lambda name: ns.get(carriers[name], 0))
+    yield Method(
+        f"Times in the graph, and its colours by time: {warm(step)} The times at each "
+        f"batch size in the panel are statistics of traced steps.{known}",
+        f"{walking(walked)}\npython -m tflab.follow {example} --model {walked.model}",
+    )
+
+
+def directions(kinds: Container[str]) -> str:
+    """Return where nodes of these kinds are in the drawing."""
+    if "gradient" not in kinds:
+        return "In the drawing, the data flow down."
+    updates = ", and updates of variables are on the right" if "update" in kinds else ""
+    return (
+        "In the drawing, the forward ops go down on the left. Gradients go up beside them, each "
+        f"next to its layer{updates}."
+    )
+
+
+def on_two_devices(walked: Walked) -> Iterator[Part]:
+    """Where the nodes are, and which tensors are sent; `walked` ends with its placement."""
+    placing = walked.placement
+    yield (
+        "If an edge leads from one device to the other, the runtime cuts it: a _Send on one device "
+        "passes the tensor to a _Recv on the other."
+    )
+    yield placement.partitions(placing)
+    yield fact_table(placement.transferred(placing))
+    drawn = drawing.draw(walked.stages, walked.histories)
+    yield DrawnGraph(
+        name=f"{selection.title_of(walked.model)} on two devices",
+        drawing=drawn,
+        histories=walked.histories,
+        ns={},
+        start=len(drawn.states) - 1,
+    )
+    yield placement.transfers(placing)
+    yield Method(
+        "Devices, _Send and _Recv are read from the runtime's own dumps; the bytes follow from "
+        f"the shapes at batch size {placing.batch_size}.",
+        f"python -m tflab.lifecycle --model {walked.model} --devices {len(placing.partitions)} "
+        "--stage placement",
+    )
+
+
+# A step: its most expensive ops, its time, its memory, and what the network saw
+
+
+def phase(walked: Walked) -> str:
+    updates = any(history.kind == "update" for history in walked.histories.values())
+    return "training" if updates else "inference"
+
+
+def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
+    step = walked.execution
+    yield (
+        f"The graphs, their nodes, times and memory are from a step of {phase(walked)}. The "
+        "comparisons of batch sizes and configurations are from inference, with the same weights "
+        "for all."
+    )
+    yield contents.picture("op_bars", plots.op_bars.draw, step.top_ops, "node")
+    yield execution.top_table("A step's nodes", step.top_ops, step, "node")
+    yield Method(warm(step), walking(walked))
+    yield from execution.costs(step)
+    if step.experiments and step.experiments.control:
+        yield Method(
+            "The numbers are from untraced steps, which alternate with traced ones.",
+            f"{walking(walked)} --experiments",
+        )
+    yield calls_at_each_size(compared)
+    yield swept(compared)
+
+
+def times(walked: Walked) -> Iterator[Part]:
+    step = walked.execution
+    yield from execution.load_line(step.load)
+    owners = execution.owners(step.time_ledger, step.wall_ns, step.steps)
+    yield fact_table([*execution.step_times(step), *owners])
+    middle = step_times.median_step(step.step_times)
+    runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
+    drawn = contents.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
+    title = plots.timeline.headline(runs, middle, {*step.critical_path.nodes})
+    slices = plots.timeline.slices(runs, middle, step.critical_path)
+    yield replace(drawn, title=title, slices=slices)
+    yield fact_table(execution.parallel(step.critical_path))
+    yield Method(warm(step), walking(walked))
+
+
+def memory(walked: Walked) -> Iterator[Part]:
+    step = walked.execution
+    if not execution.compiled(step.nodes):
+        yield contents.picture("memory", plots.memory.draw, step.memory.curve)
+    if facts := list(execution.memory_facts(step.memory, step.nodes)):
+        yield fact_table(facts)
+    yield from execution.holders(step.memory, step.nodes)
+    yield Method(
+        "The numbers are computed from the memory that each op requested from its allocators in "
+        f"traced steps. {warm(step)}",
+        walking(walked),
+    )
+
+
+def network(walked: Walked, maps: Maps) -> Iterator[Part]:
+    yield (
+        "From top to bottom, the image passes through the layers: each row shows the output of a "
+        "layer, with one tile for each channel. On the right, from bottom to top, is the gradient "
+        "of the loss with respect to each of these numbers. A max-pool passes its gradient only "
+        "to the largest of its elements, and a ReLU only to those above 0: the rest is white."
+    )
+    yield contents.picture("feature_maps", plots.feature_maps.draw, maps)
+    yield Method(
+        "Every tensor is fetched by one step that is not timed, with the graph passes off. If a "
+        "line says softmax, tflab computed it from the scores.",
+        walking(walked),
+    )
+
+
+# A training, with its curves and its epochs
+
+
+def training_title(history: History | None) -> str:
+    return "Loss and accuracy" if history is None or classified(history) else "Loss"
+
+
+def training(model: str, history: History | None) -> Iterator[Part]:
+    if history is None:
+        yield f"{model} has no loss, so it cannot be trained."
+        return
+    yield contents.picture("curves", plots.curves.draw, history)
+    if history.interrupted:
+        yield "Partial: this training ended before its last epoch."
+    if history.epochs:
+        yield training_view.epochs(history)
+    means = "Losses and accuracies" if classified(history) else "Losses"
+    yield Method(
+        f"Trained for this report. {means} are means over rows; the test uses all test rows at the "
+        "end of each epoch.",
+        f"python -m tflab.train --model {model} --epochs {len(history.epochs) or EPOCHS} "
+        f"--batch-size {history.batch_size}",
+    )
+
+
+# Comparisons of batch sizes and configurations
+
+
+def batch_sizes(comparison: Comparison) -> Iterator[Part]:
+    yield found(comparison)
+    yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
+    if len(comparison.batch_sizes) > 1:
+        yield view.side_by_side(comparison, TOP, comparison.batch_sizes)
+    yield from view.findings(comparison)
+    yield view.steps(comparison)
+    yield swept(comparison)
+
+
+def found(comparison: Comparison) -> Table:
+    """One row for each batch size, with what was found at it."""
+    steps = comparison.steps
+    return table(
+        "Findings at each batch size",
+        comparison.batch_sizes,
+        numbers("batch", str),
+        numbers("median step", lambda size: time(steps[size].untraced_ns.median)),
+        numbers(
+            f"{comparison.unit}s a second",
+            lambda size: f"{steps[size].mean_images_per_second:,.0f}",
+        ),
+        Column("found", lambda size: finding_at(comparison, size), elastic=True),
+    )
+
+
+def finding_at(comparison: Comparison, size: int) -> str:
+    """`From batch 1 to 16, a call of Conv2D takes 2.3 times as long for 16 times the images ...`,
+    about the dearest op; only its share if it did not run as often in a step of the size before."""
+    largest = max(
+        (row for row in comparison.rows if size in row.cells),
+        key=lambda row: row.cells[size].share,
+    )
+    cell, name = largest.cells[size], largest.key
+    before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=0)
+    smaller = largest.cells.get(before)
+    calls = cell.calls / comparison.steps[size].steps
+    if not smaller or smaller.calls / comparison.steps[before].steps != calls:
+        return f"{name} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call."
+    return (
+        f"From batch {before} to {size}, a call of {name} takes "
+        f"{cell.mean_ns / smaller.mean_ns:.1f} times as long for {size / before:g} times the "
+        f"{comparison.unit}s; its share of the op time goes from {percent(smaller.share)} to "
+        f"{percent(cell.share)}."
+    )
+
+
+def dearest(comparison: Comparison) -> Table:
+    """The ops that took most of the time at the largest batch size."""
+    size = comparison.batch_sizes[-1]
+    rows = comparison.tables.get(size, ())
+    of = f"{min(len(rows), TOP)} most expensive of {len(rows)} op types"
+    return table(
+        f"The {of} at batch {size}, {comparison.phase}",
+        rows[:TOP],
+        op_table.key("op"),
+        *op_table.columns(("calls", "total", "mean", "share")),
+    )
+
+
+def calls_at_each_size(comparison: Comparison) -> Table:
+    """The time of each of the dearest ops at every batch size, as its calls times their mean."""
+
+    def column(size: int) -> Column:
+        def cell(row: Compared) -> str:
+            stats = row.cells.get(size)
+            if stats is None:
+                return ""
+            calls = f"{stats.calls:,} x {time(stats.mean_ns)}"
+            return f"{calls} = {time(stats.total_ns)}, {percent(stats.share)}"
+
+        return numbers(f"batch {size}", cell)
+
+    return table(
+        "Calls x mean = total, and share of the op time, at each batch size",
+        view.in_order(comparison, TOP)[:TOP],
+        op_table.key("op"),
+        *map(column, comparison.batch_sizes),
+    )
+
+
+def configurations(comparison: Comparison) -> Iterator[Part]:
+    names = tuple(dict.fromkeys(row.config for row in comparison.configs))
+    if not names:
+        yield "No configuration was compared with the default."
+        return
+    yield from execution.load_line(comparison.load)
+    yield (
+        f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
+        f"setting changed. All use the same weights and {comparison.unit}s."
+    )
+    yield table(
+        "What was changed",
+        names,
+        Column("configuration", lambda name: name),
+        Column("what it means", lambda name: CONFIGURATIONS[name].about, elastic=True),
+    )
+    yield from view.configs(comparison)
+    number = min(row.verdict.observations for row in comparison.configs if row.verdict)
+    others = " ".join(name for name in names if name != DEFAULT)
+    yield Method(
+        f"The comparison has {plural(number, 'observation')}, each in new processes that take "
+        f"turns. After {plural(selection.CONFIGS_S, 'second')} no new observation started, except "
+        "those that a verdict requires. The command takes longer and shows more.",
+        f"{comparing(comparison)} --configs {others}",
+    )
+
+
+# The report of the lab, in the order of its steps
+
+
+def hand_in(lab: Lab) -> Iterator[Chapter]:
+    """The environment, the graph, the curves, the costliest ops, the batch sizes, and other
+    configurations, as far as they were measured."""
+    yield Chapter("Step 1: environment", (environment(lab),))
+    if lab.walked:
+        yield Chapter("Step 3: data-flow graph", tuple(picture_of_graph(lab.walked)))
+    if lab.history or not lab.interrupted:
+        title = training_title(lab.history).lower()
+        yield Chapter(f"Steps 2 and 4: {title}", tuple(training(lab.model, lab.history)))
+    if not lab.compared:
+        return
+    compared, how = lab.compared, swept(lab.compared)
+    rows = compared.tables[compared.batch_sizes[-1]]
+    bars = contents.picture("op_bars", plots.op_bars.draw, rows, "op")
+    yield Chapter("Step 5: the ten most expensive ops", (dearest(compared), bars, how))
+    curves = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
+    sizes = (found(compared), calls_at_each_size(compared), curves, how)
+    yield Chapter("Step 6: batch sizes", sizes)
+    yield Chapter("Step 7: hardware and configuration", tuple(configurations(compared)))
+
+
+def picture_of_graph(walked: Walked) -> Iterator[Part]:
+    """The picture of the graph, and its size at each stage."""
+    stages = [
+        ("as written", walked.stages[0].nodes),
+        *(("with gradients", s.nodes) for s in walked.stages if isinstance(s, Backward)),
+        ("that runs", walked.placement.nodes),
+    ]
+    *_, (_, nodes), _ = stages
+    yield contents.picture("graph", plots.graph.draw, walked.model, *layers(walked, nodes))
+    yield table(
+        "",
+        stages,
+        Column("graph", lambda row: row[0]),
+        numbers("nodes", lambda row: f"{len(row[1]):,}"),
+        numbers("edges", lambda row: f"{edge_count(row[1]):,}"),
+    )
+    yield Method(
+        "The graph is read from the session that ran it; TensorBoard's Graphs shows it node by "
+        "node.",
+        f"python -m tflab.lifecycle --model {walked.model} --logdir runs/{walked.model}\n"
+        "tensorboard --logdir runs",
+    )
+
+
+def layers(walked: Walked, nodes: tuple[Node, ...]) -> tuple[list[Track], list[Edge]]:
+    """The outer boxes of the report's drawing with some of these nodes, and the edges between
+    them, each with the shape that all of its tensors have."""
+    by_name = {node.name: node for node in nodes}
+    box_of: dict[str, str] = {}
+
+    def named(box: Box) -> tuple[str, str, str]:
+        inside = [by_name[name] for name in nodes_of(box) if name in by_name]
+        box_of.update((node.name, box.name) for node in inside)
+        size = inside[0].op if len(inside) == 1 else f"{len(inside)} nodes"
+        return box.name, box.label or OTHERS, size if inside else ""
+
+    tracks: list[Track] = []
+    for track in drawing.draw(walked.stages, walked.histories).tracks:
+        rows = ([named(box) for box in row if isinstance(box, Box)] for row in track.rows)
+        tracks.append((track.label, tuple(tuple(b for b in row if b[2]) for row in rows)))
+    shapes: dict[tuple[str, str], set[str]] = {}
+    for node in nodes:
+        for tensor in node.inputs:
+            source = node_of(tensor)
+            ends = box_of.get(source, ""), box_of[node.name]
+            if ends[0] and ends[0] != ends[1]:
+                outputs = by_name[source].outputs
+                place = int(tensor.partition(":")[2] or 0)
+                shape = words.tensor(outputs[place]) if place < len(outputs) else ""
+                shapes.setdefault(ends, set()).add(shape)
+    return tracks, [(*ends, min(text) if len(text) == 1 else "") for ends, text in shapes.items()]

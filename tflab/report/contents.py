@@ -6,21 +6,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tflab.records.blocks import Block, Column, Fact, Table, table
+from tflab.records.blocks import Block, Fact
 from tflab.records.graph import Node
 from tflab.records.measured import Comparison
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement, Stage
 from tflab.records.trained import History
-from tflab.units import plural
 
 if TYPE_CHECKING:  # a page without plots needs no matplotlib
     from matplotlib.figure import Figure
 
-TOP = 10  # rows of a table of ops
 EPOCHS = 2  # of a training for the report: enough for curves, and done in seconds
 FOLDED = 3  # lines of a program that took no time are folded, if they are so many
 HOTTEST = 5  # lines of a program that stand above it
@@ -51,7 +49,6 @@ class Lab:
     model: str
     environment: Sequence[tuple[str, str]]
     walked: Walked | None = None
-    toy: Walked | None = None
     toy_on_two: Walked | None = None  # devices; a walk up to placement
     history: History | None = None  # None also for a model without a loss
     compared: Comparison | None = None
@@ -67,10 +64,10 @@ class Picture:
     svg: str = field(repr=False)
     png: bytes = field(repr=False)
     title: str = ""  # below it; empty if the picture itself has one in the reader's language
-    slices: Mapping[str, Any] | None = field(default=None, repr=False)  # of a timeline, to zoom
+    slices: Mapping[str, object] | None = field(default=None, repr=False)  # of a timeline, to zoom
 
 
-def picture(name: str, draw: Callable[..., Figure], *records: Any) -> Picture:
+def picture(name: str, draw: Callable[..., Figure], *records: object) -> Picture:
     """Return a plot of some records."""
     from tflab.exporters import plots
 
@@ -238,33 +235,3 @@ class Report:
     questions: tuple[Question, ...] = ()
     numbers: tuple[Fact, ...] = ()  # the results that come before the chapters
     language: str = "en"
-
-
-def pairs(title: str, rows: Sequence[tuple[str, str]]) -> Table:
-    columns = (Column("", lambda row: row[0]), Column("", lambda row: row[1], elastic=True))
-    return table(title, rows, *columns)
-
-
-def warm(step: Execution) -> str:
-    return (
-        f"{plural(step.steps, 'untraced step')} and as many traced ones, alternating, after "
-        f"{plural(step.warmup_steps, 'warm-up step')} of each; batch size {step.batch_size}."
-    )
-
-
-def walking(walked: Walked) -> str:
-    return f"python -m tflab.lifecycle --model {walked.model} --steps {walked.execution.steps}"
-
-
-def comparing(comparison: Comparison) -> str:
-    sizes = " ".join(map(str, comparison.batch_sizes))
-    return f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes}"
-
-
-def swept(comparison: Comparison) -> Method:
-    rows = max(step.images for step in comparison.steps.values())
-    return Method(
-        f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size: untraced and "
-        f"traced steps alternate, and the first {comparison.warmup} steps of each are not counted.",
-        comparing(comparison),
-    )

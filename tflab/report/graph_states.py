@@ -1,45 +1,39 @@
 """Graph states: a graph in each of its states, as the changes since the previous state.
 
 The first state is the graph as written; then come the gradients, each pass of the runtime that
-changed something, and the graph that ran. A drawing stops at each stage; placement has many states,
-because there is one after every pass that changed the graph.
+changed something, and the graph that ran.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby, pairwise
-from typing import Any
+from itertools import pairwise
 
 from tflab.analysis import passes
 from tflab.analysis.passes import PURPOSES, Versions
 from tflab.records.blocks import Column, Table, numbers
 from tflab.records.graph import edge_count
 from tflab.records.placed import Pass
-from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
+from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.report.contents import State
 from tflab.units import percent, plural, time
 from tflab.views import backward, chain_rule, pass_log
 
-# What colours say at a stage, unless the reader chooses: else the kind of a node
-COLOURS = {"execution": "time"}
-
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
     """The states of a walk's graph, up to the end of the walk."""
-    by_type: dict[type, Any] = {type(stage): stage for stage in stages}
-    log = [as_written(by_type[Frontend])]
-    if Backward in by_type:
-        log.append(with_gradients(by_type[Frontend], by_type[Backward]))
-    if Placement in by_type:
-        log.extend(after_passes(by_type[Placement]))
-    if Execution in by_type:
-        log.append(as_run(by_type[Placement], by_type[Execution]))
+    log = [as_written(stages[0])]
+    for before, stage in pairwise(stages):
+        if isinstance(stage, Backward):
+            log.append(with_gradients(before, stage))
+        elif isinstance(stage, Placement):
+            log.extend(after_passes(stage))
+        elif isinstance(stage, Execution) and isinstance(before, Placement):
+            log.append(as_run(before, stage))
     return tuple(log)
 
 
-def as_written(stage: Frontend) -> State:
+def as_written(stage: Stage) -> State:
     return State(
         stage="frontend",
         title="Frontend",
@@ -49,7 +43,7 @@ def as_written(stage: Frontend) -> State:
     )
 
 
-def with_gradients(before: Frontend, stage: Backward) -> State:
+def with_gradients(before: Stage, stage: Backward) -> State:
     old = {node.name: node for node in before.nodes}
     new = tuple(node for node in stage.nodes if old.get(node.name) != node)
     about = "Each op's gradient function added the nodes that compute its gradient."
@@ -153,42 +147,3 @@ def changes(states: Sequence[State]) -> Table:
         ),
         tuple(zip(states, [0, *counts], counts, strict=False)),
     )
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A state of a stop, with the pass that made it."""
-
-    state: int
-    title: str
-    change: str  # in the number of nodes: `+2`, 13 fewer, or none
-
-
-@dataclass(frozen=True)
-class Stop:
-    """A stage at which a drawing pauses."""
-
-    title: str
-    colour: str  # the meaning of colours here, unless the reader chooses another
-    first: int  # number of its first state
-    last: int
-    ticks: tuple[Tick, ...]  # its states, if there are several
-
-
-def stops(states: Sequence[State], counts: Sequence[int]) -> Iterator[Stop]:
-    """The stops of these states, with the number of nodes in each state."""
-    devices = {node.device for state in states for node in state.defined if node.device}
-    colours = {**COLOURS, **({"placement": "device"} if len(devices) > 1 else {})}
-    for name, members in groupby(range(len(states)), key=lambda number: states[number].stage):
-        numbers = list(members)
-        ticks = tuple(
-            Tick(number, states[number].title, difference(counts[number] - counts[number - 1]))
-            for number in numbers
-        )
-        ends = numbers[0], numbers[-1]
-        colour = colours.get(name, "kind")
-        yield Stop(name.capitalize(), colour, *ends, ticks if len(ticks) > 1 else ())
-
-
-def difference(count: int) -> str:
-    return f"{count:+,}".replace("-", "\N{MINUS SIGN}") if count else "±0"

@@ -122,7 +122,7 @@ def policy(style: str, script: str) -> str:
     )
 
 
-def element(id: str, value: Any) -> Markup:
+def element(id: str, value: object) -> Markup:
     """A script element with data: as JSON, or compressed if they are large."""
     text, kind = as_json(readable(value)), "application/json"
     if len(text) > LARGE:
@@ -130,7 +130,7 @@ def element(id: str, value: Any) -> Markup:
     return Markup('<script type="{}" id="{}">{}</script>').format(kind, id, Markup(text))
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """JSON that a script element may contain: no name can end it."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     for char in "<>&":
@@ -138,12 +138,12 @@ def as_json(value: Any) -> str:
     return text
 
 
-def readable(value: Any) -> Any:
+def readable(value: object) -> Any:
     """Records and plain data as plain data with all of their text made visible."""
     return plain(value, text=visible)
 
 
-def printable(value: Any) -> Any:
+def printable(value: object) -> object:
     """What the template writes: text made visible, markup unchanged."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 

@@ -61,17 +61,12 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
     """Yield the lab with each part when it is measured. A part that a signal ended is in it as far
     as it got, and the KeyboardInterrupt follows."""
     load_before = machine_load.average()  # before tflab itself loads the machine
-    model, drawn = lab.model, "histories" in needs
+    model = lab.model
     if "walked" in needs:
         announce(f"the stages of {model}")
         seconds = EXPERIMENTS_S if "experiments" in needs else 0
-        for walked in walk(model, replace(options, experiments=seconds), drawn):
+        for walked in walk(model, replace(options, experiments=seconds), "histories" in needs):
             lab = replace(lab, walked=walked)
-            yield lab
-    if "toy" in needs:
-        announce("the stages of x*y + z")
-        for walked in walk(TOY, options, drawn):
-            lab = replace(lab, toy=walked)
             yield lab
     if "toy_on_two" in needs:
         announce("x*y + z on two devices")

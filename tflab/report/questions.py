@@ -31,9 +31,8 @@ def questions(lab: Lab) -> tuple[Question, ...]:
     """The questions that this run can answer."""
     asked: list[Question] = []
     if lab.walked:
-        asked += (*nodes_that_run(lab.walked), *node_that_goes(lab.walked))
-    if small := lab.toy or lab.walked:
-        asked += about_gradients(small)
+        asked += nodes_that_run(lab.walked)
+        asked += (*node_that_goes(lab.walked), *about_gradients(lab.walked))
     if lab.compared:
         sizes = lab.compared.batch_sizes
         for size in (sizes[0], sizes[-1]):

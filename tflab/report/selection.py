@@ -18,7 +18,6 @@ CONFIGS_S = 60  # for comparing them: enough to notice most differences of a ten
 NEEDS = {
     "lab": ("walked", "history", "compared", "configurations"),
     "graph": ("walked", "histories"),
-    "toy": ("toy", "histories"),
     "devices": ("toy_on_two",),
     "network": ("walked",),
     "training": ("history",),
@@ -31,19 +30,15 @@ NEEDS = {
     "environment": (),
 }
 CHAPTERS = tuple(NEEDS)
-ASKED = ("lab", "toy", "devices")  # chapters that a report has only if they are named
 # Chapters that are folded
 REFERENCE = ("configurations", "memory", "environment")
 
 
 def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:
-    """The chapters in order, each once; those of x*y + z are in its own report."""
-    usual = [name for name in CHAPTERS if name not in ASKED]
-    if model == TOY:
-        wanted = {"graph" if name == "toy" else name for name in names or (*usual, "devices")}
-    else:
-        wanted = {*(names or usual)}
-    return tuple(name for name in CHAPTERS if name in wanted)
+    """The chapters in order, each once. Unless named, a report has no hand-in, and the two devices
+    of x*y + z are in its own report."""
+    usual = {*CHAPTERS} - ({"lab"} if model == TOY else {"lab", "devices"})
+    return tuple(name for name in CHAPTERS if name in (names or usual))
 
 
 def title_of(model: str) -> str:

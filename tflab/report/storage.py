@@ -59,13 +59,13 @@ def life(
     return readable
 
 
-def signature(history: NodeHistory) -> list[Any]:
+def signature(history: NodeHistory) -> list[str | None]:
     """The properties of a node to compare with the previous life: its kind; its op, inputs and
     outputs; its fate."""
     inputs = (*history.inputs, *(f"^{name}" for name in history.control_inputs))
     outputs = [f"{out.dtype} {list(out.shape or ())}" for out in history.outputs]
     signed = f"{history.op}({', '.join(inputs)}) -> {', '.join(outputs)}"
-    return [history.kind, signed, history.fate and with_heir(history.fate)]
+    return [history.kind, signed, with_heir(history.fate) if history.fate else None]
 
 
 def with_heir(fate: Fate) -> str:
@@ -75,7 +75,7 @@ def with_heir(fate: Fate) -> str:
     return f"{fate.fate} {view.PREPOSITIONS[fate.fate]} {fate.into}"
 
 
-def block(part: Block) -> Any:
+def block(part: Block) -> object:
     """A block as data, from which `read_block` makes it again."""
     if isinstance(part, Table):
         columns = [[column.header, column.right] for column in part.columns]
@@ -104,7 +104,7 @@ def read_block(part: Any) -> Block:
     return Table(str(part["table"]), columns, rows, more=int(part["more"]))
 
 
-def texts(values: Iterable[Any]) -> tuple[str, ...]:
+def texts(values: Iterable[object]) -> tuple[str, ...]:
     return tuple(map(str, values))
 
 
@@ -164,7 +164,7 @@ def read(path: Path) -> Life:
     return life
 
 
-def check(graph: Mapping[str, Any]) -> None:
+def check(graph: Life) -> None:
     """Refuse a drawing that would keep a browser busy forever: each box lies in at most one box,
     which comes before it. Raises ValueError or the usual exceptions for wrong types."""
     boxes = graph["boxes"]

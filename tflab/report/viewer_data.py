@@ -7,7 +7,8 @@ Names stay unchanged; html.py ensures that none becomes markup.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from math import sqrt
 from pathlib import PurePath
 from typing import Any
@@ -15,7 +16,6 @@ from typing import Any
 from tflab.analysis.passes import Version, Versions
 from tflab.follow import view
 from tflab.follow.view import Code, NodeLink, Part, PassLink
-from tflab.records.codec import encoded
 from tflab.records.graph import node_of
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
@@ -60,7 +60,8 @@ def graph_data(graph: DrawnGraph) -> Row:
         show_values(histories.values(), nodes, boxes)
     scopes = [number for number, box in enumerate(boxes) if box["rows"] and box["framed"]]
     file = graph.file or most_of(histories)
-    devices = {short_device(node.device): None for state in states for node in state.defined}
+    placed = {short_device(node.device): None for state in states for node in state.defined}
+    devices = list(filter(None, placed))
     return {
         "title": graph.name,
         "nodes": nodes,
@@ -74,7 +75,7 @@ def graph_data(graph: DrawnGraph) -> Row:
         "start": graph.start,
         # The last state before the runtime changes the graph
         "made": max(n for n, s in enumerate(states) if s.stage in ("frontend", "backward")),
-        "stops": [encoded(stop) for stop in graph_states.stops(states, counts)],
+        "stops": list(stops(states, counts, len(devices) > 1)),
         "idle": drawing.idle,
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
         "file": "" if graph.file or not file else PurePath(file).name,
@@ -82,7 +83,7 @@ def graph_data(graph: DrawnGraph) -> Row:
         "legend": {
             "kind": list(KINDS.items()),
             "fate": [fate for fate in FATES if fate in set(map(fate_of, histories.values()))],
-            "device": [device for device in devices if device],
+            "device": devices,
             "time": heat_words(graph.ns, graph.statistic),
         },
     }
@@ -162,7 +163,7 @@ def node_data(history: NodeHistory, graph: DrawnGraph, versions: Versions, index
     meant = history.meaning
     last = len(graph.drawing.states) - 1
 
-    def version_data(version: Version) -> list[Any]:
+    def version_data(version: Version) -> list[object]:
         """First state, last state, op, device, inputs, control inputs, and the shapes of the
         inputs: as the script reads them."""
         node = version.node
@@ -281,6 +282,32 @@ def state_data(state: State, count: int, index: Index) -> Row:
     }
 
 
+def stops(states: Sequence[State], counts: Sequence[int], many_devices: bool) -> Iterator[Row]:
+    """The stages at which a drawing pauses: what colours say there unless the reader chooses, first
+    and last state, and its states with the change in the number of nodes, if there are several."""
+    colours = {"execution": "time", "placement": "device" if many_devices else "kind"}
+    for name, members in groupby(enumerate(states), key=lambda pair: pair[1].stage):
+        ticks = [
+            {
+                "state": number,
+                "title": state.title,
+                "change": difference(counts[number] - counts[number - 1]),
+            }
+            for number, state in members
+        ]
+        yield {
+            "title": name.capitalize(),
+            "colour": colours.get(name, "kind"),
+            "first": ticks[0]["state"],
+            "last": ticks[-1]["state"],
+            "ticks": ticks if len(ticks) > 1 else [],
+        }
+
+
+def difference(count: int) -> str:
+    return f"{count:+,}".replace("-", "\N{MINUS SIGN}") if count else "±0"
+
+
 def transfer_data(row: Transfer, index: Index) -> Row:
     """A tensor that is sent from one node to another on another device."""
     way = f"{short_device(row.from_device)} to {short_device(row.to_device)}"
@@ -301,7 +328,7 @@ def sections(history: NodeHistory, states: Sequence[State], index: Index) -> lis
     first = {state.stage: number for number, state in reversed(list(enumerate(states)))}
     of_pass = {state.place: number for number, state in enumerate(states)}
 
-    def linked(part: Part) -> Any:
+    def linked(part: Part) -> Row | str:
         """A part of a line, as a link where there is something to go to."""
         if isinstance(part, Code):
             return {"code": part.text}
