@@ -306,6 +306,7 @@ def test_a_process_that_is_lost_is_replaced(run, monkeypatch):
         ("sum(range(10**12))", "did not stop within 1 s"),  # no signal interrupts it
         (HALF + "sum(range(10**12))", "did not stop within 1 s"),
         (HALF, "it wrote into the results of tflab"),
+        ("import os\nos.closerange(3, 100)\nsum(range(10**12))", "it closed the results of tflab"),
         (AWAY + "os._exit(3)", "ended its process with status 3"),
     ):
         before, mark = run.process.process.pid, run.process.mark

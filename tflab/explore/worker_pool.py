@@ -127,8 +127,11 @@ class WorkerProcess:
         return {}
 
     def lost(self) -> LostError:
-        """How the process ended by itself."""
-        status = self.process.wait()
+        """How the process ended by itself, or that it only closed its output."""
+        try:
+            status = self.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            return LostError("tflab ended the program: it closed the results of tflab.")
         how = f"with status {status}" if status >= 0 else f"by {signal.Signals(-status).name}"
         if not self.ready:
             return LostError(f"The process ended {how}. `python -m tflab.doctor` may say why.")
