@@ -241,11 +241,7 @@ def test_a_colour_stays_as_chosen_and_has_a_legend_and_what_is_gone_has_its_own(
     fused = gone.locator("rect").last.evaluate(fill)
     assert fused not in ("none", node(viewer, "conv1/Relu").locator("rect").last.evaluate(fill))
     viewer.locator("[data-part=colour]").select_option("time")
-    words = legend.inner_text()
-    assert "did not run" in words
-    less, *steps = words.split("\n")[:7]
-    assert less == "from 0 (median)"
-    assert all(re.fullmatch(r"[\d.]+ (ns|us|ms)", step) for step in steps)
+    assert "did not run" in legend.inner_text()
     assert svg.locator("[class*=heat-]").count()
 
 

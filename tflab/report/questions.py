@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from tflab.analysis import critical_path
 from tflab.analysis.fates import fates_in_step
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.follow.view import PREPOSITIONS
 from tflab.records.measured import Comparison
 from tflab.records.stages import Backward
 from tflab.records.values import Value
 from tflab.report.contents import Lab, Question, Walked
 from tflab.report.selection import title_of
+from tflab.report.storage import with_heir
 from tflab.units import percent, plural, time
 from tflab.views.values import number
 
@@ -57,11 +57,10 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
     if not taken or len(stay) < OPTIONS - 1:
         return
     *_, gone = min(taken, key=lambda row: row[:2])
-    into = f" {PREPOSITIONS[gone.fate]} {gone.into}" if gone.into else ""
     yield Question(
         f"Which of these nodes of {title_of(walked.model)} will not be in the graph that runs?",
         gone.name,
-        f"{gone.by}: {gone.fate}{into}.",
+        f"{gone.by}: {with_heir(gone)}.",
         options=tuple(sorted((gone.name, *stay[: OPTIONS - 1]))),
     )
 
