@@ -2,8 +2,7 @@
 
 import { make, round, textWidth } from "./elements.js";
 
-const PLACES = 5; // the first of these parts of an edge are where its label may stand
-const ALONG = [0.5, 0.35, 0.65, 0.2, 0.8, 0.1, 0.27, 0.42, 0.58, 0.73, 0.9];
+const ALONG = [0.5, 0.35, 0.65, 0.42, 0.58, 0.27, 0.73, 0.2, 0.8, 0.1, 0.9]; // of an edge, where its label may stand
 const HIGH = 10; // pixels of a label
 const BELOW = 7; // a box is no room for labels, nor the bar below it
 const AWAY = 9; // from its edge
@@ -48,7 +47,7 @@ export function labelsOfEdges({ drawn, layout, routes }) {
   order.sort((p, q) => weight(q.edge) - weight(p.edge));
   for (const { edge, text } of order) {
     const width = textWidth(text, layout.fonts.type) + 4;
-    const places = routes.points(edge.a, edge.b, ALONG).slice(0, PLACES).map(({ x, y, upright }) => ({
+    const places = routes.points(edge.a, edge.b, ALONG).map(({ x, y, upright }) => ({
       x: (upright && !edge.cut ? x + width / 2 + 4 : x) - width / 2,
       y: (upright || edge.cut ? y : y - AWAY) - HIGH / 2,
       width,
