@@ -59,7 +59,7 @@ def work():
         time.sleep(0.003)  # waiting
 
 lines = open(__file__).read().split("\\n")
-watching = ticks.prepared(look_here)
+watching = ticks.prepared(look_here, sampler.Sampler(0))
 ending, ended = _thread.allocate_lock(), _thread.allocate_lock()
 ended.acquire()
 _thread.start_new_thread(watch, (ending, ended))
@@ -85,7 +85,7 @@ def test_every_kind_of_line_is_seen(tmp_path):
 
 
 def test_the_first_of_two_threads_looks_at_a_tick(monkeypatch):
-    watching = ticks.Ticks(print, 61, 60)
+    watching = ticks.Ticks(print, None, 61, 60)
 
     def looks(*threads):
         for thread in threads:
@@ -100,7 +100,11 @@ def test_the_first_of_two_threads_looks_at_a_tick(monkeypatch):
 
 
 def test_both_timers_tick_at_the_same_moments_and_the_interval_changes(monkeypatch):
-    watching, set_to, intervals = ticks.Ticks(print, 61, 60), [], iter([16_000_000, 7_000_000])
+    watching, set_to, intervals = (
+        ticks.Ticks(print, None, 61, 60),
+        [],
+        iter([16_000_000, 7_000_000]),
+    )
 
     class Library:
         def timer_settime(self, timer, flags, spec, before):
@@ -124,14 +128,14 @@ def test_a_signal_that_the_program_handles_is_not_taken(monkeypatch):
     monkeypatch.setattr(ticks._signal, "getsignal", lambda number: theirs.get(number, 0))
     monkeypatch.setattr(ticks._signal, "signal", lambda number, handler: None)
     monkeypatch.setattr(ticks._signal, "siginterrupt", lambda number, flag: None)
-    assert ticks.prepared(print) or not sys.platform.startswith("linux")
+    assert ticks.prepared(print, None) or not sys.platform.startswith("linux")
     theirs[ticks._signal.SIGRTMAX - ticks.BEFORE_LAST[0]] = print
-    assert ticks.prepared(print) is None
+    assert ticks.prepared(print, None) is None
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a signal of Linux")
 def test_a_tick_does_not_interrupt_a_system_call_of_c_code():
-    watching, (reading, writing) = ticks.prepared(print), os.pipe()
+    watching, (reading, writing) = ticks.prepared(print, None), os.pipe()
 
     def tick():
         time.sleep(0.1)
@@ -147,7 +151,7 @@ def test_a_tick_does_not_interrupt_a_system_call_of_c_code():
 
 def test_a_program_that_observes_its_calls_does_not_see_ours(monkeypatch):
     looked = []
-    watching = ticks.Ticks(looked.append, 61, 60)
+    watching = ticks.Ticks(looked.append, None, 61, 60)
     watching.timers = [ticks.ctypes.c_void_p(0)]
     monkeypatch.setattr(watching, "library", type("", (), {"timer_delete": id}))
     monkeypatch.setattr(ticks.sys, "getprofile", lambda: print)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
+    from tflab.run.sampler import Sampler
+
     Look = Callable[[FrameType | None], None]
 
 SECOND_NS = 1_000_000_000
@@ -60,15 +62,12 @@ class TimerSpec(ctypes.Structure):
 class Ticks:
     """Two timers that tick at the same moments, one for each thread."""
 
-    def __init__(self, look: Look, own: int, waking: int) -> None:
-        self.look, self.own, self.waking = look, own, waking
+    def __init__(self, look: Look, sampler: Sampler, own: int, waking: int) -> None:
+        self.look, self.sampler, self.own, self.waking = look, sampler, own, waking
         self.main = _thread.get_native_id()
         self.clock = time.pthread_getcpuclockid(_thread.get_ident())
         self.ticks = 0  # so far
         self.next_ns = 0  # when to find out whether the main thread waits
-        # Whether it is in a run, whose time is measured: then it need not be found out
-        self.in_run: Callable[[], bool] = lambda: False
-        self.importing: Callable[[], bool] = lambda: False  # which hardly ever waits
         self.library: Any = ctypes.PyDLL(None)
         if not hasattr(self.library, "timer_create"):  # before version 2.34 of the C library
             self.library = ctypes.PyDLL("librt.so.1")
@@ -114,9 +113,10 @@ class Ticks:
             if self.ticks % REGULAR == 0:
                 self.set_interval()
             return self.is_first()
-        later_ns = interval_ns(self.importing())
+        later_ns = interval_ns(self.sampler.importing)  # which hardly ever waits
         self.next_ns = max(self.next_ns, time.monotonic_ns() - later_ns) + later_ns
-        return self.in_run() or self.main_waits()
+        # In a run, whose time is measured, it need not be found out
+        return self.sampler.inside[1] > 0 or self.main_waits()
 
     def is_first(self) -> bool:
         """Return whether this thread looks, because the other one has not looked at this tick."""
@@ -153,7 +153,7 @@ class Ticks:
             self.look(frame)
 
 
-def prepared(look: Look) -> Ticks | None:
+def prepared(look: Look, sampler: Sampler) -> Ticks | None:
     """Ticks that call `look` in the main thread, which calls this; None where there are none."""
     if not sys.platform.startswith("linux") or not hasattr(_signal, "SIGRTMAX"):
         return None
@@ -162,7 +162,7 @@ def prepared(look: Look) -> Ticks | None:
     if any(at and getattr(at, "__func__", at) is not Ticks.handle for at in handlers):
         return None  # the program has its own
     try:
-        ticks = Ticks(look, *numbers)
+        ticks = Ticks(look, sampler, *numbers)
         _signal.signal(ticks.own, ticks.handle)
         _signal.siginterrupt(ticks.own, False)  # a system call of C code goes on
     except (ValueError, OSError):  # another thread calls this, or the C library has no timers

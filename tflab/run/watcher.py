@@ -144,10 +144,7 @@ class Watcher:
         """From now on a timer says when to look; where there is none, threads take short turns."""
         from tflab.run import ticks
 
-        self.ticks = ticks.prepared(self.look)
-        if self.ticks:
-            self.ticks.in_run = lambda: self.sampler.inside[1] > 0
-            self.ticks.importing = lambda: self.sampler.importing
+        self.ticks = ticks.prepared(self.look, self.sampler)
         sys.setswitchinterval(self.turn_s if self.ticks else sampler.TURN_S)
 
     def broke(self, error: Exception) -> None:

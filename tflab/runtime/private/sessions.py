@@ -135,10 +135,12 @@ def instrumented(function: Any, first: str, last: str = "", result: str = "") ->
     tree = ast.parse("".join([above, *lines]))
     ast.increment_lineno(tree, number - 2)
     definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    if result:
-        for node in ast.walk(definition):
-            if isinstance(node, ast.Return) and node.value:
-                node.value = with_argument(node.value, on_line(number, result))
+    for node in ast.walk(definition) if result else ():
+        if isinstance(node, ast.Return) and node.value:
+            (statement,) = on_line(number, result)
+            assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+            statement.value.args[-1] = node.value
+            node.value = statement.value
     documented = ast.get_docstring(definition) is not None
     body: list[ast.stmt] = definition.body[documented:]
     if last:
@@ -165,14 +167,6 @@ def guarded(call: str) -> str:
         f"try:\n{indent(call, ' ')}\n"
         f"except Exception as {ERROR}:\n {NOTED} = {WATCHER}.broke({ERROR})"
     )
-
-
-def with_argument(value: ast.expr, calls: list[ast.stmt]) -> ast.expr:
-    """Return the call, with this value as its last argument."""
-    (statement,) = calls
-    assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
-    statement.value.args[-1] = value
-    return statement.value
 
 
 def on_line(number: int, source: str) -> list[ast.stmt]:
@@ -256,31 +250,25 @@ class TraceBuffers:
             from tensorflow.core.protobuf import config_pb2
             from tensorflow.python.client import pywrap_tf_session as client
 
-            self._options, self._parsed = config_pb2.RunOptions, config_pb2.RunMetadata.FromString
-            self._filled = client.TF_NewBufferFromString
-            self._buffer, self._content = client.TF_NewBuffer, client.TF_GetBuffer
-            self._release = client.TF_DeleteBuffer
+            self._client, self._options = client, config_pb2.RunOptions
+            # Makes a buffer for a RunMetadata, and a RunMetadata of its content
+            self.metadata, self.parsed = client.TF_NewBuffer, config_pb2.RunMetadata.FromString
+            _ = client.TF_NewBufferFromString, client.TF_GetBuffer, client.TF_DeleteBuffer
 
-    def options(self, **fields: Any) -> Any:
+    def options(self, **fields: object) -> Any:
         """RunOptions with these fields, for any number of runs."""
-        return self._filled(self._options(**fields).SerializeToString())
-
-    def metadata(self) -> Any:
-        return self._buffer()
+        return self._client.TF_NewBufferFromString(self._options(**fields).SerializeToString())
 
     def content(self, buffer: Any) -> bytes:
         """Return what a buffer holds: of RunOptions that ask for nothing, nothing."""
-        return bytes(self._content(buffer))
+        return bytes(self._client.TF_GetBuffer(buffer))
 
     def taken(self, metadata: Any) -> bytes:
         """Return the RunMetadata that a run has written."""
         try:
             return self.content(metadata)
         finally:
-            self._release(metadata)
-
-    def parsed(self, content: bytes) -> Any:
-        return self._parsed(content)
+            self._client.TF_DeleteBuffer(metadata)
 
 
 class Log:

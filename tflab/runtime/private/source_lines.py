@@ -199,30 +199,23 @@ def wrap(
     ):
         owner = getattr(import_module(module), kind)
         original = getattr(owner, method)
-    if method == "__call__":
-        wrapper = calling(original)
-    elif method == "__new__":
-        wrapper = staticmethod(noting(original, is_library, CONSTRUCTED, returned=True))
-    else:
-        wrapper = noting(original, is_library, COMPILED if method == "compile" else CONSTRUCTED)
-    wrapped.enter_context(patch.object(owner, method, wrapper))
+    wrapper = calling(original) if method == "__call__" else noting(original, is_library, method)
+    static = staticmethod(wrapper) if method == "__new__" else wrapper
+    wrapped.enter_context(patch.object(owner, method, static))
 
 
-def noting(
-    original: Any,
-    is_library: Callable[[str], bool],
-    lines: WeakKeyDictionary[Any, Frame],
-    returned: bool = False,
-) -> Any:
-    """A method that notes the line of its caller, for its object or for the one that it returned.
+def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any:
+    """A method that notes the line of its caller, for its object or for the one that it made.
 
     Keras inspects the arguments of a layer's `__init__`, which therefore stays unchanged.
     """
 
+    lines = COMPILED if method == "compile" else CONSTRUCTED
+
     @functools.wraps(original)
     def noted(first: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(first, *args, **kwargs)
-        made = result if returned else first
+        made = result if method == "__new__" else first
         frame = caller(made, is_library)
         if frame:
             # a class of the user's may be neither hashable nor weakly referenceable
