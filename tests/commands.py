@@ -5,12 +5,17 @@ import contextlib
 import importlib
 import io
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+
+OF_TESTS = re.compile("TF_|XLA_")
 
 
 def run_here(
@@ -28,6 +33,21 @@ def run_here(
     finally:
         os.chdir(before)
     return CompletedProcess(args, status, out.getvalue(), err.getvalue())
+
+
+def run_python(folder: Path, *words: str, log: str = "2", **given: str) -> CompletedProcess[str]:
+    """What `python WORDS` prints in this folder, with this tflab, without what the tests ask of the
+    runtime, and with these variables."""
+    usual = {name: text for name, text in os.environ.items() if not OF_TESTS.match(name)}
+    known = {"PYTHONPATH": str(Path(__file__).parents[1]), "TF_CPP_MIN_LOG_LEVEL": log}
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={**usual, **known, **given},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
 
 
 def in_one_process(patch: pytest.MonkeyPatch) -> None:

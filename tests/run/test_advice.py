@@ -1,13 +1,11 @@
 """Each advice of run, followed: what the program then saves is about what was said."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
+from tests.commands import run_python
 from tests.examples import advice
 
 pytestmark = [pytest.mark.thorough, pytest.mark.tensorflow]
@@ -21,13 +19,9 @@ def watch(tmp_path):
     def watched(source):
         (tmp_path / "program.py").write_text(source)
         options = ("--overhead", "30", "--save", "kept.json")  # enough traces on a busy machine
-        command = [sys.executable, "-m", "tflab.run", *options, "program.py"]
-        environment = {**os.environ, "PYTHONPATH": os.getcwd(), "TF_CPP_MIN_LOG_LEVEL": "2"}
         for _ in range(2):  # again if a signal ended Python, which is not what is tested here
             (tmp_path / "kept.json").unlink(missing_ok=True)
-            done = subprocess.run(
-                command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200
-            )
+            done = run_python(tmp_path, "-m", "tflab.run", *options, "program.py")
             if done.returncode >= 0:
                 break
         assert done.returncode == 0, done.stderr

@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
 
+from tests.commands import run_python
 from tflab.records.watched import Compiled
 from tflab.run import compilations, summary, view
 
@@ -105,11 +104,8 @@ for rows in (3, 5, 3, 7, 5):
 @pytest.mark.tensorflow
 def test_of_a_program_each_new_shape_is_one_compilation(tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
-    command = [sys.executable, "-m", "tflab.run", "--format", "json", "program.py"]
-    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    environment["PYTHONPATH"] = os.getcwd()
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
-    (compiled,) = json.loads(done.stdout[done.stdout.index(b"{\n") :])["compiled"]
+    done = run_python(tmp_path, "-m", "tflab.run", "--format", "json", "program.py")
+    (compiled,) = json.loads(done.stdout[done.stdout.index("{\n") :])["compiled"]
     assert (compiled["name"], compiled["place"]) == ("step", "program.py:8")
     assert (compiled["compilations"], compiled["shapes"]) == (
         3,

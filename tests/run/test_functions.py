@@ -53,11 +53,6 @@ def step(x):
     pass
 
 
-class Model:
-    def step(self):
-        pass
-
-
 @pytest.fixture
 def program():
     return Program()
@@ -97,16 +92,3 @@ def test_what_is_traced_within_a_tracing_is_part_of_it_and_of_many_functions_som
     for name in "abca":
         program.trace(step, name=name)
     assert [(each.name, each.tracings) for each in program.functions()] == [("a", 2), ("b", 1)]
-
-
-def test_a_method_has_the_name_of_its_class(program):
-    def other(x):
-        pass
-
-    for function, name in ((step, "step"), (Model.step, "step"), (other, "wrapped")):
-        program.trace(function, name=name)
-    lines = [function.__code__.co_firstlineno for function in (step, Model.step, other)]
-    assert [(function.name, function.made) for function in program.functions()] == [
-        (name, f"test_functions.py:{line}")
-        for name, line in zip(("step", "Model.step", "wrapped"), lines, strict=True)
-    ]

@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from tests.commands import run_python
 from tflab.run import exchange, launch
 
 pytestmark = pytest.mark.slow
@@ -212,8 +214,7 @@ print(launch.run(["x.py"], pathlib.Path(), settings, lambda: time.sleep(5)))
 
 def test_python_without_its_environment_is_refused(tmp_path):
     (tmp_path / "x.py").write_text("")
-    command = [sys.executable, "-E", "-m", "tflab.run", str(tmp_path / "x.py")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run_python(Path.cwd(), "-E", "-m", "tflab.run", str(tmp_path / "x.py"))
     assert done.returncode == 2
     assert "A program cannot be watched under python -E" in done.stderr
 
@@ -224,12 +225,7 @@ def test_a_fault_of_tflab_is_one_line_and_the_program_goes_on(tmp_path):
     environment |= {f"{exchange.PREFIX}{name}": "0" for name in ("START", "STEPS")}
     environment[f"{exchange.PREFIX}FOLDER"] = str(tmp_path)
     startup = os.path.join(os.path.dirname(launch.__file__), "startup")
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "program.py")],
-        env={**os.environ, **environment, "PYTHONPATH": startup},
-        capture_output=True,
-        text=True,
-    )
+    done = run_python(tmp_path, "program.py", **environment, PYTHONPATH=startup)
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
     assert (tmp_path / "fault").read_text().startswith("ValueError: could not convert string")
 
@@ -247,9 +243,7 @@ raise KeyboardInterrupt
 def test_a_program_may_remove_the_logdir(tmp_path):
     script = tmp_path / "removes.py"
     script.write_text("import glob, shutil\nfor found in glob.glob('.*'): shutil.rmtree(found)\n")
-    command = [sys.executable, "-m", "tflab.run", "--logdir", "logs", "removes.py"]
-    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = run_python(tmp_path, "-m", "tflab.run", "--logdir", "logs", "removes.py")
     assert done.returncode == 1
     assert done.stderr.endswith("\ntflab: The logdir 'logs' was removed while the program ran.\n")
     assert [file.name for file in tmp_path.iterdir()] == ["removes.py"]

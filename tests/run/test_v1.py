@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.commands import run_python
 from tflab.datasets import Dataset, mnist
 from tflab.run import input_data, v1
 
@@ -186,15 +186,8 @@ if __name__ == "__main__":
 def test_a_program_of_version_1_runs_unchanged(tmp_path):
     (tmp_path / "train.py").write_text(TRAINING)
     (tmp_path / "model.py").write_text(MODEL)
-    usual = {name: text for name, text in os.environ.items() if "TF_" not in name[:3]}
-    environment = {**usual, "PYTHONPATH": os.getcwd(), "XDG_CACHE_HOME": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-m", "tflab.run", "--v1", "--save", "kept.json", "train.py", "--steps=7"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    words = ("-m", "tflab.run", "--v1", "--save", "kept.json", "train.py", "--steps=7")
+    done = run_python(tmp_path, *words, XDG_CACHE_HOME=str(tmp_path))
     kept = json.loads((tmp_path / "kept.json").read_text())
     assert kept["exit_status"] == 1
     assert "has no attribute 'contrib'" in done.stderr

@@ -1,13 +1,11 @@
 """What is seen of programs that use TensorFlow, and that they do not feel it."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 
 import pytest
 
+from tests.commands import run_python
 from tflab.cli import saved_files
 from tflab.report import storage as lives
 from tflab.run import sampler
@@ -60,17 +58,12 @@ with tf.Session() as session:
 """
 # Time and thread of a line of the log, and other numbers that are new each time
 STAMP = re.compile(r"^([A-Z]\d{4}) \S+ +\d+ (\S+)|(Key hash:) \d+", re.M)
-OF_TESTS = re.compile("TF_|XLA_")  # what the tests ask of the runtime
 ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 def run(script, *options, watched=True, log="0"):
-    command = [sys.executable, *(("-m", "tflab.run", *options) if watched else ()), str(script)]
-    usual = {name: text for name, text in os.environ.items() if not OF_TESTS.match(name)}
-    environment = {**usual, "PYTHONPATH": os.getcwd(), "TF_CPP_MIN_LOG_LEVEL": log}
-    done = subprocess.run(
-        command, cwd=script.parent, env=environment, capture_output=True, text=True, timeout=300
-    )
+    words = ("-m", "tflab.run", *options) if watched else ()
+    done = run_python(script.parent, *words, str(script), log=log)
     return done.stdout, done.stderr, done.returncode
 
 
