@@ -1,11 +1,7 @@
 """Generated code: every language is read from the dump as a listing."""
 
-import os
 import re
 import struct
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -143,63 +139,21 @@ def test_what_is_no_dump_is_refused(tmp_path):
         generated_code.environment('a"b')
 
 
-# The real thing: `x * y + z` of the toy, compiled by the TensorFlow that is installed.
-
-ROWS = 1024  # enough for a loop; up to 48 rows LLVM unrolls it all and uses no vectors
-TOY = f"""
-from tflab.runtime import tf_import
-tf_import.load()
-import numpy as np, tensorflow as tf, tensorflow.compat.v1 as tf1
-from tflab.lifecycle import frontend
-from tflab.models import toy
-from tflab.records import Options
-from tflab.runtime import session
-
-graph = frontend.build(("toy", toy.build), Options()).program.graph
-config = tf1.ConfigProto()
-config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
-with tf1.Session(graph=graph, config=config) as live:
-    live.run([v.initializer for v in graph.get_collection("variables")])
-    step = session.Step(feeds=("x:0",), fetches=("add:0",), targets=())
-    step.callable(live)(np.ones({ROWS}, np.float32))
-
-@tf.function(jit_compile=True)
-def formula(x, y, z):
-    return x * y + z
-
-arguments = [tf.constant(1.0, shape=shape) for shape in ([{ROWS}], [], [])]
-print(formula.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo"))
-"""
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory):
-    """The dump of the toy's formula, with a space in its path; the one cluster that was compiled
-    for its session; and TensorFlow's own HLO of it."""
-    folder = tmp_path_factory.mktemp("a dump")
-    output = subprocess.run(
-        [sys.executable, "-c", TOY],
-        env={**os.environ, **generated_code.environment(folder)},
-        cwd=Path(__file__).parents[2],
-        check=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        timeout=120,
-    ).stdout
-    (code,) = (code for code in read(folder) if code.cluster.startswith("cluster"))
-    return folder, code, output
-
-
 @pytest.mark.tensorflow
-def test_the_multiply_and_the_add_of_the_toy_are_one_kernel_with_code(toy):
-    _, code, independent = toy
+def test_the_multiply_and_the_add_of_the_toy_are_one_kernel_with_code(walked):
+    """The TensorFlow that is installed compiles both, and says of the formula alone the same."""
+    import tensorflow as tf
+
+    (code,) = walked("toy")["placement"].generated
     (kernel,) = code.kernels
     assert set(kernel.nodes) == {"mul", "add"}
-    assert {"multiply", "add"} <= set(kernel.opcodes)
-    assert any("fmul <" in line for line in kernel.llvm)
+    assert any("fmul <" in line for line in kernel.llvm)  # a batch of more than 48: a loop
     assert kernel.bytes and kernel.machine
-    opcodes = re.findall(r"^ +(?:ROOT )?%[\w.\-]+ = \S+ ([\w\-]+)\(", independent, re.MULTILINE)
+    formula = tf.function(lambda x, y, z: x * y + z, jit_compile=True)
+    arguments = [tf.constant(1.0, shape=shape) for shape in ([code.batch_size], [], [])]
+    hlo = formula.experimental_get_compiler_ir(*arguments)(stage="optimized_hlo")
+    opcodes = re.findall(r"^ +(?:ROOT )?%[\w.\-]+ = \S+ ([\w\-]+)\(", hlo, re.MULTILINE)
+    assert {"multiply", "add"} <= set(kernel.opcodes)
     assert sorted(kernel.opcodes) == sorted(
         opcode for opcode in opcodes if opcode not in {*generated_code.PASSIVE, "fusion"}
     )

@@ -17,14 +17,6 @@ from tflab.runtime import measure, session
 pytestmark = pytest.mark.tensorflow
 
 
-def test_a_traced_step_does_not_parse_its_trace():
-    def step(run_metadata):
-        run_metadata.ParseFromString(b"no RunMetadata at all")
-
-    timed, recorded = session.timed_step(step, [], 7)
-    assert (timed.step, recorded.serialized) == (7, b"no RunMetadata at all")
-
-
 @pytest.mark.parametrize(
     "gpus, level", [([], tf1.RunOptions.SOFTWARE_TRACE), (["GPU:0"], tf1.RunOptions.FULL_TRACE)]
 )

@@ -7,19 +7,16 @@ import functools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
+from tensorflow.compat.v1 import GraphDef, NodeDef
+from tensorflow.core.framework.kernel_def_pb2 import KernelDef
 
 from tflab.cli import environment
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Assignment, Fate, Kernel, Origin
 from tflab.runtime import libraries, private
 from tflab.units import CLUSTER_JOBS, size
-
-if TYPE_CHECKING:
-    from tensorflow.compat.v1 import GraphDef, NodeDef
-    from tensorflow.core.framework.kernel_def_pb2 import KernelDef
 
 Types = tuple[tuple[str, tuple[int, ...]], ...]  # of the attributes of a node
 SPLIT, CLUSTER = "--devices", "--cluster"  # who requests a device if the model itself does not

@@ -13,17 +13,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
+from tensorflow.compat.v1 import GraphDef, NodeDef
+from tensorflow.core.framework.function_pb2 import FunctionDef
+from tensorflow.core.framework.op_def_pb2 import OpDef
 
 from tflab.records.graph import Call, Function, Lines, Node, Shape, Tensor, output_name
 from tflab.runtime import nodes, private
-
-if TYPE_CHECKING:
-    from tensorflow.compat.v1 import GraphDef, NodeDef
-    from tensorflow.core.framework.function_pb2 import FunctionDef
-    from tensorflow.core.framework.op_def_pb2 import OpDef
 
 ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument when it is called
 

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
+from tensorflow.compat.v1 import AttrValue, GraphDef, NodeDef
+from tensorflow.core.framework.op_def_pb2 import OpDef
 
 from tflab.records.graph import (
     BACKWARD,
@@ -26,10 +28,6 @@ from tflab.records.graph import (
 )
 from tflab.records.placed import Transfer
 from tflab.runtime import libraries, phases, private
-
-if TYPE_CHECKING:
-    from tensorflow.compat.v1 import AttrValue, GraphDef, NodeDef
-    from tensorflow.core.framework.op_def_pb2 import OpDef
 
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # the second ones: from host memory
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
