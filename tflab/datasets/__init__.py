@@ -1,6 +1,5 @@
 """Data sets: named columns of equal length, and their batches."""
 
-import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -93,25 +92,17 @@ def batches(
 
 
 def _cut(dataset: Dataset, batch_size: int, seed: int | None) -> Iterator[dict[str, np.ndarray]]:
-    size = dataset.size
-
-    @functools.lru_cache(maxsize=2)  # a batch touches at most two epochs
-    def order(epoch: int) -> np.ndarray:
-        if seed is None:
-            return np.arange(size)
-        return np.random.default_rng((seed, epoch)).permutation(size)
-
-    for first in itertools.count(0, batch_size):
-        epoch, start = divmod(first, size)
-        stop = start + batch_size
-        rows: slice | np.ndarray
-        if stop > size:
-            rows = np.concatenate([order(epoch)[start:], order(epoch + 1)[: stop - size]])
-        elif seed is None:
-            rows = slice(start, stop)  # a view: nothing is copied
-        else:
-            rows = order(epoch)[start:stop]
-        yield {name: column[rows] for name, column in dataset.columns.items()}
+    left = np.arange(0)  # rows of the last epoch that are not yet in a batch
+    for epoch in itertools.count():
+        order = np.arange(dataset.size)
+        if seed is not None:
+            order = np.random.default_rng((seed, epoch)).permutation(dataset.size)
+        left = np.concatenate([left, order])
+        while len(left) >= batch_size:
+            rows, left = left[:batch_size], left[batch_size:]
+            is_view = seed is None and rows[0] <= rows[-1]  # nothing is copied
+            chosen = slice(rows[0], rows[-1] + 1) if is_view else rows
+            yield {name: column[chosen] for name, column in dataset.columns.items()}
 
 
 def centred(pixels: np.ndarray, brightest: int, side: int) -> np.ndarray:

@@ -171,7 +171,7 @@ def lost(addresses: Sequence[str], why: str) -> RefusedError:
 
 def configure(config: tf1.ConfigProto, addresses: Sequence[str]) -> None:
     """Let a session with this configuration run over the tasks, with variables of its own."""
-    client = worker_server.own_address(client_host(addresses))
+    client = target(addresses).removeprefix(SCHEME)
     spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [client]})
     config.cluster_def.CopyFrom(spec.as_cluster_def())
     config.isolate_session_state = True
@@ -208,12 +208,9 @@ def close(session: tf1.Session) -> None:
     closing.join(ANSWER_S)
 
 
-def target(config: tf1.ConfigProto) -> str:
-    """Return where a session with this configuration has its master: here, in any case."""
-    for job in config.cluster_def.job:
-        if job.name == CLIENT:
-            return f"{SCHEME}{job.tasks[0]}"
-    return ""
+def target(addresses: Sequence[str]) -> str:
+    """Return where a session over tasks has its master, which is here; without tasks ""."""
+    return f"{SCHEME}{worker_server.own_address(client_host(addresses))}" if addresses else ""
 
 
 def device_of(task: int) -> str:

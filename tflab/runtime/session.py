@@ -73,7 +73,7 @@ def fresh(
     dumps.pause()
     config = config or config_of(options)
     cluster.check_all(options.cluster)
-    session = tf1.Session(cluster.target(config), graph, config)
+    session = tf1.Session(cluster.target(options.cluster), graph, config)
     try:
         with private.ctrl_c_kept():
             yield session

@@ -258,17 +258,11 @@ def profiled_durations(content: bytes) -> Profiled:
     for plane in private.xspace(content).planes:
         if plane.name != HOST:
             continue
-        matches = {
-            key: OP.fullmatch(event.name) or WAIT.fullmatch(event.name)
-            for key, event in plane.event_metadata.items()
-        }
+        names = {key: event.name for key, event in plane.event_metadata.items()}
+        stages = {key: name for key, name in names.items() if name.startswith(STAGE)}
+        matches = {key: OP.fullmatch(name) or WAIT.fullmatch(name) for key, name in names.items()}
         nodes = {key: match["node"] for key, match in matches.items() if match}
         profile.types.update((match["node"], match["op"]) for match in matches.values() if match)
-        stages = {
-            key: event.name
-            for key, event in plane.event_metadata.items()
-            if event.name.startswith(STAGE)
-        }
         for line in plane.lines:
             for event in line.events:
                 if event.metadata_id in nodes:

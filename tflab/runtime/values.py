@@ -6,7 +6,7 @@ keeps the value that was read, because the runtime does not overwrite a buffer t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -92,18 +92,12 @@ def is_scratch(op: str, output: int) -> bool:
 
 
 def with_references(graph: tf.Graph, computed: Arrays, before: Arrays) -> dict[str, np.ndarray]:
-    """Return the tensors, with the value before the step for those that hand on a reference to a
-    variable: their buffer is the variable's, which the step updates in place."""
+    """Return the tensors, with the value before the step for each that is an Identity of a
+    variable's reference: its buffer is the variable's, which the step updates in place."""
     values = dict(computed)
-    for name, tensor in handed_on(graph, computed):
-        if tensor in before:
-            values[name] = before[tensor]
-    return values
-
-
-def handed_on(graph: tf.Graph, computed: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each tensor that is an Identity of a variable's reference, with that variable."""
     for name in computed:
         op = graph.get_operation_by_name(node_of(name))
-        if op.type == "Identity" and op.inputs[0].op.type in session.REFERENCES:
-            yield name, op.inputs[0].op.name
+        variable = op.inputs[0].op if op.type == "Identity" else op
+        if variable is not op and variable.type in session.REFERENCES and variable.name in before:
+            values[name] = before[variable.name]
+    return values
