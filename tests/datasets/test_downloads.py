@@ -40,25 +40,21 @@ def cache(tmp_path):
     return folder
 
 
-def test_on_a_terminal_a_bar_with_the_name_is_on_stderr(mirrors, cache, capsys, monkeypatch):
-    addresses, folders = mirrors
-    (folders[0] / "data.bin").write_bytes(CONTENT)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    fetch(cache, addresses)
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert "data.bin" in output.err and "256.0 kB" in output.err
-    assert (cache / "data.bin").read_bytes() == CONTENT
-
-
-def test_the_first_mirror_that_has_the_published_file_is_the_last_one_asked(mirrors, cache):
+def test_the_first_mirror_that_has_the_published_file_is_the_last_one_asked_and_shows_a_bar(
+    mirrors, cache, capsys, monkeypatch
+):
+    """The bar is on stderr, with the name and the size, where that is a terminal."""
     addresses, folders = mirrors
     (folders[0] / "data.bin").write_bytes(b"<html>Sign in</html>")
     (folders[1] / "data.bin").write_bytes(CONTENT)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
     fetch(cache, [*addresses, "http://never.invalid/"])
     assert names(cache) == ["data.bin"]
     assert (cache / "data.bin").read_bytes() == CONTENT
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "data.bin" in output.err and "256.0 kB" in output.err
 
 
 def test_each_mirror_that_failed_is_told_with_its_reason(mirrors, cache):

@@ -70,6 +70,9 @@ def test_a_chosen_loss_is_derived_by_the_variables_behind_it(tmp_path):
 
     path = written(tmp_path, forward)
     stages = walk(path, loss="loss")
+    (check,) = stages["backward"].gradient_checks
+    assert (check.tensor, check.precision) == ("w", "float64")
+    assert check.max_relative_error < 1e-4
     made = {gradient.forward: gradient for gradient in stages["backward"].gradients}
     assert made["y"].function.startswith("_ReluGrad")
     assert made["y"].nodes == ("gradients/y_grad/ReluGrad",)
@@ -130,13 +133,12 @@ def test_a_function_that_returns_a_keras_model_is_a_model():
 # What runs, what is fed, and the first values of variables
 
 
-def fetched(build, meta=None, **options):
-    """What a graph fetches by default."""
+def model_of(build, meta=None):
+    """The model of a graph, perhaps with what a MetaGraphDef says about it."""
     meta = meta or tf1.MetaGraphDef()
     meta.graph_def.CopyFrom(graphs.graph_def(build))
-    file = graph_file.GraphFile("MetaGraphDef", Path("g"), "g", meta)
     with tf.Graph().as_default():
-        return saved.build(file, Saved(**options)).fetches
+        return saved.build(graph_file.GraphFile("MetaGraphDef", Path("g"), "g", meta), Saved())
 
 
 def two_ends():
@@ -153,11 +155,12 @@ def with_saver():
 
 def test_fetched_are_the_train_op_that_is_collected_otherwise_what_no_other_node_uses():
     """Nodes that save or keep a variable do not count."""
-    assert fetched(two_ends) == ("first:0", "second:0")
-    assert fetched(with_saver) == ("out:0",)
+    assert model_of(two_ends).fetches == ("first:0", "second:0")
+    assert model_of(with_saver).fetches == ("out:0",)
     meta = tf1.MetaGraphDef()
     meta.collection_def["train_op"].node_list.value.append("Adam")
-    assert fetched(graphs.trained, meta) == ("Adam",)
+    trained = model_of(graphs.trained, meta)
+    assert (trained.fetches, trained.output.dtype) == (("Adam",), tf.float32)
 
 
 def test_a_graph_with_nothing_to_run_is_shown_and_says_so(tmp_path):
@@ -436,25 +439,9 @@ def test_the_line_of_a_node_is_the_innermost_outside_of_libraries():
     }
 
 
-# Gradients of files against finite differences
-
-
-def loss_of(build):
-    def function():
-        tf.reduce_mean(tf.square(build()), name="loss")
-
-    return function
-
-
-def test_gradients_of_a_file_agree_with_finite_differences(tmp_path):
-    path = written(tmp_path, loss_of(lambda: graphs.dense()[1]))
-    stage = walk(path, "backward", loss="loss")["backward"]
-    (check,) = stage.gradient_checks
-    assert (check.tensor, check.precision) == ("w", "float64")
-    assert check.max_relative_error < 1e-4
-
-
 def test_gradients_of_a_loss_that_is_no_number_say_why(tmp_path):
-    path = written(tmp_path, loss_of(lambda: tf.math.log(-1 - graphs.dense()[1])))
-    stage = walk(path, "backward", loss="loss")["backward"]
+    def not_a_number():
+        tf.reduce_mean(tf.math.log(-1 - graphs.dense()[1]), name="loss")
+
+    stage = walk(written(tmp_path, not_a_number), "backward", loss="loss")["backward"]
     assert (stage.gradient_checks, "the loss is nan" in stage.unchecked) == ((), True)

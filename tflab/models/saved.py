@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -202,11 +203,15 @@ class Imported:
         return ends, f"no other node uses {'it' if len(ends) == 1 else 'them'}"
 
     def output(self, fetches: Sequence[str]) -> tf.Tensor | None:
-        """Return the first fetched tensor, otherwise a tensor that the fetches need."""
-        if named := next((name for name in fetches if ":" in name), None):
-            return self.tensor(named)
-        ops = map(self.graph.get_operation_by_name, nodes_needed(self.nodes, fetches, ()))
-        return next((op.outputs[0] for op in ops if op.outputs), None)
+        """Return the first fetched tensor, otherwise the last one that the fetches need."""
+        needed = nodes_needed(self.nodes, fetches, ())
+        made = (
+            node.name
+            for node in reversed(self.nodes)
+            if node.name in needed and node.outputs and node.outputs[0].dtype not in HANDLES
+        )
+        name = next(chain((name for name in fetches if ":" in name), made), None)
+        return self.tensor(name) if name else None
 
     def parameters(self, loss: tf.Tensor, fed: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
         """Return the tensors with respect to which a chosen loss is differentiated: the variables,

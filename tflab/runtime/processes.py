@@ -98,7 +98,7 @@ def last_lines(output: IO[bytes], most: int) -> list[str]:
     return output.read().decode(errors="backslashreplace").strip().splitlines()[-most:]
 
 
-def call(function: str, *args: Any, seconds: float | None = None) -> Any:
+def call(function: str, *args: object, seconds: float | None = None) -> Any:
     """Return the result of `module:function(*args)`, computed in a process of its own, which has
     this time.
 
@@ -111,7 +111,7 @@ def call(function: str, *args: Any, seconds: float | None = None) -> Any:
 @contextmanager
 def stream(
     function: str,
-    *args: Any,
+    *args: object,
     environment: Mapping[str, str] | None = None,
     seconds: float | None = None,
 ) -> Iterator[Iterator[Any]]:
