@@ -3,6 +3,9 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from tests.examples.printed import approve_view
 from tests.records_by_hand import source
 from tflab.records.blocks import in_full
@@ -93,10 +96,25 @@ def test_a_small_graph_is_drawn_whole_and_a_large_one_as_its_scopes():
 
 
 def test_scopes_are_opened_in_full():
-    closed = stages.blocks(replace(STAGE, nodes=LARGE[:4] * 11))[3]
+    nodes = (*LARGE, Node("layer", "Identity"), Node("rest/c0/read", "Identity"))
+    closed = stages.blocks(replace(STAGE, nodes=nodes))[3]
     approve_view("views-scopes.txt", [closed], {"in full": [in_full(closed)]})
 
 
 def test_drawings_and_trees_keep_their_lines_together():
     drawn, tree = stages.blocks(STAGE)[3], stages.blocks(replace(STAGE, nodes=LARGE))[3]
     assert (drawn.drawing, tree.drawing) == (True, True)
+
+
+PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
+
+
+@settings(max_examples=30)
+@given(st.lists(PATHS, unique=True))
+def test_a_tree_of_scopes_has_every_node_once(names):
+    nodes = [(name.split("/"), Node(name, "Op")) for name in names]
+    lines = frontend.scopes(nodes)
+    assert sorted(node.name for _, inside in lines for node in inside) == sorted(names)
+    opened = [text.rpartition(" ")[2] for text, _ in frontend.scopes(nodes, opened=True)]
+    paths = {name[: at + 1] for name in names for at in range(0, len(name), 2)}
+    assert sorted(opened) == sorted(path.rpartition("/")[2] for path in paths)

@@ -45,13 +45,6 @@ def test_the_largest_kernels_are_listed_in_three_languages():
         "code that ran": generated_code.blocks(CODE, RAN),
         "one kernel": generated_code.blocks(replace(CODE, kernels=(LARGE,)), STAGE),
         "many kernels": generated_code.blocks(replace(CODE, kernels=MANY), STAGE),
+        "a kernel as lines of text": generated_code.lines_of(SMALL),
     }
     approve_view("views-generated-code.txt", generated_code.blocks(CODE, STAGE), variants)
-
-
-def test_a_kernel_as_lines_of_text():
-    assert list(generated_code.lines_of(SMALL)) == [
-        "small: 2 add, exponential, 200 bytes of machine code",
-        "HLO          %m = multiply(%a, %b)",
-        "machine code 0 c3 ret",
-    ]

@@ -68,30 +68,19 @@ def machine(environment: Environment) -> str:
 
 def table(block: Table) -> str:
     lines = [f"**{escape(block.title)}**", ""] if block.title else []
-    rows = list(block.cells())
+    header = [column.header for column in block.columns]
     if block.drawing:
-        header = tuple(column.header for column in block.columns)
-        drawn = [tuple(map(visible, cells)) for cells in (header, *rows)]
-        lines.append(fenced("\n".join(aligned(drawn))))
+        drawn = [list(map(visible, cells)) for cells in (header, *block.cells())]
+        widths = [max(map(len, column)) for column in zip(*drawn, strict=True)]
+        padded = ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in drawn)
+        lines.append(fenced("\n".join(padded)))
     else:
-        lines.append(row(escape(column.header) for column in block.columns))
-        lines.append(row("---:" if column.right else "---" for column in block.columns))
-        lines += [row(map(escape, cells)) for cells in rows]
+        rules = ["---:" if column.right else "---" for column in block.columns]
+        rows = [map(escape, header), rules, *(map(escape, cells) for cells in block.cells())]
+        lines += [f"| {' | '.join(cells)} |" for cells in rows]
     if block.more:
         lines += ["", block.rest()]
     return "\n".join(lines)
-
-
-def row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-        for cells in rows
-    ]
 
 
 def fenced(text: str) -> str:

@@ -113,8 +113,7 @@ def add_graph(writer: tf1.summary.FileWriter, graph_def: tf1.GraphDef) -> None:
     for node in shown.node:
         if node.op == "Const" and node.attr["value"].ByteSize() > LARGE:
             tensor = node.attr["value"].tensor
-            kept = type(tensor)(dtype=tensor.dtype, tensor_shape=tensor.tensor_shape)
-            tensor.CopyFrom(kept)
+            tensor.CopyFrom(type(tensor)(dtype=tensor.dtype, tensor_shape=tensor.tensor_shape))
     content = shown.SerializeToString()
     writer.add_event(tf1.Event(wall_time=time.time(), graph_def=content))
 

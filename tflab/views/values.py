@@ -86,15 +86,15 @@ def facts(stage: Execution) -> Iterator[Fact]:
 
 def tables(stage: Execution) -> Iterator[Block]:
     """Yield the program's values: all numbers if they are few, otherwise statistics."""
-    step = stage.values_step
+    step, values = stage.values_step, stage.values
     if step is None:
         return
-    if step.ns is not None and stage.values:
-        small = (value.values is not None and len(value.values) <= FEW for value in stage.values)
-        if len(stage.values) <= SHORT and all(small):
-            yield every_number(stage.values)
+    if step.ns is not None and values:
+        small = all(value.values is not None and len(value.values) <= FEW for value in values)
+        if small and len(values) <= SHORT:
+            yield every_number(values)
         else:
-            yield from statistics(stage.values)
+            yield from statistics(values)
     yield from step.notes
 
 
@@ -117,23 +117,20 @@ def every_number(values: Sequence[Value]) -> Table:
     )
 
 
-def statistics(values: Sequence[Value]) -> Iterable[Block]:
+def statistics(values: Sequence[Value]) -> Iterator[Block]:
     """Yield the variables that changed most, and the largest computed tensors."""
     variables = [value for value in values if value.kind == VARIABLE]
     if any(value.moved for value in variables):
-        moved = numbers("moved at most", lambda value: number(value.moved))
         yield table(
             "Variables before the step, and how far it moved them",
             sorted(variables, key=lambda value: -(value.moved or 0)),
             *COLUMNS,
-            moved,
+            numbers("moved at most", lambda value: number(value.moved)),
             most=ROWS,
         )
-    tensors = [
-        value
-        for value in values
-        if value.kind in (FED, COMPUTED) and value.op != "ReadVariableOp"  # which is a variable
-    ]
+    # The output of a ReadVariableOp is a variable, which the table above has
+    kinds = FED, COMPUTED
+    tensors = [value for value in values if value.kind in kinds and value.op != "ReadVariableOp"]
     bad = numbers("not finite", lambda value: f"{value.not_finite:,}")
     yield table(
         "The largest tensors of the step (mean, minimum and maximum of the finite elements)",
