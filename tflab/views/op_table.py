@@ -64,10 +64,7 @@ COLUMNS = {
 MOST_EXPENSIVE = ("type", "calls", "self", "mean", "share")
 NODES_MOST_EXPENSIVE = ("type", "calls", "self", "mean", "median", "share")
 TIME_OF_CALLS = ("calls", "total", "self", "mean", "median", "p95", "share", "cumulative")
-TIME_OF_STEPS = (
-    *("calls", "total", "self", "step", "step median"),
-    *("share", "cumulative"),
-)
+TIME_OF_STEPS = ("calls", "total", "self", "step", "step median", "share", "cumulative")
 TIME_OF_LINES = (
     *("forward", "backward", "updates", "total"),
     *("calls", "step", "step median", "share", "cumulative"),
