@@ -12,7 +12,7 @@ from tflab.records.measured import Compared, Comparison
 from tflab.records.placed import Fate
 from tflab.records.stages import Frontend, Placement
 from tflab.records.timed import Spread
-from tflab.records.trained import Epoch, History, TrainingStep
+from tflab.records.trained import Epoch, History, Settings, TrainingStep
 from tflab.report.contents import Lab, Walked
 
 
@@ -100,10 +100,7 @@ RACED = replace(
     ),
 )
 HISTORY = History(
-    "lenet",
-    "points",
-    50,
-    9,
+    Settings("lenet", "points", 20_058, 1_000, batch_size=50, epochs=3, seed=9),
     tuple(TrainingStep(n, 2.0, 0.1, 0.01, 0.01) for n in range(1, 1_206)),
     (
         Epoch(1, 402, 0.39312, 0.87491, 0.07424, 0.97713, 2.31, 25_974.4),

@@ -10,7 +10,7 @@ from tests.records_by_hand import op_at_size, op_stats
 from tflab.exporters import plots
 from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
 from tflab.records.timed import CriticalPath, Holder, LiveBytes, OpRun, Spread, StepTime
-from tflab.records.trained import Epoch, History, TrainingStep
+from tflab.records.trained import Epoch, History, Settings, TrainingStep
 from tflab.records.values import LAYER, FeatureMap
 
 NAN = float("nan")
@@ -19,10 +19,7 @@ NAN = float("nan")
 
 RIGHT = (0.125, 0.25, 0.375, 0.5, 0.625, 0.6875)
 HISTORY = History(
-    model="lenet",
-    data="MNIST",
-    batch_size=16,
-    seed=7,
+    Settings("lenet", "MNIST", 48, 16, batch_size=16, epochs=2, seed=7),
     steps=tuple(
         TrainingStep(n, loss, RIGHT[n - 1], 0.05 / n, 1.0)
         for n, loss in enumerate((2.4, 1.5, 1.2, 0.9, 0.8, 0.6), 1)
@@ -48,7 +45,6 @@ BLOCKS = replace(
         for n in range(1, 451)
     ),
     epochs=(Epoch(1, 450, 3.0, 0.75, 0.5, 0.8, 2.0, 24.0),),
-    interrupted=True,
 )
 
 # Op bars: rows of two steps
@@ -224,7 +220,7 @@ EMPTY = {
 def hostile(name: str) -> dict[str, tuple]:
     """Return for each picture what has this name in all places."""
     return {
-        "curves": (replace(HISTORY, model=name, data=name),),
+        "curves": (replace(HISTORY, settings=replace(HISTORY.settings, model=name, data=name)),),
         "op_bars": ((row(name, 1, 1), row(name + "2", 2, 1)), "node"),
         "batch_sizes": (replace(SINGLE, model=name, rows=(compared(name, b16=(1, 1)),)),),
         "timeline": (

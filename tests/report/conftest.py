@@ -14,7 +14,7 @@ def described(record) -> str:
         return " ".join(names)
     if dataclasses.is_dataclass(record):
         first = getattr(record, dataclasses.fields(record)[0].name)
-        return f"{type(record).__name__} {first}"
+        return f"{type(record).__name__} {getattr(first, 'model', first)}"
     return str(record)
 
 

@@ -72,6 +72,7 @@ FEW = {size: replace(times, steps=4) for size, times in COMPARED.steps.items()}
 BARE = Lab("lenet", LAB.environment)
 USUAL = tuple(name for name in selection.CHAPTERS if name != "lab")  # which has its own tests
 OF_MODEL = ("graph", "ops", "batch-sizes", "memory")
+ONE_EPOCH = replace(HISTORY.settings, epochs=1)
 
 
 def of_history(**changes):
@@ -96,10 +97,10 @@ VARIANTS = {
     "values of the program, and its chain rule": {"walked": VALUES},
     "gradients that nobody applies": {"walked": replace(LINEAR, histories=NOT_UPDATED)},
     "one map": {"walked": walked(maps=replace(MAPS, maps=(IMAGES,)))},
-    "a training that broke off": of_history(interrupted=True),
-    "a training without an epoch": of_history(interrupted=True, epochs=()),
-    "a training without right answers": of_history(epochs=SILENT[:1]),
-    "a training of very small losses": of_history(epochs=(TINY,)),
+    "a training that broke off": of_history(settings=replace(HISTORY.settings, epochs=4)),
+    "a training without an epoch": of_history(epochs=()),
+    "a training without right answers": of_history(epochs=SILENT[:1], settings=ONE_EPOCH),
+    "a training of very small losses": of_history(epochs=(TINY,), settings=ONE_EPOCH),
     "a model without a loss": {"history": None},
 }
 

@@ -39,16 +39,17 @@ ENVIRONMENT = (
 STEPS = {
     size: replace(COMPARED.steps[size], steps=steps) for size, steps in ((4, 12), (16, 18), (64, 3))
 }
+DIGITS = replace(HISTORY.settings, data="digits, not MNIST")
 WHOLE = replace(
     LAB,
     environment=ENVIRONMENT,
     compared=replace(COMPARED, data="MNIST", load=LOAD, configs=EVERY, steps=STEPS),
-    history=replace(HISTORY, data="digits, not MNIST"),
+    history=replace(HISTORY, settings=DIGITS),
 )
 # What else a report of the lab may have
 OTHERS = (
     replace(WHOLE, history=None, compared=replace(COMPARED, unit="row", data="points of 3x + 2")),
-    replace(WHOLE, history=replace(HISTORY, interrupted=True, epochs=HISTORY.epochs[:1])),
+    replace(WHOLE, history=replace(HISTORY, epochs=HISTORY.epochs[:1])),
     replace(WHOLE, interrupted=True, history=None),
     replace(WHOLE, compared=replace(RACED, load=Load(1, 0.5, None)), environment=()),
     replace(

@@ -50,7 +50,7 @@ def test_every_number_and_the_weights_equal_those_of_a_loop_in_numpy(straight):
 def test_a_history_has_the_settings_the_steps_and_the_epochs(straight):
     _, records = straight
     whole = history(training.SETTINGS, records)
-    assert (whole.model, whole.data, whole.batch_size, whole.seed) == ("small", "noise", 16, 1)
+    assert whole.settings == training.SETTINGS
     assert [step.step for step in whole.steps] == [*range(1, 16)]
     assert ([epoch.step for epoch in whole.epochs], whole.interrupted) == ([5, 10, 15], False)
     assert history(training.SETTINGS, records[:-1]).interrupted

@@ -16,14 +16,14 @@ EPOCHS = (
 SILENT = tuple(replace(e, train_accuracy=math.nan, test_accuracy=math.nan) for e in EPOCHS)
 
 
-HISTORY = History("lenet", "MNIST", 128, 1, (TrainingStep(1, 2, 1, 0.1, 0.01),) * 10, EPOCHS)
+HISTORY = History(replace(SETTINGS, epochs=2), (TrainingStep(1, 2, 1, 0.1, 0.01),) * 10, EPOCHS)
 
 
 def test_the_whole_view():
     small = Settings("toy", "points", 1_001, 503, 100, 1, 7)
     histories = {
         "whole": HISTORY,
-        "interrupted": replace(HISTORY, interrupted=True),
+        "interrupted": replace(HISTORY, settings=SETTINGS),
         "without classes": replace(HISTORY, epochs=SILENT),
         "some without classes": replace(HISTORY, epochs=(SILENT[0], EPOCHS[1])),
         "before its first epoch": replace(HISTORY, epochs=()),

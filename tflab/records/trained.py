@@ -12,7 +12,7 @@ class Settings:
     """What determines a training."""
 
     model: str
-    data: str  # the name of the data set
+    data: str  # the name of the data set; it says so if the data replace another set
     train_rows: int
     test_rows: int
     batch_size: int
@@ -55,24 +55,18 @@ class Epoch:
 
 @dataclass(frozen=True)
 class History:
-    model: str
-    data: str  # name of the data set; it says so if the data replace another set
-    batch_size: int
-    seed: int
+    """A training from its first step to its last epoch, as far as it came."""
+
+    settings: Settings
     steps: tuple[TrainingStep, ...]
     epochs: tuple[Epoch, ...]
-    interrupted: bool = False
+
+    @property
+    def interrupted(self) -> bool:
+        return not self.epochs or self.epochs[-1].epoch < self.settings.epochs
 
 
 def history(settings: Settings, records: Sequence[TrainingStep | Epoch]) -> History:
     """Return the history of a training from what its loop yielded."""
-    epochs = tuple(record for record in records if isinstance(record, Epoch))
-    return History(
-        model=settings.model,
-        data=settings.data,
-        batch_size=settings.batch_size,
-        seed=settings.seed,
-        steps=tuple(record for record in records if isinstance(record, TrainingStep)),
-        epochs=epochs,
-        interrupted=not epochs or epochs[-1].epoch < settings.epochs,
-    )
+    steps = tuple(record for record in records if isinstance(record, TrainingStep))
+    return History(settings, steps, tuple(r for r in records if isinstance(r, Epoch)))

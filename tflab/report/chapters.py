@@ -347,7 +347,7 @@ def training(model: str, history: History | None) -> Iterator[Part]:
         f"Trained for this report. {means} are means over rows; the test uses all test rows at the "
         "end of each epoch.",
         f"python -m tflab.train --model {model} --epochs {len(history.epochs) or EPOCHS} "
-        f"--batch-size {history.batch_size}",
+        f"--batch-size {history.settings.batch_size}",
     )
 
 

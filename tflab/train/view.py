@@ -82,10 +82,10 @@ def epochs(history: History) -> Table:
         numbers("time", lambda row: time(1e9 * row.seconds), 1),
         numbers("rows a second", lambda row: f"{row.images_per_second:,.0f}", 2),
     ]
-    partial = ": partial" if history.interrupted else ""
+    trained, partial = history.settings, ": partial" if history.interrupted else ""
     return Table(
-        f"{history.model} on {history.data}, batch {history.batch_size}, "
-        f"seed {history.seed}{partial}",
+        f"{trained.model} on {trained.data}, batch {trained.batch_size}, "
+        f"seed {trained.seed}{partial}",
         tuple(column for column in columns if any(map(column.cell, history.epochs))),
         history.epochs,
     )

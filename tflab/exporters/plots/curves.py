@@ -29,7 +29,8 @@ def draw(history: History) -> Figure:
     that are not finite are omitted and counted in the caption.
     """
     if not history.steps:
-        return style.message("Nothing was learned", f"{history.model} has no training steps.")
+        about = f"{history.settings.model} has no training steps."
+        return style.message("Nothing was learned", about)
     unit = history.epochs[0].step if history.epochs else 1
 
     def points(rows: Iterable[tuple[int, float]]) -> list[Point]:
@@ -57,7 +58,7 @@ def draw(history: History) -> Figure:
         panels[0].sharex(panels[1])
     panels[-1].set_xlim(0, max(1, history.steps[-1].step / unit))
     panels[-1].xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    rows = plural(history.batch_size, "row")
+    rows = plural(history.settings.batch_size, "row")
     epoch = f"epoch (the first is {plural(unit, 'step')} of {rows})"
     panels[-1].set_xlabel(epoch if history.epochs else f"step (of {rows})")
     return style.settled(figure)
@@ -93,7 +94,7 @@ def means(points: Sequence[Point], size: int) -> list[Point]:
 
 
 def headline(history: History) -> str:
-    name = style.short_name(history.model)
+    name = style.short_name(history.settings.model)
     if not history.epochs:
         return f"{name} after {plural(len(history.steps), 'step')}, before its first test"
     last = history.epochs[-1]
@@ -106,7 +107,7 @@ def headline(history: History) -> str:
 def caption(history: History, block: int, finite: int) -> str:
     """Return what the lines show, and what is missing."""
     line = "each step" if block == 1 else f"mean of {block} steps"
-    about = f"Data: {history.data}. "
+    about = f"Data: {history.settings.data}. "
     about += f"Line: loss on the batch of each step, before its update ({line})."
     if history.epochs:
         about += " Points: all test data, with the weights at the end of an epoch."
