@@ -70,14 +70,14 @@ def test_ctrl_c_keeps_the_execution_and_says_so(walked, monkeypatch):
 # The graph in which an op runs twice
 
 
-def chain() -> tf1.GraphDef:
+def chain() -> tf.Graph:
     """`x -> square -> minus -> twice`, and `half` beside `twice`."""
     with tf.Graph().as_default() as graph:
         x = tf1.placeholder(tf.float32, [4], name="x")
         minus = tf.negative(tf.square(x, name="square"), name="minus")
         tf.multiply(minus, 2.0, name="twice")
         tf.multiply(minus, 0.5, name="half")
-    return graph.as_graph_def()
+    return graph
 
 
 def inputs(graph_def: tf1.GraphDef) -> dict[str, list[str]]:
@@ -113,7 +113,7 @@ def test_both_graphs_compute_the_same():
 
     changed, _ = experiments.with_copy(chain(), ["square", "minus"])
     twice, half, copy = results(changed, "once_more/minus:0")
-    assert [twice, half] == results(chain())
+    assert [twice, half] == results(chain().as_graph_def())
     assert copy == [-1, -4, -9, -16]
 
 

@@ -24,7 +24,7 @@ from tflab.records.options import Options
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
 from tflab.records.verdicts import Experiment, Experiments, Untried
-from tflab.runtime import measure, private, session
+from tflab.runtime import measure, nodes, private, session
 
 LARGEST = 10  # ops that are tried
 ROUNDS = 20  # steps of each variant in an observation
@@ -106,12 +106,11 @@ def same_kernels(
 ) -> measure.Job | None:
     """Return the step in which the copy runs with the original's kernel, and all other ops with
     theirs, judged by the partition graphs. None if no way of copying achieves that."""
-    graph_def = placement.program.graph.as_graph_def()
     types = {node.name: node.op for node in placement.nodes}
     for way in WAITING:
         free: frozenset[str] = frozenset()
         for _ in range(2):  # if a node that uses the op changed, it does not wait
-            changed, target = with_copy(graph_def, names, way, free)
+            changed, target = with_copy(placement.program.graph, names, way, free)
             graph = tf.Graph()
             with graph.as_default():
                 tf.import_graph_def(changed, name="")
@@ -179,7 +178,7 @@ def refusal(names: Sequence[str], placement: Placement) -> str | None:
 
 
 def with_copy(
-    graph: tf1.GraphDef, names: Sequence[str], way: str = "all", free: Set[str] = frozenset()
+    graph: tf.Graph, names: Sequence[str], way: str = "all", free: Set[str] = frozenset()
 ) -> tuple[tf1.GraphDef, str]:
     """Return the graph with the work of these nodes done once more, and the node to run for it.
 
@@ -187,59 +186,48 @@ def with_copy(
     kernels are chosen only if an input comes directly from its maker. For the same reason, the
     nodes in `free` take the original's output without waiting.
     """
-    carrier, copied_names = names[-1], set(names)
+    carrier, changed = names[-1], graph.as_graph_def()
     original, done = f"{SCOPE}/{carrier}/original", f"{SCOPE}/{carrier}/done"
-    changed = tf1.GraphDef()
-    changed.CopyFrom(graph)
-    kept = copied_names | free
+    ops = [op for op in graph.get_operations() if op.name in names]
+    kept = {*names, *free}
     for node in changed.node:
         for index, tensor in enumerate(node.input if node.name not in kept else ()):
-            if node_of(tensor) in copied_names and not tensor.startswith("^"):
+            if node_of(tensor) in names and not tensor.startswith("^"):
                 node.input[index] = gate_of(tensor)
-    output_tensors = outputs_of(graph, copied_names)
-    for tensor, live in output_tensors.items():
-        gate = changed.node.add(name=gate_of(tensor), op="Identity")
-        gate.attr["T"].type = live.dtype.as_datatype_enum
-        gate.input.extend([tensor, f"^{done}"])
-    originals = [node for node in graph.node if node.name in copied_names]
-    outer = [t for node in originals for t in node.input if node_of(t) not in copied_names]
-    outer = [tensor for tensor in dict.fromkeys(outer) if not tensor.startswith("^")]
-    waiting = {"last": outer[-1:], "first": outer[:1], "all": outer}[way]
+
+    def add(name: str, tensor: tf.Tensor, *inputs: str) -> None:
+        """Add a node that hands on a tensor."""
+        gate = changed.node.add(name=name, op="Identity", input=inputs)
+        gate.attr["T"].type = tensor.dtype.base_dtype.as_datatype_enum
+
+    for output in (output for op in ops for output in op.outputs):
+        if output.consumers() or not output.value_index:
+            tensor = nodes.tensor_name(output)
+            add(gate_of(tensor), output, tensor, f"^{done}")
+    outer = [*dict.fromkeys(t.ref() for op in ops for t in op.inputs if t.op.name not in names)]
     gates: dict[str, str] = {}
-    for number, (tensor, live) in enumerate(outputs_of(graph, set(map(node_of, outer))).items()):
-        if tensor in waiting:
-            gate = changed.node.add(
-                name=f"{SCOPE}/{carrier}/input_{number}", op="PlaceholderWithDefault"
-            )
-            gate.attr["dtype"].type = live.dtype.as_datatype_enum
-            gate.attr["shape"].shape.CopyFrom(live.shape.as_proto())
-            gate.input.extend([tensor, f"^{original}"])
-            gates[tensor] = gate.name
-    for node in originals:
+    for number, tensor in enumerate({"last": outer[-1:], "first": outer[:1], "all": outer}[way]):
+        taken = tensor.deref()
+        name, gate = nodes.tensor_name(taken), f"{SCOPE}/{carrier}/input_{number}"
+        node = changed.node.add(name=gate, op="PlaceholderWithDefault")
+        node.attr["dtype"].type = taken.dtype.base_dtype.as_datatype_enum
+        node.attr["shape"].shape.CopyFrom(taken.shape.as_proto())
+        node.input.extend([name, f"^{original}"])
+        gates[name] = gate
+    for op in ops:
         copy = changed.node.add()
-        copy.CopyFrom(node)
-        copy.name = f"{SCOPE}/{node.name}"
+        copy.CopyFrom(op.node_def)
+        copy.name = f"{SCOPE}/{op.name}"
+        inputs = [nodes.tensor_name(tensor) for tensor in op.inputs]
         del copy.input[:]
-        for tensor in node.input:
-            if not tensor.startswith("^"):
-                within = node_of(tensor) in copied_names
-                copy.input.append(f"{SCOPE}/{tensor}" if within else gates.get(tensor, tensor))
-    for name, ended in ((original, carrier), (done, f"{SCOPE}/{carrier}")):
-        end = changed.node.add(name=name, op="Identity")
-        end.attr["T"].type = output_tensors[carrier].dtype.as_datatype_enum
-        end.input.append(ended)
+        copy.input.extend(
+            f"{SCOPE}/{name}" if node_of(name) in names else gates.get(name, name)
+            for name in inputs
+        )
+    result = graph.get_operation_by_name(carrier).outputs[0]
+    add(original, result, carrier)
+    add(done, result, f"{SCOPE}/{carrier}")
     return changed, done
-
-
-def outputs_of(graph: tf1.GraphDef, names: Set[str]) -> dict[str, tf.Tensor]:
-    """Return every output of these nodes that some node takes, and the first output of each."""
-    with tf.Graph().as_default() as built:
-        tf.import_graph_def(graph, name="")
-    consumed = {t for node in graph.node for t in node.input if node_of(t) in names and t[0] != "^"}
-    tensors = {}
-    for tensor in consumed | {name for name in names if built.get_operation_by_name(name).outputs}:
-        tensors[tensor] = built.get_tensor_by_name(tensor if ":" in tensor else f"{tensor}:0")
-    return tensors
 
 
 def gate_of(tensor: str) -> str:
