@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
 from math import prod
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -28,6 +27,7 @@ from tflab.records.options import Options, Program
 from tflab.runtime import session
 
 ROWS = (16, 8, 3)  # of a batch: few if the graph is large, and more than one
+FEW = 4  # rows, with which the loss runs twice for each element of a gradient
 NODES = 8_000  # formulas of a larger graph are neither checked nor printed
 BYTES = 16_000_000  # of all values of a point; the largest tensors are omitted
 SECONDS = 20  # for all points: a changed value may make a loop endless
@@ -44,6 +44,7 @@ class CheckPoints:
     """What the graph computes at the points, and from what."""
 
     batches: tuple[Values, ...]  # one for each point
+    small: Values  # a batch of few rows, for the many runs of the loss
     tensors: tuple[str, ...]  # that formulas may contain; none if they are too many
 
 
@@ -67,21 +68,21 @@ def of(program: Program, graph: GradientGraph, options: Options) -> CheckPoints:
         if not isinstance(data.columns.get(column), Whole)
     ]
     rows = options.batch_size
-    batch_sizes = [rows] * (1 + len(MOVES))
+    few, batch_sizes = rows, [rows] * (1 + len(MOVES))
     if not (program.model.fixed_batch or any(shape.rank and shape[0] for shape in of_rows)):
         fitting = (
             n for n in ROWS if sum(sizes(nodes or graph.nodes, n + len(MOVES)).values()) <= BYTES
         )
         rows = min(rows, next(fitting, ROWS[-1]))
         larger = (max(rows, ROWS[-1]) + place for place in range(1, 1 + len(MOVES)))
-        batch_sizes = [rows, *(min(other, data.size) for other in larger)]
+        few, batch_sizes = min(rows, FEW), [rows, *(min(other, data.size) for other in larger)]
     batches = [batch_of(program, size, place) for place, size in enumerate(batch_sizes)]
     most = max((len(v) for batch in batches for v in batch.values() if np.ndim(v)), default=1)
     size_of = sizes(nodes, most)
     order = sorted(size_of, key=lambda tensor: size_of[tensor])
     totals = accumulate(size_of[tensor] for tensor in order)
     fetched = (tensor for tensor, total in zip(order, totals, strict=True) if total <= BYTES)
-    return CheckPoints(tuple(batches), tuple(fetched))
+    return CheckPoints(tuple(batches), batch_of(program, few), tuple(fetched))
 
 
 def batch_of(program: Program, rows: int, number: int = 0) -> Values:
@@ -125,7 +126,7 @@ def computed(copy: Copy, points: CheckPoints) -> Points:
     return Points(tuple(values), ROUNDING[copy.dtype]) if len(values) > 1 else NOWHERE
 
 
-def perturbed(value: Any, rng: np.random.Generator, parts: float, more: float) -> np.ndarray:
+def perturbed(value: np.ndarray, rng: np.random.Generator, parts: float, more: float) -> np.ndarray:
     value = np.asarray(value)
     if value.dtype.kind != "f":
         return value

@@ -32,7 +32,7 @@ from tflab.records.options import Options, Program
 from tflab.records.stages import AGREES, GradientCheck
 
 ELEMENTS = 80  # in all, spread over the model: each costs two runs of the loss
-SECONDS = 20  # for all of those runs: if the loss takes long, fewer elements are checked
+SECONDS = 10  # for all of those runs: if the loss takes long, fewer elements are checked
 MOST = 8  # elements of a variable: the largest gradients and a random choice
 POINTS = 3  # at most, at which a gradient is compared
 RUNS = 8  # of a loss that may be random: two are often the same if few numbers are random
@@ -74,10 +74,10 @@ class Checked:
 def opened(
     program: Program, points: CheckPoints, pairs: Pairs, options: Options
 ) -> AbstractContextManager[Copy]:
-    """Open the copy of the graph in which gradients and formulas are checked: with the batch of the
-    first check point or, if the graph does not accept that, with the usual one."""
+    """Open the copy of the graph in which gradients and formulas are checked: with a small
+    batch or, if the graph does not accept that, with the usual one."""
     fetches = [program.loss.name, *(part for gradient, _ in pairs for part in parts_of(gradient))]
-    batches = [points.batches[0], check_points.batch_of(program, options.batch_size)]
+    batches = [points.small, check_points.batch_of(program, options.batch_size)]
     return graph_copies.opened(program, fetches, points.tensors, batches, options)
 
 
