@@ -18,6 +18,7 @@ from tflab.errors import UsageError
 from tflab.records.node_history import NodeHistory
 from tflab.records.options import BATCH_SIZES, Options
 from tflab.records.stages import Placement, Stage
+from tflab.records.stages import find as find_stage
 from tflab.runtime import dumps
 
 FORMATS = ("text", "json", "markdown")
@@ -70,9 +71,8 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
                 stages.extend(lifecycle.walk(args.model, options, stop="placement"))
                 # A name that does not exist is refused before any step runs.
                 node_history.find(args.node, node_history.histories(stages), whose)
-                placed = stages[-1]
-                assert isinstance(placed, Placement)
-                # A graph may have a batch size of its own
+                placed = find_stage(stages, Placement)
+                assert placed  # and a graph may have a batch size of its own
                 options = replace(options, batch_size=placed.batch_size)
                 ran = execution.execute(placed, options)
                 stages.append(ran)
@@ -108,9 +108,8 @@ def compared(history: NodeHistory, stages: Sequence[Stage]) -> NodeHistory:
     """Return a history with what differs from nodes that had another fate."""
     from tflab.follow import unlike
 
-    placed = (stage for stage in stages if isinstance(stage, Placement))
-    found = (sentence for stage in placed for sentence in unlike.sentences(stage, history.name))
-    return replace(history, unlike=tuple(found))
+    placed = find_stage(stages, Placement)
+    return replace(history, unlike=tuple(unlike.sentences(placed, history.name) if placed else ()))
 
 
 def show(history: NodeHistory, args: argparse.Namespace, more: Iterable[str] = ()) -> None:

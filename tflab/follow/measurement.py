@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tflab.compare import prepare, sweep
 from tflab.errors import RefusedError, TflabError
@@ -12,6 +11,7 @@ from tflab.follow import node_history
 from tflab.lifecycle import placement
 from tflab.records.options import Options, Program
 from tflab.records.stages import Backward, Execution, Placement, Stage
+from tflab.records.stages import find as find_stage
 from tflab.runtime import measure, session
 from tflab.units import plural
 
@@ -30,8 +30,9 @@ def follow(
     measurements. If the training data do not fill a batch, or its step fails, that batch size is
     omitted, and the histories say why.
     """
-    known: dict[type, Any] = {type(stage): stage for stage in stages}
-    backward, placed, ran = known[Backward], known[Placement], known[Execution]
+    backward = find_stage(stages, Backward)
+    placed, ran = find_stage(stages, Placement), find_stage(stages, Execution)
+    assert backward and placed and ran
     data = backward.program.dataset("train")
     fixed = backward.program.model.fixed_batch
     untimed: dict[int, str] = {}

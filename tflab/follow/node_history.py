@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.errors import UsageError, did_you_mean
@@ -20,7 +19,8 @@ from tflab.records.graph import Node, graph_def_name, makers, node_of, turned_ar
 from tflab.records.measured import OpStats
 from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.placed import CompiledKernel, Fate, Pass
-from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
+from tflab.records.stages import Backward, Execution, Placement, Stage
+from tflab.records.stages import find as find_stage
 from tflab.records.values import FED, Value
 from tflab.views.values import elements
 
@@ -38,13 +38,12 @@ def histories(
 
     `stages` are the results of a walk; `tables` hold the rows by node of its step, by batch size.
     """
-    known: dict[type, Any] = {type(stage): stage for stage in stages}
-    ran = known.get(Execution)
-    by_name = from_program(known[Frontend], known.get(Backward))
-    if Placement in known:
-        by_name = with_placement(by_name, known[Placement])
+    backward, ran = find_stage(stages, Backward), find_stage(stages, Execution)
+    by_name = from_program(stages[0], backward)
+    if placement := find_stage(stages, Placement):
+        by_name = with_placement(by_name, placement)
     by_name = with_times(by_name, ran, tables or {})
-    meanings = known[Backward].gradient_nodes if Backward in known else ()
+    meanings = backward.gradient_nodes if backward else ()
     return with_values(by_name, meanings, ran.values if ran else ())
 
 
@@ -60,7 +59,7 @@ def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) 
     raise UsageError(f"There is no node '{name}' in {graph}.{hint}")
 
 
-def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
+def from_program(frontend: Stage, backward: Backward | None) -> Histories:
     """Return what the program knows about its nodes: lines, tensors, gradients."""
     nodes = backward.nodes if backward else frontend.nodes
     forward = {node.name: node for node in frontend.nodes}

@@ -31,6 +31,7 @@ from tflab.lifecycle import CHART, STAGES, walk
 from tflab.records.blocks import Block, in_full, offered
 from tflab.records.options import Options
 from tflab.records.stages import Execution, Stage
+from tflab.records.stages import find as find_stage
 
 FORMATS = ("text", "json", "markdown")
 MORE = "More: --stage STAGE, --full, python -m tflab.follow NODE, docs/reference.md."
@@ -171,13 +172,12 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
                 terminal.say_command("Open it in ui.perfetto.dev:", chart, stream)
             for sentence in left_out:
                 terminal.say(visible(sentence), stream)
-    for ran in (stage for stage in stages if isinstance(stage, Execution)):
-        if ran.failure:
-            raise TflabError(ran.failure)
-        interrupted |= ran.interrupted
+    ran = find_stage(stages, Execution)
+    if ran and ran.failure:
+        raise TflabError(ran.failure)
     if cut_short:  # there is a stage that was not reached
         raise KeyboardInterrupt
-    return command.INTERRUPTED if interrupted else 0
+    return command.INTERRUPTED if interrupted or (ran and ran.interrupted) else 0
 
 
 def write(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+
+import tensorflow.compat.v1 as tf1
 
 from tflab.analysis import (
     critical_path,
@@ -41,7 +42,7 @@ class Measured:
     steps: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)
     received: list[Received] = field(default_factory=list)  # over the wire, on several tasks
-    graphs: tuple[Any, ...] = ()
+    graphs: tuple[tf1.GraphDef, ...] = ()
 
     def observe(self, turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
         if recorded is None:
@@ -151,7 +152,7 @@ def with_experiments(execution: Execution, placement: Placement, options: Option
     return replace(execution, experiments=measured)
 
 
-def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
+def renumber(graphs: tuple[tf1.GraphDef, ...], placement: Placement) -> tuple[Node, ...]:
     """Return the nodes of the graphs that ran, with the lines of the placement's nodes."""
     makers = {node.name: node for node in (*placement.user_nodes, *placement.nodes)}
     parts = (nodes.from_graph_def(graph, makers, {}) for graph in graphs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
@@ -27,6 +27,8 @@ from tflab.runtime import functions, libraries, nodes, private, session
 
 ROWS_OF_NOTHING = 2**16  # a model without feeds runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
+
+T = TypeVar("T")
 
 
 def of_model(model: str, options: Options) -> Frontend:
@@ -51,7 +53,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         return Frontend(
             program=None, nodes=error.nodes, blocked=str(error), functions=error.functions
         )
-    check(name, model, graph)
+    model = check(name, model, graph)
     places: Mapping[str, str] = {}
     if options.devices > 1:
         split.over_devices(graph, options.devices)
@@ -104,7 +106,7 @@ def fixed_rows(model: Model, dataset: Callable[[str], Dataset]) -> int | None:
     return rows.pop() if len(rows) == 1 else None
 
 
-def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
+def call_model(name: str, function: Callable[[], T], graph: tf.Graph) -> T | Model:
     """Return the result of the model function, built into this graph."""
     with graph.as_default():
         tf.compat.v1.set_random_seed(SEED)
@@ -135,7 +137,7 @@ def without_gradients(error: Exception, graph: tf.Graph, failed: TflabError) -> 
 
 
 def from_keras(
-    name: str, function: Callable[[], Any], result: Any, options: Options
+    name: str, function: Callable[[], object], result: object, options: Options
 ) -> tuple[Model, tf.Graph] | None:
     """Return a Keras model called in a graph; None if the result of the function is none. If it
     was made in a graph, the function is called again, eagerly."""
@@ -175,8 +177,9 @@ def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
     return dataset
 
 
-def check(name: str, model: Any, graph: tf.Graph) -> None:
-    """Refuse a model that the stages cannot handle, before anything is done with it."""
+def check(name: str, model: object, graph: tf.Graph) -> Model:
+    """Return a model that the stages can handle; raise TflabError before anything is done with
+    another."""
     if not isinstance(model, Model):
         raise TflabError(
             f"The model '{name}' returned {type(model).__name__}; a model function must return a "
@@ -184,6 +187,7 @@ def check(name: str, model: Any, graph: tf.Graph) -> None:
         )
     for part, given, right in faults(model, graph):
         raise TflabError(f"The {part} of the model '{name}' {given}; {right}.")
+    return model
 
 
 def faults(model: Model, graph: tf.Graph) -> Iterator[tuple[str, str, str]]:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -216,7 +216,7 @@ def graph_of(stage: Backward, calls: Calls) -> GradientGraph:
     )
 
 
-def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, Any]]:
+def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, object]]:
     """Return what affects a formula besides types and edges: small constants, and transposes."""
     by_node = {}
     for node in listed:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+
+import tensorflow.compat.v1 as tf1
 
 from tflab.analysis import wires
 from tflab.cli import interrupts, output_paths
@@ -15,13 +16,14 @@ from tflab.exporters.tensorboard import Captured
 from tflab.lifecycle import CHART
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Execution, Placement, Stage
+from tflab.records.stages import find as find_stage
 from tflab.records.timed import Capture, StepTime
 from tflab.runtime import dumps, measure, nodes, session, trace
 from tflab.units import plural
 
 STEPS = 5  # of each batch size
 
-Traced = Sequence[tuple[StepTime, Any]]  # with their RunMetadata
+Traced = Sequence[tuple[StepTime, tf1.RunMetadata]]
 
 
 @dataclass(frozen=True)
@@ -77,14 +79,15 @@ def take(
     types = {node.name: node.op for node in placement.nodes}
     folder = dumps.prepare() if options.xla else None
     known_protos: dict[int, set[Path]] = {}  # the HloProtos that existed before a batch size
-    traced: dict[int, list[tuple[StepTime, Any]]] = {size: [] for size in sizes}
+    traced: dict[int, list[tuple[StepTime, tf1.RunMetadata]]] = {size: [] for size in sizes}
 
     def rounds() -> Iterator[Iterable[measure.Turn]]:
         for size in sizes:
             known_protos[size] = protos(folder)
             yield turns(program, size)
 
-    def observe(turn: measure.Turn, timed: StepTime, recorded: Any) -> None:
+    def observe(turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
+        assert recorded
         traced[turn.batch_size].append((timed, recorded.parsed()))
 
     plan = measure.Plan("captures", rounds(), len(sizes), untraced=False)
@@ -158,8 +161,7 @@ def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: floa
     generated code. A walk that ended early has the profile of its own steps; steps of several
     tasks are also written on one time axis, for Perfetto."""
     last = stages[-1]
-    placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
-    execution = last if isinstance(last, Execution) else None
+    placement, execution = find_stage(stages, Placement), find_stage(stages, Execution)
     whole = execution and not (execution.interrupted or execution.failure)
     captured = Captures(())
     if placement and execution and whole and not interrupts.is_waiting():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tflab.errors import TflabError
 from tflab.records.blocks import Shown
@@ -195,3 +196,9 @@ class Execution(Shown):
 
 
 Stage = Frontend | Backward | Placement | Execution
+Kind = TypeVar("Kind", Frontend, Backward, Placement, Execution)
+
+
+def find(stages: Iterable[Stage], kind: type[Kind]) -> Kind | None:
+    """Return the stage of this kind; None if a walk did not reach it."""
+    return next((stage for stage in stages if isinstance(stage, kind)), None)
