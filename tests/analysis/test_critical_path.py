@@ -3,8 +3,6 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.examples.runs import run, runs
 from tests.graph_notation import graph
@@ -166,34 +164,6 @@ def test_an_order_keeps_all_nodes_and_puts_parents_first():
     parents = {"d": ["b", "c"], "b": ["a"], "c": ["a"], "a": []}
     ordered = in_order(parents)
     assert (list(ordered), ordered) == (["a", "b", "c", "d"], parents)
-
-
-# What holds for every graph
-
-
-@st.composite
-def graphs(draw):
-    """(nodes, runs): each node waits for some of those before it; durations are even."""
-    count = draw(st.integers(1, 12))
-    nodes, recorded = [], []
-    for index in range(count):
-        before = draw(st.sets(st.integers(0, index - 1), max_size=3)) if index else ()
-        nodes.append(Node(f"n{index}", "Op", tuple(f"n{parent}" for parent in before)))
-        recorded.append(run_of(f"n{index}", 0, 2 * draw(st.integers(0, 20))))
-    return nodes, recorded
-
-
-@settings(max_examples=30)
-@given(graphs())
-def test_the_chain_is_no_longer_than_the_work_and_each_link_waits_for_the_one_before(graph):
-    nodes, recorded = graph
-    path = critical_path.critical_path(nodes, recorded)
-    durations = {run.name: run.duration_ns for run in recorded}
-    assert max(durations.values()) <= path.ns <= sum(durations.values())
-    assert path.ns == sum(durations[name] for name in path.nodes)
-    waits = {node.name: node.inputs for node in nodes}
-    assert all(before in waits[after] for before, after in pairwise(path.nodes))
-    assert path.ns * path.parallelism == pytest.approx(sum(durations.values()))
 
 
 # A real trace

@@ -1,9 +1,8 @@
 """Flows: which run had its data from which."""
 
-import numpy as np
 import pytest
 
-from tests.examples.runs import run, runs
+from tests.examples.runs import runs
 from tests.graph_notation import graph
 from tflab.analysis import critical_path
 from tflab.records.placed import Transfer
@@ -43,32 +42,3 @@ def test_arrows_from_run_to_run(recorded, before, arrows):
     pairs = zip(*critical_path.flows(table, before), strict=True)
     ends = [[f"{table[at].name} {table[at].start_ns}" for at in pair] for pair in pairs]
     assert sorted(map(" ".join, ends)) == sorted(filter(None, arrows.split(", ")))
-
-
-def end_ns(run):
-    return run.start_ns + run.duration_ns
-
-
-def test_every_arrow_is_that_of_a_search_through_all_runs():
-    numbers = np.random.default_rng(0)
-    columns = [numbers.integers(0, most, 120).tolist() for most in (3, 40, 8, 3)]
-    table = [
-        run(f"{'abc'[node]} {start} {took} #{step}")
-        for node, start, took, step in zip(*columns, strict=True)
-    ]
-    before = {"b": ["a"], "c": ["a", "b"], "a": ["c"]}
-    expected = set()
-    for place, taker in enumerate(table):
-        for name in before[taker.name]:
-            ended = [
-                (end_ns(other), at)
-                for at, other in enumerate(table)
-                if (other.name, other.step) == (name, taker.step)
-                and end_ns(other) <= taker.start_ns
-            ]
-            if ended:
-                expected.add((max(ended)[1], place))
-    assert (
-        set(zip(*map(np.ndarray.tolist, critical_path.flows(table, before)), strict=True))
-        == expected
-    )

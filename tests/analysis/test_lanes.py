@@ -1,15 +1,9 @@
 """Lanes: hand-made runs in rows, where nothing partly overlaps."""
 
-from itertools import combinations
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.examples.runs import runs
-from tests.records_by_hand import run
 from tflab.analysis import lanes
-from tflab.records.timed import OpRun
 
 # Overlapping groups: of five runs, of six after a pause, and of three
 GROUPS = (
@@ -34,22 +28,3 @@ GROUPS = (
 def test_the_runs_in_each_lane(recorded, names):
     packed = ["".join(run.name for run in lane) for lane in lanes.pack(runs(recorded))]
     assert packed == names.split()
-
-
-# What holds for all runs
-
-RUNS = st.lists(st.builds(run, st.just("a"), st.integers(0, 60), st.integers(1, 30)))
-
-
-def end(run: OpRun) -> int:
-    return run.start_ns + run.duration_ns
-
-
-@settings(max_examples=30)
-@given(RUNS)
-def test_there_are_as_many_lanes_as_runs_at_once(runs):
-    counts = [sum(run.start_ns <= ns < end(run) for run in runs) for ns in range(91)]
-    packed = lanes.pack([run._replace(step=number) for number, run in enumerate(runs)])
-    assert sorted(run.step for lane in packed for run in lane) == list(range(len(runs)))
-    assert len(packed) == max(counts)
-    assert all(end(a) <= b.start_ns for lane in packed for a, b in combinations(lane, 2))
