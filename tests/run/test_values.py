@@ -1,10 +1,12 @@
 """Eager ops that make NaN or Inf: the first of them, by tensors made by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from tests.examples.watched import MADE_NAN, VALUES
 from tflab.run import values
 
 
@@ -39,6 +41,27 @@ def test_a_group_without_values_has_one_reason(function, known, note, tmp_path):
     kept.write(SimpleNamespace(number=7, function=function), str(tmp_path))
     assert (len(said), "".join(said)[: len(note or "")]) == (bool(note), note or "")
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "before, wanted, kept",
+    [
+        ("computed", "variable", 2),  # a variable had NaN, which the run before made
+        ("", "variable", 3),
+        ("computed", "computed", 3),
+        ("computed", "", 3),
+    ],
+)
+def test_the_run_before_is_kept_if_it_made_what_a_variable_had(monkeypatch, before, wanted, kept):
+    seen = values.Values(3, None, None, None, None)
+    for run, kind in ((2, before), (3, wanted)):
+        origins = (replace(MADE_NAN, kind=kind),) * bool(kind)
+        recorded = replace(VALUES, group=7, run=run, origins=origins)
+        monkeypatch.setattr(seen, "recorded", lambda *of, recorded=recorded: recorded)
+        graphs = SimpleNamespace(nodes_of=lambda graph: ())
+        step = SimpleNamespace(group=SimpleNamespace(graph=None), own_ns=0)
+        seen.take(step, None, (), graphs)
+    assert seen.seen[7].run == kept
 
 
 def told(*ran, calling=True):

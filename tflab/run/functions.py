@@ -14,6 +14,7 @@ from tflab.runtime import private
 
 MOST_FUNCTIONS = 1_000  # that are kept
 COMPARED = 50  # the last tracings of a function, with which the next one is compared
+SUMS = ("functions", "tracings", "ns", "first_ns")
 Parts = Mapping[str, str]  # part of an argument -> its type or value
 
 
@@ -23,10 +24,11 @@ class Functions:
 
     def __init__(self, sampler: Sampler, broke: Callable[[Exception], None]) -> None:
         self.sampler, self.broke = sampler, broke
-        self.traced: dict[object, Traced] = {}
+        self.traced: dict[object, dict[str, Any]] = {}  # the fields of `TracedFunction`
+        self.earlier: dict[object, deque[Parts]] = {}  # the arguments of the last tracings
         self.depth: Counter[int] = Counter()  # depth of nested tracings, by thread
 
-    def begin_tracing(self, function_type: Any, options: Any) -> tuple[Traced, int] | None:
+    def begin_tracing(self, function_type: Any, options: Any) -> tuple[object, int] | None:
         """A Python function is traced, which makes a graph of it."""
         thread = get_ident()
         self.depth[thread] += 1
@@ -34,51 +36,32 @@ class Functions:
         known = key in self.traced or len(self.traced) < MOST_FUNCTIONS
         if self.depth[thread] > 1 or not known:
             return None  # the time of an inner tracing is part of the outer one
-        function = self.traced.setdefault(key, Traced(name, code))
-        is_new = private.is_new(options)
-        function.functions += is_new
-        parts = private.arguments(function_type)
+        new = {"name": name, "made": place(*code, MODULE) if code else ""}
+        function = self.traced.setdefault(key, {**new, **dict.fromkeys(SUMS, 0)})
+        earlier = self.earlier.setdefault(key, deque(maxlen=COMPARED))
+        is_new, parts = private.is_new(options), private.arguments(function_type)
+        function["functions"] += is_new
         line = self.sampler.line_of(outwards(sys._getframe(1)))
-        function.place = place(*line) if line else ""
+        function["place"] = place(*line) if line else ""
         # A new function is traced whatever others of the same code were traced for
-        function.changed = () if is_new else nearest(parts, function.earlier)
-        function.earlier.append(parts)
-        return function, perf_counter_ns()
+        function["changed"] = () if is_new else nearest(parts, earlier)
+        earlier.append(parts)
+        return key, perf_counter_ns()
 
-    def end_tracing(self, begun: tuple[Traced, int] | None) -> None:
+    def end_tracing(self, begun: tuple[object, int] | None) -> None:
         thread = get_ident()
         self.depth[thread] -= 1
         if not self.depth[thread]:
             del self.depth[thread]
         if begun:
-            function, start_ns = begun
-            function.add(perf_counter_ns() - start_ns)
+            key, start_ns = begun
+            function, ns = self.traced[key], perf_counter_ns() - start_ns
+            function["first_ns"] = function["first_ns"] or ns
+            function["tracings"] += 1
+            function["ns"] += ns
 
-    def segment(self) -> list[dict[str, object]]:
-        """Return the fields of `TracedFunction`."""
-        functions = [function for function in [*self.traced.values()] if function.tracings]
-        return [{name: getattr(each, name) for name in FIELDS} for each in functions]
-
-
-FIELDS = ("name", "made", "functions", "tracings", "ns", "first_ns", "place", "changed")
-
-
-class Traced:
-    """A function that was traced: sums of all its tracings, and the arguments of the last ones."""
-
-    def __init__(self, name: str, code: tuple[str, int] | None) -> None:
-        self.name = name
-        self.made = place(*code, MODULE) if code else ""
-        self.functions = self.tracings = self.ns = self.first_ns = 0
-        self.place = ""  # of the last tracing
-        self.changed: tuple[tuple[str, str, str], ...] = ()  # at the last tracing
-        self.earlier: deque[Parts] = deque(maxlen=COMPARED)
-
-    def add(self, ns: int) -> None:
-        """Add the time of a tracing."""
-        self.first_ns = self.first_ns or ns
-        self.tracings += 1
-        self.ns += ns
+    def segment(self) -> list[dict[str, Any]]:
+        return [{**each} for each in [*self.traced.values()] if each["tracings"]]
 
 
 def nearest(parts: Parts, earlier: Iterable[Parts]) -> tuple[tuple[str, str, str], ...]:
