@@ -141,6 +141,12 @@ def test_a_program_without_tensorflow_has_no_missing_name(monkeypatch):
     assert v1.missing_name(error) is None
 
 
+def test_results_are_written_while_the_program_imports_the_reader(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tflab.run.input_data", SimpleNamespace())
+    monkeypatch.delattr(sys, "last_value", raising=False)
+    assert v1.notes() == []
+
+
 MODEL = """
 import tensorflow as tf
 

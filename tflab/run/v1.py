@@ -99,7 +99,8 @@ def notes() -> list[str]:
     if an exception has ended it."""
     reader = sys.modules.get("tflab.run.input_data")
     missing = missing_name(getattr(sys, "last_value", None))
-    return [*(reader.notes if reader else ()), *([missing] if missing else ())]
+    # The program may be importing the reader at this moment
+    return [*getattr(reader, "notes", ()), *([missing] if missing else ())]
 
 
 def missing_name(error: BaseException | None) -> str | None:
