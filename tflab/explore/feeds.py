@@ -95,4 +95,6 @@ def invented(tensor: tf.Tensor, rows: int) -> np.ndarray:
             f"shape, or a value: `feeds = {{{name}: ...}}`."
         )
     first, others = ([rows], tensor.shape[1:]) if in_rows(tensor) else ([], tensor.shape)
-    return saved.seeded(name, tensor.dtype, [*first, *(size or OPEN for size in others)])
+    return saved.seeded(
+        name, tensor.dtype, [*first, *(OPEN if size is None else size for size in others)]
+    )
