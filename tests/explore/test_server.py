@@ -167,7 +167,11 @@ REQUESTS = (
         {"text": "x", "optimiser": "best"},
         {"text": "x", "xla": "yes"},
     ),
-    *({"text": "x", "without": ["all"]}, {"text": "x", "data_dir": "/"}),
+    *(
+        {"text": "x", "predict": "yes"},
+        {"text": "x", "without": ["all"]},
+        {"text": "x", "data_dir": "/"},
+    ),
 )
 
 

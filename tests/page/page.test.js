@@ -250,12 +250,13 @@ test("beside an edge stand its bytes, its shape, how many tensors it bundles, or
 
 test("of two labels at one place the more important one stays, and none lies on a box or on another edge", () => {
   globalThis.document = { createElementNS: (_, name) => ({ name, attributes: {}, children: [], setAttribute(key, value) { this.attributes[key] = value; }, append(...children) { this.children.push(...children); } }), createElement: () => ({ getContext: () => ({ measureText: (text) => ({ width: 6 * text.length }) }) }) };
-  const at = { "1>2": [[100, 100]], "2>3": [[103, 100]], "3>4": [[15, 15]], "4>5": [[15, 15], [200, 50]], "5>6": [[15, 15]], "6>7": [[300, 100], [340, 100]], "7>8": [[300, 91]] };
+  const at = { "1>2": [[100, 100]], "2>3": [[103, 100]], "3>4": [[15, 15]], "4>5": [[15, 15], [200, 50]], "5>6": [[15, 15]], "6>7": [[300, 100], [340, 100]], "7>8": [[300, 91]], "8>9": [[400, 100], [400, 91]] };
   const routes = { points: (a, b) => at[`${a}>${b}`].map(([x, y]) => ({ x, y, upright: false })) };
-  const drawn = [[1, 2, {}], [2, 3, { data: 2 }], [3, 4, {}], [4, 5, { transfers: [{ bytes: "4 B" }] }], [5, 6, { transfers: [{ bytes: "8 B" }] }], [6, 7, {}], [7, 8, { data: 0 }]].map(([a, b, changes]) => edge({ a, b, ...changes }));
+  const drawn = [[1, 2, {}], [2, 3, { data: 2 }], [3, 4, {}], [4, 5, { transfers: [{ bytes: "4 B" }] }], [5, 6, { transfers: [{ bytes: "8 B" }] }], [6, 7, {}], [7, 8, { data: 0 }], [8, 9, {}]].map(([a, b, changes]) => edge({ a, b, ...changes }));
   const labels = labelsOfEdges({ drawn, routes, layout: { solid: [{ x: 0, y: 0, width: 30, height: 10 }], fonts: {} } });
-  assert.deepEqual(labels.map(({ children }) => children[0]), ["4 B", "8 B", "2 tensors", "?x28x6"]); // bytes stand anywhere
-  assert.equal(labels[3].attributes.x, 340); // at 300 it would stand on the line of another edge
+  assert.deepEqual(labels.map(({ children }) => children[0]), ["4 B", "8 B", "2 tensors", "?x28x6", "?x28x6"]); // bytes stand anywhere
+  // At 300 it would stand on the line of another edge; at 400 on that of its own
+  assert.deepEqual(labels.slice(3).map(({ attributes }) => attributes.x), [340, 400]);
   assert.deepEqual([labels[0].attributes.x, labels[0].attributes.class], [200, "count transfer"]);
   const rect = (x, y) => ({ x, y, width: 10, height: 10 });
   assert.deepEqual([[5, 5], [10, 0], [0, 10], [9, 9]].map(([x, y]) => overlap(rect(0, 0), rect(x, y))), [true, false, false, true]);

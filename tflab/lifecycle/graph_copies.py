@@ -85,9 +85,11 @@ def opened(
     del whole  # it may be large
     types = {attr.type for node in all_nodes(needed) for attr in node.attr.values()}
     half = next((half.name for half in HALVES if half.as_datatype_enum in types), "")
-    with copied(starting, variables, tf.float32, options) as copy:
-        session.begin(copy.live, start)
-        initial = copy.live.run(dict(copy.readers))
+    initial: Values = {}
+    if starting.node:  # a session refuses to run anything in a graph without nodes
+        with copied(starting, variables, tf.float32, options) as copy:
+            session.begin(copy.live, start)
+            initial = copy.live.run(dict(copy.readers))
     for dtype in (tf.float64, tf.float32):
         with ExitStack() as stack:
             try:
