@@ -250,7 +250,7 @@ test("beside an edge stand its bytes, its shape, how many tensors it bundles, or
 
 test("of two labels at one place the more important one stays, and none lies on a box or on another edge", () => {
   globalThis.document = { createElementNS: (_, name) => ({ name, attributes: {}, children: [], setAttribute(key, value) { this.attributes[key] = value; }, append(...children) { this.children.push(...children); } }), createElement: () => ({ getContext: () => ({ measureText: (text) => ({ width: 6 * text.length }) }) }) };
-  const at = { "1>2": [[100, 100]], "2>3": [[103, 100]], "3>4": [[15, 15]], "4>5": [[15, 15], [200, 50]], "5>6": [[15, 15]], "6>7": [[300, 100], [340, 100]], "7>8": [[300, 91]], "8>9": [[400, 100], [400, 91]] };
+  const at = { "1>2": [[100, 100]], "2>3": [[103, 100]], "3>4": [[15, 15]], "4>5": [[15, 15], [200, 50]], "5>6": [[15, 15]], "6>7": [[300, 100], [340, 100]], "7>8": [[300, 91]], "8>9": [[400, 100], [410, 91]] };
   const routes = { points: (a, b) => at[`${a}>${b}`].map(([x, y]) => ({ x, y, upright: false })) };
   const drawn = [[1, 2, {}], [2, 3, { data: 2 }], [3, 4, {}], [4, 5, { transfers: [{ bytes: "4 B" }] }], [5, 6, { transfers: [{ bytes: "8 B" }] }], [6, 7, {}], [7, 8, { data: 0 }], [8, 9, {}]].map(([a, b, changes]) => edge({ a, b, ...changes }));
   const labels = labelsOfEdges({ drawn, routes, layout: { solid: [{ x: 0, y: 0, width: 30, height: 10 }], fonts: {} } });
