@@ -368,15 +368,18 @@ def test_an_unimportable_graph_shows_its_functions_and_those_that_it_lacks(tmp_p
 
 def test_an_output_of_a_function_is_counted_through_all_outputs_of_its_node():
     graph = graphs.bare(("start", "NoOp", ()))
-    inputs = ("split:output:1", "split:output:0", "split:output", "top:indices:0")
+    of_split = ("split:output:1", "split:output:0", "split:output")
+    inputs = (*of_split, "top:indices:0", "parse:sparse_values:0")
     function = called("a", "a", inputs=inputs)
     function.node_def.add(name="top", op="TopKV2", input=["x", "x"])
+    parse = function.node_def.add(name="parse", op="ParseExample")
+    parse.attr["Nsparse"].i = 2  # two outputs of indices, then the values
     split = function.node_def.add(name="split", op="Split", input=["x", "x"])
     split.attr["num_split"].i = 2**62  # no graph has so many, but a file may say so
     graph.library.function.append(function)
     (read,) = functions.of_graph_def(graph)
-    assert read.nodes[1].inputs == ("split:1", "split", "split", "top:1")
-    assert len(read.nodes[3].outputs) == nodes.MOST_OUTPUTS
+    assert read.nodes[1].inputs == ("split:1", "split", "split", "top:1", "parse:2")
+    assert len(read.nodes[4].outputs) == nodes.MOST_OUTPUTS
 
 
 # Lines of programs that saved them
