@@ -7,7 +7,7 @@ tensorflow/contrib/learn/python/learn/datasets/mnist.py, TensorFlow 1.15.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -69,7 +69,7 @@ def read_data_sets(
     train_dir: str,
     fake_data: bool = False,
     one_hot: bool = False,
-    dtype: Any = tf.float32,
+    dtype: tf.DType = tf.float32,
     reshape: bool = True,
     validation_size: int = 5_000,
     seed: int | None = None,

@@ -274,7 +274,7 @@ def by_place(*spent: Spent) -> defaultdict[tuple[str, int], tuple[int, int]]:
 # Waiting for data
 
 
-def input_pipeline(segment: Mapping[str, Any]) -> InputPipeline | None:
+def input_pipeline(segment: Segment) -> InputPipeline | None:
     """Return how the runs of a group, or the program between its steps, waited for data, whichever
     is more."""
     groups = segment["groups"]
@@ -289,7 +289,7 @@ def input_pipeline(segment: Mapping[str, Any]) -> InputPipeline | None:
     return InputPipeline(at, runs, waited_ns, stage, costliest_line(segment["in_data"]))
 
 
-def costliest_stage(groups: Sequence[Mapping[str, Any]]) -> str:
+def costliest_stage(groups: Sequence[Segment]) -> str:
     """Return the stage of tf.data that took more than half of the time of the profiled calls,
     without the stages from which it takes its data; "" if none did.
 
@@ -353,7 +353,7 @@ def waited(group: Segment, waited_ns: int) -> int:
     return round(group["main_ns"][1] * share)
 
 
-def notes_of(segment: Mapping[str, Any], wall_ns: int) -> Iterator[str]:
+def notes_of(segment: Segment, wall_ns: int) -> Iterator[str]:
     if segment["faults"]:
         what = segment["faults"][0] or "the results could not be written; the disk may be full."
         yield f"{STOPPED} because of this error: {what}"

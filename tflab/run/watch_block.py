@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
 
 from tflab.cli import temporary
 from tflab.records.blocks import Block
@@ -84,7 +83,7 @@ def end(watcher: Watcher) -> Watched:
     watcher.stop()
     watcher.sampler.sample()
     watcher.recorder.stop()
-    segment: dict[str, Any] = {**watcher.segment(final=True), "own_ns": watcher.recorder.own_ns}
+    segment: summary.Segment = {**watcher.segment(final=True), "own_ns": watcher.recorder.own_ns}
     wall_ns = segment["own_ns"] + sum(segment["owners"].values())
     wall_ns += sum(sum(group["main_ns"]) for group in segment["groups"])
     seen = summary.watched(("a part of a program",), segment, wall_ns, 0)
