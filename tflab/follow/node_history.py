@@ -23,6 +23,7 @@ from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.records.stages import find as find_stage
 from tflab.records.values import FED, Value
 from tflab.views.values import elements
+from tflab.views.words import grouped
 
 NEAREST = 5  # names that are suggested instead of one that does not exist
 
@@ -191,11 +192,11 @@ def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
 
 def touches(passes: Sequence[Pass]) -> dict[str, list[Touch]]:
     """Return for each node what each pass did to it, in the order of the passes."""
-    by_node: dict[str, list[Touch]] = {}
-    for place, step in enumerate(passes):
-        for name, what, about in changes(step):
-            by_node.setdefault(name, []).append(Touch(step.name, place, what, about))
-    return by_node
+    return grouped(
+        (name, Touch(step.name, place, what, about))
+        for place, step in enumerate(passes)
+        for name, what, about in changes(step)
+    )
 
 
 def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
@@ -229,15 +230,11 @@ def with_values(
 ) -> dict[str, NodeHistory]:
     """Return the histories with the purposes of gradient nodes and with the program's values."""
     meanings = {node.name: node for node in gradient_nodes}
-    outputs: dict[str, list[Value]] = {}
-    by_tensor: dict[str, Value] = {}
-    for value in values:
-        outputs.setdefault(value.node, []).append(value)
-        by_tensor[graph_def_name(value.tensor)] = value
-    computing: dict[str, list[str]] = {}
-    for node in gradient_nodes:
-        if node.towards and node.complete and node.used:
-            computing.setdefault(node.towards, []).append(node.name)
+    every = tuple(values)
+    by_tensor = {graph_def_name(value.tensor): value for value in every}
+    outputs = grouped((value.node, value) for value in every)
+    complete = (node for node in gradient_nodes if node.complete and node.used)
+    computing = grouped((node.towards, node.name) for node in complete if node.towards)
     return {
         name: replace(
             history,

@@ -14,6 +14,7 @@ from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Partition, Pass
 from tflab.records.stages import Backward, Frontend, Gradient, Placement, Stage
 from tflab.records.watched import Recorded, RecordedValues
+from tflab.views.words import grouped
 
 
 def stages(graph: Recorded) -> tuple[Stage, ...]:
@@ -25,9 +26,7 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         return (Frontend(None, graph.nodes),)
     forward = tuple(node for node in graph.nodes if node.phase == FORWARD)
     added = tuple(node.name for node in graph.nodes if node.phase != FORWARD)
-    devices: dict[str, list[str]] = {}
-    for node in graph.executed:
-        devices.setdefault(node.device, []).append(node.name)
+    devices = grouped((node.device, node.name) for node in graph.executed)
     placement = Placement(
         program=None,  # type: ignore[arg-type]  # it ended
         nodes=graph.executed,
@@ -103,9 +102,7 @@ def without_inputs(node: Node, lost: Collection[str]) -> Node:
 
 def gradients(graph: Recorded) -> Iterator[Gradient]:
     """Yield the nodes that each forward node's gradient function made."""
-    by_forward: dict[str, list[str]] = {}
-    for name, forward in graph.derived.items():
-        by_forward.setdefault(forward, []).append(name)
+    by_forward = grouped((forward, name) for name, forward in graph.derived.items())
     for node in graph.nodes:
         if node.name in by_forward:
             function = f"the gradient function of {node.op}"

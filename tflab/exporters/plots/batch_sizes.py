@@ -5,6 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
+from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.measured import Compared, Comparison
 from tflab.units import plural, three_digits, time
@@ -71,7 +72,7 @@ def most_expensive(comparison: Comparison) -> list[Compared]:
 def headline(comparison: Comparison) -> str:
     sizes = list(comparison.steps)
     if len(sizes) == 1:
-        name = style.short_name(comparison.model)
+        name = fitting.short_name(comparison.model, 30)
         return f"{name} at batch {sizes[0]:,}, the only one measured"
     first, last = (comparison.steps[size].untraced_ns.median for size in (sizes[0], sizes[-1]))
     return (
@@ -83,7 +84,7 @@ def headline(comparison: Comparison) -> str:
 def caption(comparison: Comparison, shown: int) -> str:
     partial = " The measurement did not finish." if comparison.partial else ""
     return (
-        f"{style.short_name(comparison.model)}, {comparison.phase}, {comparison.data}. Whole "
+        f"{fitting.short_name(comparison.model, 30)}, {comparison.phase}, {comparison.data}. Whole "
         f"step: untraced, median. Others: self time of the {plural(shown, 'row')} by "
         f"{comparison.by} with the largest share. A level line in the lower panel means that a "
         f"larger batch saves nothing.{partial}"

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.trained import History
 from tflab.units import plural
@@ -94,7 +95,7 @@ def means(points: Sequence[Point], size: int) -> list[Point]:
 
 
 def headline(history: History) -> str:
-    name = style.short_name(history.settings.model)
+    name = fitting.short_name(history.settings.model, 30)
     if not history.epochs:
         return f"{name} after {plural(len(history.steps), 'step')}, before its first test"
     last = history.epochs[-1]

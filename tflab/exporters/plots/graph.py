@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.units import plural
 
@@ -42,7 +43,7 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
         f"Boxes: {boxes:,} scopes and single nodes. Arrows: tensors, some with their shapes. "
         f"Not drawn: {plural(len(edges) - len(drawn), 'edge')} between distant boxes."
     )
-    title = f"{style.short_name(model)}: the data-flow graph, layer by layer"
+    title = f"{fitting.short_name(model, 30)}: the data-flow graph, layer by layer"
     figure, (axes,) = style.canvas(title, about, min(PITCH * (len(kept) + 1), TALLEST))
     axes.set_xlim(0, len(tracks))
     axes.set_ylim(len(kept) - 0.4, -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
+from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.timed import LiveBytes
 from tflab.units import plural, size, time
@@ -41,7 +42,7 @@ def headline(curve: LiveBytes) -> str:
 
 def caption(curve: LiveBytes) -> str:
     largest = ", ".join(
-        f"{style.short_name(holder.name, 50)} ({size(holder.bytes)})"
+        f"{fitting.short_name(holder.name, 50)} ({size(holder.bytes)})"
         for holder in curve.holders[:HOLDERS]
     )
     most = f" The largest at the peak: {largest}." if largest else ""

@@ -63,7 +63,8 @@ SETTINGS: dict[str, object] = {
 
 
 def short_name(name: str, most: int = 30) -> str:
-    """Return a name on one line, of at most `most` characters."""
+    """Return a name on one line, of at most `most` characters: for text that is drawn as it is,
+    because `canvas` makes its own text visible, and a backslash must not be doubled twice."""
     return fitting.short_name(visible(name), most)
 
 
