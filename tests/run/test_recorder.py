@@ -199,6 +199,7 @@ def test_a_first_run_waits_for_the_dumps_of_another_step(lab, monkeypatch):
     assert (events, lab.seen.dumps.kept) == (["began", "dumped", "ended"], [1, 2])
 
 
+@pytest.mark.tensorflow
 def test_a_node_has_its_share_of_the_critical_path(monkeypatch):
     """`z` waits for `x`, which takes longer than `y`."""
     times = {"x": (0, 30), "y": (0, 10), "z": (40, 50)}
@@ -214,6 +215,7 @@ def test_a_node_has_its_share_of_the_critical_path(monkeypatch):
     assert largest.path_shares() == {}
 
 
+@pytest.mark.tensorflow
 def test_executed_nodes_in_a_branch_that_no_traced_run_took_are_counted():
     """`y` takes the output of the Switch that was dead; `gone` is no executed node."""
     kinds = {"x": "executed", "y": "executed", "m": "executed", "gone": "fused", "six": "folded"}
