@@ -174,8 +174,8 @@ def test_every_row_has_its_nodes(lenet):
 def test_the_peak_of_a_row_is_what_its_nodes_alone_had_alive(lenet, by, size):
     runs, found = lenet.sweep.batches[size].runs, lenet.by[by]
     for row in found.tables[size]:
-        alone = memory.memory(run for run in runs if run.name in row.nodes)
-        assert row.peak_bytes == alone.peak_bytes <= found.steps[size].peak_bytes
+        alone = memory.peak_bytes(run for run in runs if run.name in row.nodes)
+        assert row.peak_bytes == alone <= found.steps[size].peak_bytes
     assert max(row.peak_bytes for row in found.tables[size]) > 0
 
 

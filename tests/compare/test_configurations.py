@@ -8,7 +8,6 @@ import pytest
 
 from tflab.compare import configurations
 from tflab.compare.configurations import Opponents, Process
-from tflab.records.timed import Spread
 from tflab.runtime import measure
 
 pytestmark = pytest.mark.tensorflow
@@ -131,7 +130,8 @@ def test_an_observation_is_the_median_ratio_of_its_rounds_and_so_is_its_control(
     ]
     default, xla = configurations.judged(observed, AGAINST, [4])
     assert (default.config, default.batch_size, default.verdict) == ("default", 4, None)
-    assert default.untraced_ns == Spread(median=100, p10=90, p90=268)
+    spread = default.untraced_ns
+    assert (spread.median, spread.p10, spread.p90) == pytest.approx((100, 90, 268))
     assert default.median_images_per_second == 4e9 / 100
     assert default.observations_ns == (110.0, 100.0, 100.0)
     # The medians of 2, 2 and 1 / 900, of three times 2.01, and of 3.98, 1.99 and 2.5

@@ -34,10 +34,6 @@ def steps(images_per_second: float = 100, wall: float = 100, ops: float = 100) -
     return StepTimes(CALLS, 640, spread, spread, images_per_second, ops)
 
 
-def longer(rows: list[Compared], sizes=SIZES, by: str = "op") -> Iterator[str]:
-    return findings.longer(rows, sizes, by)
-
-
 # Of rounds: their logarithms have a deviation of 0.01, and so an interval of 4.604 * 0.01 /
 # sqrt(5), which is 2 %, to either side
 SWING = (1, 0.99, 1.01, 0.99, 1.01)
@@ -52,11 +48,6 @@ def throughput(*rates: float, swing=SWING) -> Iterator[str]:
     return findings.throughput(by_size, sorted(by_size))
 
 
-# Of a batch of 16 a call takes twice as long, and a step makes twice as many
-TWICE = {
-    "b1": op_at_size(20, 2_000, 100, 0, 1, 0, None),
-    "b16": op_at_size(40, 8_000, 200, 0, 1, 0, None),
-}
 TABLE = [
     row("NoOp", b1=cell(10, share=0.1), b16=cell(10, share=0.01)),
     row("Conv2D", b1=cell(90, share=0.9), b16=cell(990, share=0.99)),
@@ -74,14 +65,6 @@ SAID = {
     "a row that is missing at a batch size has no growth": findings.growth(
         [row("Const", b1=cell(share=0.1), b64=cell(share=0.9)), shares("Mul", 50, 50, 60)], SIZES
     ),
-    "from each batch size to the next": longer([row(b1=cell(100), b16=cell(230), b64=cell(460))]),
-    "batch sizes that do not divide": longer([row(b2=cell(100), b5=cell(100))], (2, 5)),
-    "only where a row ran": longer([row(b16=cell(100), b64=cell(200))]),
-    "the first three rows": longer([row(key, b1=cell(), b16=cell()) for key in "abcd"], (1, 16)),
-    "an op by call": longer([row(**TWICE)], (1, 16), "op"),
-    "a node by call": longer([row(**TWICE)], (1, 16), "node"),
-    "a layer by step": longer([row("conv1", **TWICE)], (1, 16), "layer"),
-    "a line by step": longer([row("conv1", **TWICE)], (1, 16), "line"),
     "images per second from each batch size to the next": throughput(100, 600, 630),
     "a tenth more is worth a larger batch": throughput(100, 110),
     "half as many": throughput(100, 50),
@@ -107,8 +90,6 @@ UNSAID = {
     ],
     "growth of no rows": findings.growth([], SIZES),
     "growth at one batch size": findings.growth([row(b1=cell())], (1,)),
-    "rows that are missing": longer([row("C", b1=cell(), b64=cell()), row("N", b16=cell())]),
-    "calls that took no time": longer([row(b1=cell(0), b16=cell(100))], (1, 16)),
     "images per second of one batch size": throughput(100),
     "one batch size whose step is that of its ops": findings.sentences(ROW_16, {16: steps()}),
 }

@@ -28,7 +28,10 @@ def content(factor: float = 1, rows: float = 1, spread=STILL, **changes):
         for size in (4, 16)
     }
     whole = {
-        "environment": {"processor": "Some CPU", "packages": {"tensorflow": "2.21.0"}},
+        "environment": {
+            "processor": "Some CPU",
+            "packages": {"tensorflow": "2.21.0", "xprof": None},
+        },
         "model": "lenet",
         "phase": "inference",
         "by": "op",

@@ -104,7 +104,7 @@ def concluded(
         steps=steps,
         configs=raced,
         passes=prepared.passes,
-        findings=findings.sentences(compared, steps, chosen.by, dataset.unit),
+        findings=findings.sentences(compared, steps, dataset.unit),
         interrupted=ending.interrupted or interrupts.take(),
         failure=str(ending.failure) if ending.failure else None,
         images=prepared.images,

@@ -5,30 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from tflab.analysis import row_labels, slow_steps, verdicts
+from tflab.analysis import slow_steps, verdicts
 from tflab.analysis.slow_steps import Evidence, Reason
 from tflab.compare import setting_of
 from tflab.records.measured import Compared, ConfigTimes, StepTimes
 from tflab.records.verdicts import Diagnosis
-from tflab.units import percent, three_digits, time
+from tflab.units import percent, time
 from tflab.views.words import ends_text
 
-TOP = 3  # rows that have sentences of their own
 GREW = 0.05  # a smaller change of a share has no sentence
 HELPS = 1.1  # the least factor by which a configuration has to help
 
 
 def sentences(
-    rows: Sequence[Compared], steps: Mapping[int, StepTimes], by: str = "op", unit: str = "image"
+    rows: Sequence[Compared], steps: Mapping[int, StepTimes], unit: str = "image"
 ) -> tuple[str, ...]:
     """Return the findings, in the order of a reader's questions."""
     sizes = sorted(steps)
     rows = sorted(rows, key=lambda row: -sum(cell.total_ns for cell in row.cells.values()))
-    return (
-        *growth(rows, sizes),
-        *longer(rows, sizes, by),
-        *throughput(steps, sizes, unit),
-    )
+    return (*growth(rows, sizes), *throughput(steps, sizes, unit))
 
 
 def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
@@ -47,19 +42,6 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
             shares = ", ".join(percent(row.cells[size].share) for size in sizes)
             at = ", ".join(map(str, sizes))
             yield f"{row.key}: {shares} of the time of all ops at batch {at}."
-
-
-def longer(rows: Sequence[Compared], sizes: Sequence[int], by: str) -> Iterator[str]:
-    """Yield `X: a call takes 2.30 x as long at batch 16 as at 1, ...` for the largest rows."""
-    for row in rows[:TOP]:
-        times = {size: row_labels.unit_ns(cell, by) for size, cell in row.cells.items()}
-        parts = [
-            f"{three_digits(times[large] / times[small])} x as long at batch {large} as at {small}"
-            for small, large in pairwise(sizes)
-            if large in times and times.get(small)
-        ]
-        if parts:
-            yield f"{row.key}: a {row_labels.unit(by)} takes {', '.join(parts)}."
 
 
 def throughput(

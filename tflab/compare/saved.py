@@ -159,7 +159,9 @@ def described(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the name and the text of the model, the data, and all values of the environment."""
     for name, value in content.items():
         if isinstance(value, dict) and name in ("environment", "packages"):
-            yield from ((str(key), str(each)) for key, each in value.items() if key != "packages")
+            for key, each in value.items():
+                if key != "packages" and each is not None:  # None: a package that is not here
+                    yield str(key), str(each)
             yield from described(value)
         elif name in ("model", "data"):
             yield name, str(value)
