@@ -26,12 +26,13 @@ BLOCKS = [
     for block in REFRESH["BLOCK"].finditer(page.read_text())
     if UNTIMED.search(block[2]) and ROUNDED not in block[3] and NUMBERED not in block[2]
 ]
+ADDRESS = re.compile(r"(?m)^ +[0-9a-f]+(?= [0-9a-f]{2,} )")  # of an instruction: processors differ
 NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (ns|us|ms|s|B|KiB|MiB|GiB|%)(?!\w))?")
 
 
 def words_of(text):
     """The lines without numbers, rules and the spaces between columns."""
-    lines = (NUMBER.sub("#", line) for line in text.splitlines())
+    lines = (NUMBER.sub("#", ADDRESS.sub("#", line)) for line in text.splitlines())
     return [re.sub(r"[─\s]+", " ", line).strip() for line in lines]
 
 

@@ -61,6 +61,17 @@ def config_of(options: Options) -> tf1.ConfigProto:
 
 
 @contextmanager
+def opened(
+    graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
+) -> Iterator[tf1.Session]:
+    """Open a session whose variables have the values of their initialisers, for a program of one's
+    own (examples/first_call.py); the runtime's errors become sentences."""
+    with fresh(graph, options, config) as session:
+        begin(session, Start(initializers(graph)))
+        yield session
+
+
+@contextmanager
 def fresh(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
