@@ -1,13 +1,9 @@
 """Markdown: a page that pastes into a report, and names that stay names."""
 
-from types import SimpleNamespace
-
 from tests.approval import approve
 from tests.examples.blocks import BLOCKS
 from tflab.exporters import markdown
 from tflab.records.blocks import Column, Table
-from tflab.records.graph import Node
-from tflab.records.stages import Frontend
 
 ENVIRONMENT = {
     "python": "3.11.2",
@@ -16,11 +12,11 @@ ENVIRONMENT = {
     "cpus": 2,
     "packages": {"tensorflow": "2.21.0", "xprof": None, "numpy": "2.4.6"},
 }
-STAGE = Frontend(SimpleNamespace(ends=()), (Node("a_b", "Placeholder"),))
 
 
 def test_a_page_of_stages_with_all_kinds_of_blocks_and_the_error_that_ended_it():
-    page = markdown.render("le_net", ENVIRONMENT, [STAGE, STAGE], lambda _: BLOCKS, "No a_b.")
+    titled = {"Frontend: Python calls become nodes": BLOCKS, "Backward": BLOCKS}
+    page = markdown.sections("The stages of le_net", ENVIRONMENT, titled, "No a_b.")
     approve("blocks.md", page)
     assert page.endswith("a\\_b.\n") and "\n\n\n" not in page
 

@@ -2,7 +2,6 @@
 
 import io
 import re
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -14,12 +13,10 @@ from tests.examples.blocks import BLOCKS, CALLS
 from tests.examples.streams import Terminal
 from tflab.exporters import text
 from tflab.records.blocks import Column, Frame, Strip, Table
-from tflab.records.graph import Node
-from tflab.records.stages import Frontend
 
 PRINTABLE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=150)
 COLOUR = re.compile(r"\x1b\[([0-9;]*)m")
-STAGE = Frontend(SimpleNamespace(ends=()), (Node("x", "Placeholder"),))
+TITLE = "1  Frontend: Python calls become nodes"
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +38,7 @@ def test_every_line_of_all_kinds_of_blocks(monkeypatch, width):
     """A long line of a strip takes no more than the letters of four lines."""
     monkeypatch.setenv("COLUMNS", width)
     stream = io.StringIO()
-    text.show(text.console(stream), 1, STAGE, [*BLOCKS, LONG, "word " * 60])
+    text.show_section(text.console(stream), TITLE, [*BLOCKS, LONG, "word " * 60])
     shown = stream.getvalue()
     assert max(map(cell_len, shown.splitlines())) <= int(width)
     approve(f"blocks-{width}.txt", shown)
@@ -53,8 +50,9 @@ def test_titles_and_headers_are_bold_and_what_is_of_less_use_is_dim(monkeypatch)
     monkeypatch.setenv("COLUMNS", "60")
     stream = Terminal()
     out = text.console(stream)
-    text.show(out, 1, STAGE, BLOCKS)
-    text.show(out, 2, STAGE)
+    text.show_section(out, TITLE, BLOCKS)
+    passed = f"{TITLE}: 1 node, 0 edges, from a file without lines."
+    text.show_in_passing(out, passed.replace("1", "2", 1))
     out.print("[red]A sentence[/red] :smile: of 12 'words'")
     approve("blocks-in-colour.txt", COLOUR.sub(r"{\1}", stream.getvalue()))
 

@@ -212,7 +212,7 @@ def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
 def test_text_fits_100_columns(name, walked):
     out = io.StringIO()
     for number, stage in enumerate(walked(name).values(), 1):
-        text.show(text.console(out), number, stage, stages.blocks(stage))
+        text.show_section(text.console(out), f"{number}", stages.blocks(stage))
     too_wide = [line for line in out.getvalue().splitlines() if len(line) > WIDTH]
     assert too_wide == []
 

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tflab.escaping import visible
 from tflab.records.blocks import Block, Strip, Table
-from tflab.records.stages import Stage
-from tflab.views import stages as views
 
 Environment = Mapping[str, Any]  # what `cli.environment.describe` returns, or names and values
 
 
-def render(
-    model: str,
+def sections(
+    heading: str,
     environment: Environment,
-    stages: Sequence[Stage],
-    blocks: Callable[[Stage], Iterable[Block]] = views.blocks,
+    titled: Mapping[str, Iterable[Block]],
     error: str | None = None,
 ) -> str:
-    """Return a page: the machine, then a section for each stage with its blocks."""
+    """Return a page: the machine, then a numbered section for each title with its blocks."""
     parts = []
-    for number, stage in enumerate(stages, 1):
-        parts.append(f"## {number}. {escape(views.title(stage))}")
-        parts += map(rendered, blocks(stage))
+    for number, (title, blocks) in enumerate(titled.items(), 1):
+        parts.append(f"## {number}. {escape(title)}")
+        parts += map(rendered, blocks)
     if error:
         parts.append(f"**Stopped here:** {escape(error)}")
-    return joined(f"The stages of {model}", environment, parts)
+    return joined(heading, environment, parts)
 
 
 def page(heading: str, environment: Environment, blocks: Iterable[Block]) -> str:

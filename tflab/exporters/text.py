@@ -19,8 +19,6 @@ from rich.text import Text
 from tflab.escaping import visible
 from tflab.exporters import fitting, markdown
 from tflab.records.blocks import Block, Strip, Table, readable
-from tflab.records.stages import Stage
-from tflab.views import stages
 
 WIDTH = 100  # of prose, and of everything if the width of the output is unknown
 LEAST_WIDTH = 20
@@ -47,19 +45,16 @@ def console(stream: TextIO | None = None) -> Console:
     return out
 
 
-def show(
-    out: Console,
-    number: int,
-    stage: Stage,
-    blocks: Iterable[Block] | None = None,
-    apart: bool = True,
+def show_in_passing(out: Console, line: str) -> None:
+    """Print a line that is not what was asked for."""
+    out.print(Text(visible(line), style="dim"))
+
+
+def show_section(
+    out: Console, title: str, blocks: Iterable[Block], first: bool = False, apart: bool = True
 ) -> None:
-    """Print a stage as these blocks, or only its summary."""
-    title = f"{number}  {stages.title(stage)}"
-    if blocks is None:
-        out.print(Text(f"{title}: {visible(stages.summary(stage))}.", style="dim"))
-        return
-    if apart or number > 1:
+    """Print blocks under a title; all of them close together unless they stand `apart`."""
+    if apart or not first:
         out.print()
     heading, width = Text(title, style="bold"), prose_width(out)
     ruled = heading.cell_len + 4 <= width

@@ -27,7 +27,6 @@ def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> 
     from tflab import models
     from tflab.cli import terminal
     from tflab.runtime import dumps, tf_import
-    from tflab.views import stages as views
 
     dumps.prepare()  # before the stages import TensorFlow
     tf_import.load()
@@ -36,6 +35,7 @@ def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> 
 
     if "IPython" in sys.modules:
         from tflab.exporters import notebook
+        from tflab.views import stages as views
 
         for record in views.STAGES:
             notebook.show_as(record, views.page)

@@ -209,6 +209,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
     """Add the stages to a list and print them: text in full as they arrive, what is in short and
     other formats at the end, also after a failure."""
     from tflab.exporters import text
+    from tflab.views import stages as views
 
     out = text.console()
     in_short = args.stage == "all" and not args.full
@@ -226,7 +227,11 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
                 stages.append(stage)
                 if args.format == "text" and not in_short:
                     with command.reader_may_leave():
-                        text.show(out, number, stage, blocks_of(args, stage))
+                        title, blocks = numbered(number, stage), blocks_of(args, stage)
+                        if blocks:
+                            text.show_section(out, title, blocks)
+                        else:
+                            text.show_in_passing(out, f"{title}: {views.summary(stage)}.")
             rest(None)
     except (TflabError, KeyboardInterrupt) as failure:
         with interrupts.held():
@@ -239,13 +244,20 @@ def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | Non
     from tflab.exporters import json, markdown
     from tflab.views import stages as views
 
-    def blocks(stage: Stage) -> Sequence[Block]:
-        return blocks_of(args, stage) or [f"{views.summary(stage)}."]
-
     about = environment.describe()
     if args.format == "json":
         return json.stages(args.model, about, stages, error)
-    return markdown.render(args.model, about, stages, blocks, error)
+    titled = {
+        views.title(stage): blocks_of(args, stage) or [f"{views.summary(stage)}."]
+        for stage in stages
+    }
+    return markdown.sections(f"The stages of {args.model}", about, titled, error)
+
+
+def numbered(number: int, stage: Stage) -> str:
+    from tflab.views import stages as views
+
+    return f"{number}  {views.title(stage)}"
 
 
 def one_screen(model: str, stages: Sequence[Stage]) -> None:
@@ -256,7 +268,8 @@ def one_screen(model: str, stages: Sequence[Stage]) -> None:
     out = text.console()
     text.show_block(out, f"{model}: {views.headline(stages)}", apart=False)
     for number, stage in enumerate(stages, 1):
-        text.show(out, number, stage, views.on_one_screen(stage), apart=False)
+        blocks = views.on_one_screen(stage)
+        text.show_section(out, numbered(number, stage), blocks, first=number == 1, apart=False)
     text.show_block(out, MORE, apart=False)
 
 

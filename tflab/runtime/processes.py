@@ -22,7 +22,6 @@ from typing import IO, Any
 
 from tflab.cli import confined, landlock, temporary
 from tflab.errors import TflabError
-from tflab.runtime import dumps, tf_import
 
 Process = subprocess.Popen[bytes]
 TAIL = 4_096  # bytes of an output that are read again
@@ -151,6 +150,8 @@ def items(
 
 def main() -> None:
     """Answer the parent: (True, item) or (False, error), pickled, on standard output."""
+    from tflab.runtime import dumps, tf_import  # of no use to the parent
+
     landlock.die_with_parent()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may get into the answers
