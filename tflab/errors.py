@@ -63,8 +63,8 @@ def did_you_mean(name: str, names: Sequence[str], most: int = 1) -> str:
 
 
 def nearest(name: str, names: Sequence[str], most: int = 1) -> list[str]:
-    """Return those with the same last part in another scope, then the similar ones, then those with
-    a similar last part."""
+    """Return the most similar names: first those with the same last part in another scope, then
+    similar names, then names with a similar last part."""
     import difflib  # most commands do not need it
 
     last_parts = {known.rpartition("/")[2]: known for known in reversed(names)}

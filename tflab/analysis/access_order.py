@@ -90,11 +90,11 @@ class Step:
 
     @cached_property
     def after(self) -> dict[str, list[str]]:
-        """The nodes that take from each node."""
+        """Return the nodes that take from each node."""
         return {name: [user.name for user, _ in each] for name, each in self.users.items()}
 
     def in_branches(self) -> set[str]:
-        """Return the nodes that run only if a branch is taken, those that choose one included.
+        """Return the nodes that run only if a branch is taken, and the nodes that choose a branch.
         Branches of TensorFlow 1 are between Switch and Merge."""
         ends = {node.name for node in self.nodes if node.op in (*MERGES, *BRANCHES)}
         first = {node.name for node in self.chosen}
@@ -119,8 +119,8 @@ class Bodies:
         self.known: dict[tuple[str, int], frozenset[str]] = {}
 
     def calls(self, node: Node, inside: str | None = None) -> Iterator[tuple[str, Function, int]]:
-        """Yield the functions that a node calls, each with its role and the index of the node's
-        input that is the first argument. Of other ops than `CALLS` the arguments are unknown."""
+        """Yield the functions that a node calls, each with its role and the index of the input that
+        is its first argument. For ops that `CALLS` lacks, the arguments are unknown."""
         for role, function in self.called.get((inside, node.name), ()):
             if node.op in CALLS or not role:
                 yield role, function, int(node.op in BRANCHES)
@@ -161,10 +161,10 @@ def accesses(
 
 
 def unordered(step: Step, functions: Iterable[Function]) -> tuple[Unordered, ...]:
-    """Return the accesses without order in a step; of those of the same lines one.
+    """Return the accesses that have no order in a step; of several by the same lines only one.
 
-    Two accesses of which at most one runs are left out: those in branches, and a read in a branch,
-    which may be the one that is taken where nothing is written.
+    Two accesses are left out if at most one of them runs: two in branches, or a read in a branch,
+    because nothing may be written in the branch that is taken.
     """
     bodies = Bodies(functions)
     pairs: dict[str, list[tuple[Node, str, Node, str]]] = {}
@@ -195,7 +195,7 @@ def access(node: Node, does: str) -> Access:
 
 
 def conflicts(found: Accesses) -> Iterator[tuple[Node, str, Node, str]]:
-    """Yield the pairs whose order matters; the second one changes what the first one finds."""
+    """Yield the pairs of accesses whose order matters: the second changes what the first finds."""
     for place, (other, its) in enumerate(found):
         for index, (one, does) in enumerate(found if its != "reads" else ()):
             both = {does, its} <= {*CHANGES} or does == its
@@ -209,8 +209,8 @@ def conflicts(found: Accesses) -> Iterator[tuple[Node, str, Node, str]]:
 def paths(
     before: Mapping[str, Sequence[str]], names: Iterable[str]
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return a bit for each of these nodes, and for each node the bits of those with a path to
-    it."""
+    """Return a bit for each of these nodes, and for each node the bits of the nodes that have a
+    path to it."""
     own = {name: 1 << bit for bit, name in enumerate(dict.fromkeys(names))}
     order, earlier, again = list(in_order(before)), dict(own), True
     while again:  # of a graph without loops, the second turn changes nothing
@@ -225,8 +225,8 @@ def paths(
 
 
 def of_one_branch(step: Step, functions: Iterable[Function]) -> tuple[BranchInput, ...]:
-    """Return the nodes that run in every step although only one branch of a `tf.cond` uses them,
-    without what is computed from constants before the step."""
+    """Return the nodes that run in every step although only one branch of a `tf.cond` uses them.
+    Nodes whose values are computed from constants before the step are left out."""
     if not step.chosen:
         return ()
     first = [n.name for n in step.nodes if VARYING.fullmatch(n.op) or RANDOM.search(n.op)]

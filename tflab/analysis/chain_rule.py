@@ -15,9 +15,9 @@ LONGEST = 400  # number of names and ops in a derivative
 
 
 def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
-    """Return the steps of the chain rule on a way to a variable, in the order of the gradient
-    calls, starting at the loss; all steps if the loss is differentiated with respect to other
-    tensors."""
+    """Return the steps of the chain rule that lead to a variable, in the order of the gradient
+    calls, starting at the loss. If the loss is differentiated with respect to other tensors, return
+    all steps."""
     needed = with_makers(graph.nodes, ends)
     every = [link(graph, *own) for own in graph.returned if node_of(own[-1]) in needed]
     kept: set[str] = set()  # ops with a link on such a way

@@ -37,9 +37,8 @@ Parents = Mapping[str, Sequence[str]]  # node -> the nodes that it waits for
 def critical_path(
     nodes: Sequence[Node], runs: Iterable[OpRun], transfers: Iterable[Transfer] = ()
 ) -> CriticalPath:
-    """Return the chain of dependent op runs that takes longest in a step; with several steps, that
-    of the step whose chain has the median length. A node in a loop occurs once for each iteration;
-    ns.
+    """Return the chain of dependent op runs that takes longest in a step, in ns; for several steps,
+    the chain of median length. A node in a loop occurs once for each iteration.
 
     The possible parallelism is the total work divided by the length of the chain: the largest
     speed-up that any number of processors could bring (work over span, Blumofe and Leiserson 1999).
@@ -62,7 +61,7 @@ def critical_path(
 
 
 def longest(runs: OpRuns, parents: Parents, kinds: Mapping[str, str]) -> CriticalPath | None:
-    """Return the longest chain of the runs of a step; None if one of them began before one that it
+    """Return the longest chain of the runs of a step; None if a run began before a run that it
     waits for had ended."""
     rank = {name: place for place, name in enumerate(parents)}
     # Some kinds have no run here, and no rank
@@ -90,8 +89,8 @@ def longest(runs: OpRuns, parents: Parents, kinds: Mapping[str, str]) -> Critica
 
 
 def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list[list[int]] | None:
-    """Return the indices of the runs that each run of a step waits for; None if one of them began
-    before one that it waits for had ended. The runs are in the order of their starts."""
+    """Return the indices of the runs that each run of a step waits for; None if a run began before
+    a run that it waits for had ended. The runs are in the order of their starts."""
     starts = runs.start_ns.tolist()
     ends = (runs.start_ns + runs.duration_ns).tolist()
     places: dict[str, list[int]] = {}
@@ -130,8 +129,8 @@ def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list
 def ran_before(
     name: str, parents: Parents, places: Container[str], kinds: Mapping[str, str]
 ) -> list[tuple[str, bool]]:
-    """Return the nodes that ran and that a node waits for, through nodes that did not run; with
-    each, whether the path crosses the end of an iteration."""
+    """Return the nodes that ran and that a node waits for; nodes between them that did not run are
+    passed through. With each, say whether the path crosses the end of an iteration."""
     ancestors: dict[tuple[str, bool], None] = {}
     visited: set[str] = set()
     waiting = [(parent, kinds[parent] in BACK) for parent in parents[name]]

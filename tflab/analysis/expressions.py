@@ -242,8 +242,8 @@ def text(value: Expression) -> str:
 
 
 def copied(value: Expression) -> Expression:
-    """Return the same as a tree that shares no parts: `unparse` writes each part with the same
-    parentheses wherever it occurs."""
+    """Return the expression as a tree that shares no parts: `unparse` writes each part with the
+    same parentheses wherever it occurs."""
     return rebuilt(value, copied)
 
 

@@ -63,8 +63,8 @@ Removal = tuple[str, Takeover]  # the pass that removed a node, and how
 
 
 def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Takeover]]) -> tuple[Pass, ...]:
-    """Return the passes, each with the nodes that it left without work, if a later pass removed
-    these as not needed. A fetched node stays."""
+    """Return the passes. Each also has the nodes that it left without work, if a later pass removed
+    them as not needed. A fetched node stays."""
     completed = []
     unneeded: set[str] = set()  # nodes that wait for a pass that removes them without a replacement
     for step, candidates in zip(reversed(passes), reversed(relieved), strict=True):
@@ -134,10 +134,10 @@ def removals_and_folds(passes: Sequence[Pass]) -> tuple[dict[str, Removal], dict
 def followed(name: str, removals: Mapping[str, Removal], running: Collection[str]) -> Fate:
     """Return the fate of a node that a pass removed, from the chain of its replacements.
 
-    A kernel into which a pass had fused nodes does not run if it is then compiled. A node that
-    replaced another one may itself be compiled, fused or folded. The chain leads to the executed
-    node that does the work or has the value; there is none if the value is lost on the way: a node
-    that was bypassed is not the work of a node that the bypass was later fused into.
+    The chain leads to the executed node that does the work or has the value, because a replacement
+    may itself be compiled, fused or folded. A kernel does not run if it was compiled after nodes
+    had been fused into it. The chain ends if the value is lost on the way: if a node was bypassed,
+    and a later pass fused the bypass into a kernel, this kernel does not do the work of the node.
     """
     by, first = removals[name]
     fate, has_value = first.fate, True
@@ -185,8 +185,8 @@ def origins(
 
 
 def role(node: Node) -> str | None:
-    """Why the runtime added a node. Over several tasks it feeds through a `_Recv` and fetches
-    through a `_Send`, named like `_recv_images_0` (core/graph/subgraph.cc)."""
+    """Return why the runtime added a node. Over several tasks, the runtime feeds through a `_Recv`
+    and fetches through a `_Send`, named like `_recv_images_0` (core/graph/subgraph.cc)."""
     if node.op == "_Recv" and FED.fullmatch(node.name):
         return "feed"
     if node.op == "_Send" and node.name.startswith("_send_"):
@@ -220,7 +220,7 @@ class Indexed:
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """The nodes whose values a step determines: feeds, variables, random numbers."""
+        """Return the nodes whose values a step determines: feeds, variables, random numbers."""
         nodes = self.nodes
         return tuple(
             name
@@ -231,7 +231,7 @@ class Indexed:
         )
 
     def dependents(self, stop: Collection[str] = ()) -> set[str]:
-        """Return the nodes whose values depend on the step, if those of `stop` do not."""
+        """Return the nodes whose values depend on the step, if the values of `stop` do not."""
         edges = {name: [user for user, _ in users] for name, users in self.users.items()}
         return reach(self.sources, edges, stop)
 
@@ -318,9 +318,9 @@ class Step:
     def takeover(
         self, name: str, by: Replacement | None, shared: Collection[str]
     ) -> Takeover | None:
-        """Return what happened to a node, judged by its replacement and how that changed; None if
-        there is none, or the pass cannot have done this. `shared` are the nodes that the pass made
-        to do the work of several."""
+        """Return what happened to a node, judged by its replacement and by how the replacement
+        changed; None if there is none, or if the pass cannot have made it. `shared` are the nodes
+        that the pass made to do the work of several."""
         if by is None:
             return None
         node, was, now = self.old[name], self.old.get(by.node), self.new[by.node]
@@ -343,8 +343,8 @@ class Step:
         return takeover if self.check(takeover) else None
 
     def is_made_for(self, by: Replacement, node: Node) -> bool:
-        """Return whether the pass made a replacement to do the work of the node. If it takes from
-        other new nodes, these may do it."""
+        """Return whether the pass made a replacement to do the work of the node. If the replacement
+        takes from other new nodes, these may do the work."""
         now = self.new[by.node]
         makers_of_inputs = (self.new[name] for name in map(node_of, now.inputs) if name in self.new)
         return (
@@ -382,7 +382,7 @@ class Step:
     def spread(
         self, known: dict[str, Replacement], is_wanted: Callable[[str], bool]
     ) -> dict[str, Replacement]:
-        """Return the replacements, with those of the wanted nodes that lead to these."""
+        """Return the replacements of these nodes and of the wanted nodes that lead to them."""
         waiting = deque(known)
         while waiting:
             user = waiting.popleft()
@@ -393,10 +393,10 @@ class Step:
         return {name: self.moved(self.old[name], by) for name, by in known.items()}
 
     def beyond(self, user: Node, position: int, by: Replacement) -> Replacement:
-        """Return the replacement of an input of a node that has one.
+        """Return the replacement of an input of a node that has a replacement.
 
-        If the node was merged with an equal one, it is the input of that. The replacement of a node
-        that changes nothing also has the value of its input. Otherwise the input went into it.
+        If the node was merged with an equal node, it is that node's input. If the node changes
+        nothing, its replacement also has the value of its input. Otherwise the input went into it.
         """
         old, new, twin = self.old, self.new, by.node
         if by.has_value and twin in old and new[twin].op == user.op:
@@ -407,7 +407,7 @@ class Step:
         return Replacement(by.node, by.has_value and user.op in PASS_ON)
 
     def at_users(self, name: str) -> Replacement | None:
-        """Return what a user of a removed node takes instead, or the user if it does more now."""
+        """Return what a user of a removed node takes instead, or the user if it now does more."""
         old, new = self.old, self.new
         for user, position in self.before.users.get(name, ()):
             if user not in new:
@@ -423,8 +423,8 @@ class Step:
         return None
 
     def left_over(self, name: str, known: Mapping[str, Replacement]) -> str | None:
-        """Return the replacement of a node at a sum or product whose inputs a pass exchanged: the
-        only one that does not replace another input, or the one that the node passed on."""
+        """Return what replaces a node at a sum or product whose inputs a pass exchanged: the only
+        new input that replaces no other input, or the new input that the node passed on."""
         old, new = self.old, self.new
         users = (user for user, _ in self.before.users[name])
         for user in (user for user in users if user in new and new[user].op == old[user].op):
@@ -448,7 +448,7 @@ class Step:
             yield name
 
     def moved(self, node: Node, by: Replacement) -> Replacement:
-        """Return a replacement, or the node that the pass made of this one and named after it.
+        """Return the node that the pass made of this one and named after it, else the replacement.
 
         The arithmetic optimiser moves a cast before a reshape, or before several. Then the users of
         the cast take the reshape, and the cast is a new node, which it calls
@@ -508,8 +508,8 @@ class Step:
 
     @cached_property
     def unforeseeable(self) -> set[str]:
-        """The nodes whose values the pass cannot know. It may know shapes; and where it knows a
-        product with zero, the constant still waits for what the product took."""
+        """Return the nodes whose values the pass cannot know. It may know shapes. It may know a
+        product with zero, but the constant still waits for the inputs of the product."""
         new, varying = self.new, self.before.varying
         return self.before.dependents(
             {
@@ -527,15 +527,15 @@ class Step:
 
 def is_inside(node: Node, call: Node) -> bool:
     """Return whether a node is part of an expanded loop, branch or call. Such a node passes on what
-    the others computed, and does not do the work of the call. Of the runtime's own ops none does
-    so: `Sqrt/unary_ops_composition` does the work of `Sqrt`."""
+    the others computed, and does not do the work of the call. An op whose type begins with `_` is
+    no such part: `Sqrt/unary_ops_composition` does the work of `Sqrt`."""
     inside = node.name.removeprefix("Func/").startswith(f"{call.name}/")
     return inside and not node.op.startswith("_")
 
 
 def input_instead(position: int, before: Node, now: Node) -> str:
     """Return the node that a user takes from instead of one of its inputs; "" if that is unclear. A
-    pass may have exchanged the inputs of a sum or product; then it is the one that is new."""
+    pass may have exchanged the inputs of a sum or product; then it is the new input."""
     if position >= len(now.inputs):
         return ""
     current = now.inputs[position]

@@ -133,8 +133,8 @@ class Composer:
         return ex.times(Call("size", *goal.args, shape=goal.shape), value) if goal else None
 
     def sized(self, tensor: str, formula: Expression) -> tuple[Expression, Shape] | None:
-        """Return a tensor that describes a shape, as formulas write it, (2, 1) or the shape of
-        another tensor, and that shape as far as it is known."""
+        """Return a tensor that describes a shape as formulas write it, such as (2, 1) or the shape
+        of another tensor; and that shape, as far as it is known."""
         if ex.calls(formula, "shape"):
             return formula, formula.shape
         dims = self.whole.get(node_of(tensor))
@@ -148,8 +148,8 @@ def undoes_broadcasting(nodes: Mapping[str, Node], node: Node | None) -> bool:
 
 
 def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """Return a sum, a mean, a maximum, ... over some axes or all; of the product of all dimensions
-    of a shape, the number of elements."""
+    """Return a sum, a mean, a maximum, ... over some axes or all. The product of all dimensions of
+    a shape is its number of elements."""
     if node.op == "Prod" and ex.calls(args[0], "shape"):
         return Call("size", *args[0].args, shape=args[0].shape)
     if undoes_broadcasting(composer.nodes, node):
@@ -173,8 +173,8 @@ def over(axes: Sequence[int]) -> ast.keyword:
 
 
 def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """Return a sum over the axes that were broadcast; no sum if the shape before, as far as known,
-    was that of the gradient."""
+    """Return a sum over the axes that were broadcast; the gradient itself if its shape is known to
+    be the shape before."""
     maker, _, number = node.inputs[1].partition(":")
     goal = composer.sized(composer.nodes[maker].inputs[int(number or 0)], args[1])
     if goal is None:
@@ -212,8 +212,8 @@ def expanded(value: Expression, axis: int) -> Expression:
 
 
 def kept_axes(composer: Composer, node: Node) -> list[int]:
-    """Return the axes that a reshape inserts, if its shape is another one with 1 at these axes, as
-    the gradient of a reduction makes it: `DynamicStitch` puts ones into the shape of the input."""
+    """Return the axes that a reshape inserts, if its shape is another one with 1 at these axes. The
+    gradient of a reduction does so: `DynamicStitch` puts ones into the shape of the input."""
     shape = composer.nodes.get(node_of(node.inputs[1]))
     if shape is None or shape.op != "DynamicStitch" or len(shape.inputs) != 4:
         return []

@@ -43,14 +43,14 @@ class GradientGraph:
 
     @cached_property
     def owners(self) -> dict[str, str]:
-        """The forward node of each gradient node; "" if it belongs to no single op."""
+        """Return the forward node of each gradient node; "" if it belongs to no single op."""
         owners = dict.fromkeys(self.shared, "")
         return owners | {name: g.forward for g in self.gradients for name in g.nodes}
 
     @cached_property
     def returned(self) -> list[tuple[GradientCall, str, str]]:
-        """The calls, except those of reads of variables, with each input of their ops that has a
-        gradient, and that gradient."""
+        """Return the calls of gradient functions, except for reads of variables: each call with an
+        input that has a gradient, and with that gradient."""
         return [
             (call, tensor, gradient)
             for call in self.calls
@@ -63,7 +63,7 @@ class GradientGraph:
 
     @cached_property
     def incoming(self) -> dict[tuple[str, str], str]:
-        """The output of an op that each gradient is about which its gradient function received."""
+        """Return the output that each gradient belongs to that a gradient function received."""
         return {
             (call.forward, tensor): output_name(call.forward, number)
             for call in self.calls
@@ -73,13 +73,13 @@ class GradientGraph:
 
     @cached_property
     def starts(self) -> set[str]:
-        """What gradient functions received that none of them made: the gradient of the loss with
+        """Return what gradient functions received but did not make: the gradient of the loss with
         respect to itself, and sums."""
         return {tensor for _, tensor in self.incoming if not self.owners.get(node_of(tensor))}
 
     @cached_property
     def all_rows(self) -> set[str]:
-        """The tensors that are only some rows, with those that put such rows one after another."""
+        """Return the tensors that are only some rows, and the tensors that join such rows."""
         rows = set(self.rows)
         for name in self.shared:
             node = self.by_name[name]
@@ -89,7 +89,7 @@ class GradientGraph:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The gradient that each tensor is or contributes to."""
+        """Return the gradient that each tensor is or contributes to."""
         names: dict[str, str] = {}
         for call, tensor, gradient in self.returned:
             names.setdefault(gradient, self.contribution(call, tensor, gradient))
@@ -102,13 +102,13 @@ class GradientGraph:
 
     @cached_property
     def whole(self) -> dict[str, str]:
-        """The tensor that is the whole gradient with respect to each value."""
+        """Return the tensor that is the whole gradient with respect to each value."""
         alone = {self.label(t): gradient for _, t, gradient in self.returned if self.is_whole(t)}
         return alone | {label: name for name, label in self.sums}
 
     @cached_property
     def expressions(self) -> dict[str, Expression]:
-        """The formulas of the gradient nodes, by tensor; none without values to check them."""
+        """Return the formulas of the gradient nodes, by tensor; none if no values check them."""
         if not self.points.values:
             return {}
         gradient_nodes = (node for node in self.nodes if node.name in self.owners)
@@ -132,7 +132,7 @@ class GradientGraph:
 
     @cached_property
     def uses(self) -> Counter[str]:
-        """How often each value is used by the forward ops that lead to the loss."""
+        """Return how often each value is used by the forward ops that lead to the loss."""
         return Counter(
             self.label(tensor)
             for name in with_makers(self.nodes, self.called)
@@ -146,7 +146,7 @@ class GradientGraph:
 
     @cached_property
     def parts(self) -> Counter[str]:
-        """How many ops contribute to the gradient with respect to each value."""
+        """Return how many ops contribute to the gradient with respect to each value."""
         return Counter(self.label(tensor) for _, tensor, _ in self.returned)
 
     def named(self, label: str, gradient: str) -> str:
@@ -177,8 +177,8 @@ class GradientGraph:
 
     @cached_property
     def sums(self) -> list[tuple[str, str]]:
-        """(node, value) for the nodes that add up the contributions of several ops to a gradient.
-        Contributions of rows are put one after the other, or made tensors of all rows."""
+        """Return (node, value) for the nodes that add up the contributions of several ops to a
+        gradient. Rows are joined one after another, or become tensors of all rows."""
         parts: dict[str, Counter[str]] = {}
         for _, tensor, gradient in self.returned:
             parts.setdefault(self.label(tensor), Counter())[gradient] += 1
@@ -244,8 +244,8 @@ class GradientGraph:
         return self.points.text(formula, tensor)
 
     def gradient_text(self, tensor: str) -> str:
-        """Return the formula of a gradient as it is printed. It is checked once, though a node and
-        a step of the chain rule have it."""
+        """Return the formula of a gradient as it is printed. It is checked once, although both a
+        node and a step of the chain rule have it."""
         if tensor not in self.texts:
             formula = self.expressions.get(tensor, Name(tensor, tensor))
             self.texts[tensor] = self.text(formula, tensor)

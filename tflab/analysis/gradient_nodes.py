@@ -52,8 +52,8 @@ def formula_of(graph: GradientGraph, node: Node, kind: str | None) -> str:
 
 
 def bookkeeping(graph: GradientGraph) -> dict[str, str]:
-    """Return the gradient nodes that add nothing to the formula, and their kinds. The search goes
-    backwards: a node that only serves bookkeeping of one kind may have that kind."""
+    """Return the gradient nodes that add nothing to the formula, each with its kind of bookkeeping.
+    From the end backwards: a node that serves only bookkeeping of one kind may be of that kind."""
     served: dict[str, set[str | None]] = {}  # node -> the kinds of the gradient nodes that take it
     kinds: dict[str, str] = {}
     for node in reversed(graph.nodes):
@@ -66,7 +66,7 @@ def bookkeeping(graph: GradientGraph) -> dict[str, str]:
 
 
 def kind_of(graph: GradientGraph, node: Node, served: set[str | None]) -> str | None:
-    """Return the kind of bookkeeping of a node; `served` are those of the nodes that take it."""
+    """Return the kind of bookkeeping of a node; `served` are the kinds of those that take it."""
     if not node.outputs:
         return GATES if "/tuple/" in node.name else FETCH
     if node.op == "Fill" and node.name in graph.starts:
@@ -81,7 +81,7 @@ def kind_of(graph: GradientGraph, node: Node, served: set[str | None]) -> str | 
 
 
 def handed_on(graph: GradientGraph, node: Node) -> str | None:
-    """Return the kind of a node that has the numbers of its first input, each in its place."""
+    """Return the kind of a node that hands on the numbers of its first input, each in its place."""
     if node.op not in MOVES or not node.inputs or graph.composer.rounds(node):
         return None
     keeps = node.op in op_rules.UNCHANGING
@@ -97,7 +97,7 @@ def handed_on(graph: GradientGraph, node: Node) -> str | None:
 def destinations(
     graph: GradientGraph, kinds: Mapping[str, str], needed: set[str]
 ) -> dict[str, tuple[str, bool]]:
-    """Return, for each gradient node the gradient that it leads to, and whether it is that
+    """Return, for each gradient node, the gradient that it leads to, and whether it is that
     gradient."""
     destination_of = {
         node_of(tensor): (gradient_name(output), True)

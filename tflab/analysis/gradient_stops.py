@@ -41,8 +41,8 @@ def stops(
     handed: Mapping[tuple[str, str], str],
 ) -> Stops:
     """Return where gradients stop in a graph. `without` says why ops have no gradient; `handed`
-    says what is wrong with what a gradient function returned for an input, by (op, node of the
-    input): "" if that is a gradient.
+    says, by (op, node of the input), what is wrong with the gradient that a gradient function
+    returned; "" if nothing is.
 
     Of several ops without a gradient that follow one another, the one nearest to the node counts:
     TensorFlow calls no gradient function behind a result that is no floating-point number.

@@ -44,7 +44,7 @@ class Allocations:
         return Allocations(self.allocators, run, *(column[rows] for column in self.columns[1:]))
 
     def of_each(self, runs: int) -> Iterator[tuple[tuple[int, int, str], ...]]:
-        """Return, for each of so many runs its allocations, as in an `OpRun`."""
+        """Return the allocations of each of this many runs, as an `OpRun` has them."""
         names = [self.allocators[number] for number in self.allocator.tolist()]
         rows = list(zip(self.us.tolist(), self.bytes.tolist(), names, strict=True))
         first: np.ndarray = np.asarray(self.run.searchsorted(np.arange(runs + 1)))
@@ -180,7 +180,7 @@ def concatenated(parts: Sequence[OpRuns]) -> OpRuns:
 
 
 def renumbered(names: Sequence[object], numbers: Index) -> np.ndarray:
-    """Return for each name its number in an index."""
+    """Return, for each name, its number in an index."""
     return np.array([numbers[name] for name in names], np.int64)
 
 

@@ -54,7 +54,7 @@ Rows = Sequence[Row]
 def table(
     nodes: Sequence[NodeStats], by: str, steps: int, images: int | None
 ) -> tuple[OpStats, ...]:
-    """Return the rows by one of `row_labels.KEYS`, of statistics alone."""
+    """Return the rows of a table from statistics alone, by one of `row_labels.KEYS`."""
     return with_shares(rows(nodes, by, steps, images))
 
 
@@ -70,8 +70,8 @@ def rows(
 
     `steps` is the number of steps that `nodes` cover, and `images` the number of images in them
     (None if unknown). `fused_from` names the user's nodes that the ledger says were fused into
-    those of the row; by line it has their lines instead, if these differ from the row: a node's
-    time belongs to the line of the node whose name it has.
+    those of the row; by line, it names their lines instead, if these differ from the line of the
+    row: a node's time belongs to the line of the node whose name it has.
 
     Raises UsageError for an unknown `by`.
     """
@@ -164,7 +164,7 @@ def time_of_phases(nodes: Iterable[NodeStats], phases: Mapping[str, str]) -> dic
 
 
 def last_start(row: Row) -> tuple[float, str]:
-    """Return the start of its last node: variables of a layer are read long before its work."""
+    """Return the start of the last node: variables of a layer are read long before its work."""
     return (row.nodes[-1].start_ns, row.stats.key)
 
 
@@ -206,7 +206,7 @@ def with_peaks(rows: Rows, runs: Sequence[OpRun]) -> Rows:
 
 
 def with_shares(rows: Rows) -> tuple[OpStats, ...]:
-    """Return the rows with their shares of the total time, complete."""
+    """Return the rows, complete with their shares of the total time."""
     everything = sum(row.stats.self_ns for row in rows) or 1
     so_far = accumulate(row.stats.self_ns for row in rows)
     return tuple(

@@ -199,7 +199,7 @@ def reason(
 
 
 def movement(batch: Evidence) -> Iterator[Reason]:
-    """A line of the program, or a type of op if lines are unknown, that only moves data."""
+    """Yield the lines of the program (or types of op, without lines) that only move data."""
     groups: dict[str, list[Work]] = {}
     for node in batch.nodes:
         if node.moves:
@@ -231,7 +231,7 @@ def a_call(nodes: Sequence[Work]) -> str:
 
 
 def small_ops(batch: Evidence) -> Iterator[Reason]:
-    """Many calls that take little longer than the overhead of an op."""
+    """Yield many calls that take little longer than the overhead of an op."""
     least = min((node.call_ns for node in batch.nodes if node.hands_on), default=0)
     nodes = [node for node in batch.nodes if node.call_ns <= OVERHEAD * least]
     calls = sum(node.calls for node in nodes)
@@ -256,7 +256,7 @@ def main_line(nodes: Sequence[Work]) -> str:
 
 
 def one_op(batch: Evidence) -> Iterator[Reason]:
-    """An op that takes more than all others together, and does not only wait."""
+    """Yield an op that takes more than all others together, and does not only wait."""
     computing = (node for node in batch.nodes if not node.hands_on)
     node = max(computing, key=lambda node: node.ns, default=None)
     if node is None or batch.cost_ns([node]) <= ONE * batch.step_ns:
@@ -267,8 +267,8 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
 
 
 def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
-    """The time before the first op and after the last: feeds that a session copies, because it
-    takes an array as it is only if it is aligned; feeds, if they are large; or the call itself."""
+    """Yield the time before the first op and after the last: feeds that a session copies, because
+    they are not aligned as an array has to be; feeds, if they are large; or the call itself."""
     copies = batch.copied_bytes > LARGE_FEED
     if batch.outside_ns > (COPIES if copies else SESSION) * batch.step_ns:
         kind = "copies" if copies else "feeds" if batch.fed_bytes > LARGE_FEED else "session"
@@ -285,7 +285,7 @@ def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
 
 
 def whole_tables(batch: Evidence) -> Iterator[Reason]:
-    """Variables whose rows are all updated although a step uses few of them."""
+    """Yield the variables whose rows are all updated although a step uses few of them."""
     for table in batch.tables:
         nodes = [node for node in batch.nodes if node.name in table.nodes]
         if batch.cost_ns(nodes) > MOVEMENT * batch.step_ns:

@@ -52,7 +52,7 @@ class Estimate(NamedTuple):
         return exp(self.mean - reach), exp(self.mean + reach)
 
     def p_value(self) -> float:
-        """Return the probability of a mean so far from 1 if there is no difference."""
+        """Return how probable it is that a mean is this far from 1 if there is no difference."""
         if self.observations < LEAST:
             return 1.0
         if self.error == 0:
@@ -110,7 +110,7 @@ def decided(estimates: Sequence[Estimate], controls: Sequence[Interval]) -> tupl
 
 
 def word(ends: Interval, control: Interval, different: bool) -> str:
-    """Return what the interval and the control's allow to say, if a test finds a difference."""
+    """Return the verdict that both intervals allow, if a test finds a difference."""
     low, high = ends
     if different and low > max(1, control[1]):
         return "slower"
@@ -125,8 +125,8 @@ def interval(ratios: Ratios, confidence: float = 1 - ERROR) -> Interval:
 
 
 def least_slower(ratios: Ratios, control: Ratios, tests: int) -> float:
-    """Return from which mean ratio on observations that vary like these show a slow-down, whatever
-    the other verdicts of so many are."""
+    """Return the mean ratio from which on observations that vary like these show a slow-down,
+    whatever the other verdicts are."""
     centred = of_ratios(ratios)._replace(mean=0)
     alone, beside = (centred.interval(1 - error)[1] for error in (ERROR / tests, ERROR))
     return max(alone, beside * max(1, interval(control, OF_CONTROL)[1]))

@@ -157,7 +157,7 @@ def receiver(wire: OpRun) -> str:
 
 
 def order(task: str) -> tuple[bool, int, str]:
-    """Sorting key of a task: the client comes first, then task 0, 1, ... 10."""
+    """Return the sorting key of a task: the client comes first, then task 0, 1, ... 10."""
     return task not in (CLIENT, short_task(CLIENT)), len(task), task
 
 

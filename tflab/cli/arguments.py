@@ -157,7 +157,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def add(parser: Container, *options: str) -> None:
-    """Add options of the table."""
+    """Add these options, as the table OPTIONS describes them."""
     for option in options:
         parser.add_argument(option, **OPTIONS[option])
 

@@ -70,8 +70,8 @@ current = Interrupts()  # of the running command
 
 @contextmanager
 def raised() -> Iterator[Interrupts]:
-    """While this is open, signals raise KeyboardInterrupt. A signal that is ignored, as by nohup,
-    or has another handler stays as it is."""
+    """Let signals raise KeyboardInterrupt while this is open. A signal that is ignored, as by
+    nohup, or has another handler stays as it is."""
     global current
     command = Interrupts()
     if threading.current_thread() is not threading.main_thread():
@@ -130,8 +130,8 @@ def give_up(command: Interrupts, number: Signals) -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """While this is open, a signal waits, so that results are complete and printed; it raises
-    KeyboardInterrupt at the end, unless it was taken. A second signal does not wait."""
+    """Let a signal wait while this is open, so that results are complete and printed; at the end it
+    raises KeyboardInterrupt, unless it was taken. A second signal does not wait."""
     command = current
     command.holding += 1
     try:
@@ -145,7 +145,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def released() -> Iterator[None]:
-    """While this is open within `held`, signals do not wait."""
+    """Let signals through while this is open within `held`."""
     command, depth = current, current.holding
     command.holding = 0
     try:
@@ -182,7 +182,7 @@ def take() -> bool:
 
 @contextmanager
 def shown_by(show: Callable[[], Any]) -> Iterator[None]:
-    """While this is open, `show` prints the results so far if the process has to be ended."""
+    """Let `show` print the results so far if the process has to be ended while this is open."""
     command, command.show = current, show
     try:
         yield

@@ -44,8 +44,8 @@ def new(
     final: Path, what: str, option: str = "", folder: bool = False, content: str = ""
 ) -> Iterator[Run]:
     """Yield a temporary name beside a new file or folder. At the end, what was written there, or
-    its part `content`, gets the final name; a folder gets the next one if another process took it.
-    A confined process writes to the place that it received for the output of this option.
+    its part `content`, gets the final name; a folder gets the next free name if another process
+    took it. A confined process writes to the place that it received for the output of this option.
 
     Raise UsageError, in which the output is called `what`, if there is such a file or none can be
     written, TflabError if the disk is full. After a failure nothing is left.

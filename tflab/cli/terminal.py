@@ -132,9 +132,8 @@ def track(
 
 @contextmanager
 def phase(label: str, total: int = 0, whole: bool = False) -> Iterator[Phase]:
-    """While this is open, say what is done: this phase, or the latest phase inside it. A `whole`
-    phase is that of a command; its total are the phases in it, outside of which nothing is drawn.
-    """
+    """Say what is done while this is open: this phase, or the latest phase inside it. A `whole`
+    phase is that of a command: it counts the phases in it, and nothing is drawn outside of them."""
     current = Phase(label, total, whole)
     phases.append(current)
     drawn = [each for each in phases if not each.whole]
@@ -149,8 +148,8 @@ def phase(label: str, total: int = 0, whole: bool = False) -> Iterator[Phase]:
 
 @contextmanager
 def bar() -> Iterator[None]:
-    """Show a bar for the whole command; if that does not count its phases, for the current one,
-    with the time that is left."""
+    """Show a bar, with the time that is left, for the whole command; if that does not count its
+    phases, for the current one."""
     from rich.console import Console, RenderableType
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

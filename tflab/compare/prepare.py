@@ -106,7 +106,7 @@ def affordable(
     batch_sizes: Sequence[int],
     rows: int,
 ) -> int:
-    """Return as many of the rows as take about this many seconds, at all batch sizes together."""
+    """Return how many of the rows take about this many seconds, at all batch sizes together."""
     fastest: dict[tuple[int, bool], int] = {}
 
     def observe(turn: measure.Turn, timed: StepTime, _: measure.Recorded) -> None:

@@ -61,7 +61,7 @@ class MeasuredBatch:
         recorded: measure.Recorded,
         types: Mapping[str, str],
     ) -> None:
-        """Take a step in: a traced one completely, of an untraced one its time."""
+        """Add a step: a traced one completely, an untraced one by its time."""
         if recorded is None:
             self.untraced_ns.append(step.wall_ns)
             return
@@ -80,8 +80,8 @@ class MeasuredBatch:
             self.settle()
 
     def settle(self) -> None:
-        """Aggregate the waiting traces. One at a time, between two steps, would take twice as
-        long: after a step the processor's caches contain nothing of this code."""
+        """Aggregate the waiting traces. Doing so between two steps, one trace at a time, would take
+        twice as long: after a step the processor's caches contain nothing of this code."""
         self.waiting_bytes = 0
         while self.waiting:
             recorded, start_ns = self.waiting.popleft()

@@ -148,7 +148,7 @@ def by_device(step: int, step_stats: Any, types: Mapping[str, str]) -> dict[str,
 
 
 def row_types(device: str, types: Mapping[str, str]) -> Callable[[str, str], tuple[str, str]]:
-    """Return what gives node and op type by the name and the label of a row of one device.
+    """Return a function from the name and label of a row of one device to its node and op type.
 
     The label has the type that ran. The graph may be from before fusion, which reuses names, so it
     is used only if the label has no type.
@@ -171,8 +171,8 @@ def row_types(device: str, types: Mapping[str, str]) -> Callable[[str, str], tup
 def possible_runs(path: str, runs: OpRuns) -> tuple[OpRuns, list[str]]:
     """Return the op runs with possible times and sizes, and a note if others were omitted.
 
-    The runs of a step start within an hour: that in which most of them start and, if there are
-    several, the latest, because a clock that was not read is 0.
+    The runs of a step start within one hour. It is the hour in which most of them start; of several
+    such hours the latest, because a clock that was not read is 0.
     """
     kept = runs.where(possible(runs))
     if not kept:

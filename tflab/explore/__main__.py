@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def opening(path: Path | None, model: str | None) -> tuple[FirstContent, Source]:
-    """The first program of the page, and where it comes from."""
+    """Return the first program of the page, and where it comes from."""
     from tflab.explore import markup, sources
     from tflab.explore.request import Source
 
@@ -109,7 +109,7 @@ def opening(path: Path | None, model: str | None) -> tuple[FirstContent, Source]
 
 
 def source_of(model: str) -> tuple[Path, str]:
-    """The file of a model, and its function. No code of it is run."""
+    """Return the file of a model, and its function. No code of the file is run."""
     name = models.MODELS.get(model, model)
     module, _, function = name.partition(":")
     if not function or models.is_file(model):

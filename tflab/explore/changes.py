@@ -20,14 +20,14 @@ CALLED = {"bytes": "memory at most", "ns": "a step, median"}
 
 
 def marks(before: Nodes, now: Nodes) -> dict[str, str]:
-    """Node -> `new`, or `changed` if it has another op, other inputs or other outputs."""
+    """Return `new` for a node, or `changed` if its op, its inputs or its outputs are others."""
     new = {name: "new" for name in now if name not in before}
     both = (name for name in now if name in before)
     return new | {name: "changed" for name in both if before[name][1] != now[name][1]}
 
 
 def blocks(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> Iterator[Block]:
-    """The changes for readers; a sentence if there are none."""
+    """Yield the changes for readers; a sentence if there are none."""
     marked = marks(before, now)
     new, changed = ([n for n, word in marked.items() if word == w] for w in ("new", "changed"))
     gone = [name for name in before if name not in now]
@@ -61,8 +61,8 @@ def blocks(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> Itera
 
 
 def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
-    """Whether a number differs. A time differs only if nearly all steps took longer, or nearly all
-    took less."""
+    """Return whether a number differs. A time differs only if nearly all steps took longer, or
+    nearly all took less."""
     if what not in TIMES:
         return earlier[what] != later[what]
     before, now = ([numbers[name] or 0.0 for name in TIMES[1:]] for numbers in (earlier, later))
@@ -70,7 +70,7 @@ def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
 
 
 def listed(names: Sequence[str], by_name: Nodes) -> str:
-    """The names, those of the forward graph first."""
+    """Return the names, those of the forward graph first."""
     ordered = sorted(names, key=lambda name: by_name[name][0] != "forward")
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return ", ".join(ordered[:LISTED]) + more
@@ -85,7 +85,7 @@ def number_text(what: str, number: float | None) -> str:
 def texts(
     title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], right: bool = False
 ) -> Table:
-    """A table of texts; with `right`, all columns except the first are right-aligned."""
+    """Return a table of texts; with `right`, all columns except the first are right-aligned."""
     columns = (
         Column(head, itemgetter(place), right=right and place > 0)
         for place, head in enumerate(heads)

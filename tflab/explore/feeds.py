@@ -21,7 +21,7 @@ OPEN = 8  # the size of an unknown dimension other than the batch
 def fed(
     graph: tf.Graph, given: Mapping[str, np.ndarray], batch_size: int
 ) -> tuple[dict[tf.Tensor, str], Dataset, list[tf.Tensor]]:
-    """Placeholder -> column of the data, the data, and the placeholders whose values are made up.
+    """Return the column of each placeholder, the data, and the placeholders with made-up values.
 
     Raises TflabError for a placeholder without a shape that is not in `given`.
     """
@@ -49,17 +49,17 @@ def fed(
 
 
 def in_rows(tensor: tf.Tensor) -> bool:
-    """Whether the first dimension is the batch."""
+    """Return whether the first dimension is the batch."""
     return bool(tensor.shape.rank) and tensor.shape[0] is None
 
 
 def row_bytes(tensor: tf.Tensor) -> int:
-    """The bytes of one row of made-up values, at least 1."""
+    """Return the bytes of one row of made-up values, at least 1."""
     return max(1, prod(size or OPEN for size in tensor.shape[1:]) * tensor.dtype.size)
 
 
 def values_of(graph: tf.Graph, given: object) -> dict[str, np.ndarray]:
-    """Tensor -> the value that the program gives for it, in the dtype of the tensor. Raises
+    """Return the value that the program gives for each tensor, in the dtype of the tensor. Raises
     TflabError for values that cannot be fed."""
     if not isinstance(given, Mapping):
         raise TflabError(
@@ -87,7 +87,7 @@ def values_of(graph: tf.Graph, given: object) -> dict[str, np.ndarray]:
 
 
 def invented(tensor: tf.Tensor, rows: int) -> np.ndarray:
-    """Made-up values for a placeholder."""
+    """Return made-up values for a placeholder."""
     name = tensor.op.name
     if tensor.shape.rank is None:
         raise TflabError(

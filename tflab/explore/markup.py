@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parent / "page"
 
 
 def for_page(life: storage.Life, before: storage.Life | None = None) -> storage.Life:
-    """A life for a page; with an earlier life, also the differences."""
+    """Return a life for a page; with an earlier life, also the differences."""
     parts = {
         title: html.fragment(map(storage.read_block, blocks))
         for title, blocks in life["parts"].items()
@@ -41,7 +41,7 @@ def style() -> str:
 
 
 def page_of(life: storage.Life) -> str:
-    """A life as a self-contained page."""
+    """Return a life as a self-contained page."""
     script, look = html.script(FOLDER / "alone.js"), style()
     return template("alone.html.j2").render(
         title=life["graph"]["title"],
@@ -65,8 +65,8 @@ class FirstContent:
 
 
 def page(start: FirstContent) -> tuple[str, str]:
-    """The whole page, and its Content-Security-Policy: only its own style and script, and requests
-    to its own server."""
+    """Return the whole page, and its Content-Security-Policy, which allows only the page's own
+    style and script, and requests to its own server."""
     settings = {
         "start": encoded(start),
         "examples": encoded(EXAMPLES),

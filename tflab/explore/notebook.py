@@ -40,7 +40,7 @@ FRAME = (
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext tflab` calls."""
+    """Add `%%tflab` to IPython, which calls this for `%load_ext tflab`."""
     shell.register_magic_function(Cells(shell).tflab, "cell", "tflab")
 
 
@@ -64,7 +64,7 @@ class CellLife:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of a cell; an error in them is one of IPython's, without a traceback."""
+    """Return the parser of a cell's options, whose errors are IPython's, without a traceback."""
     from IPython.core.magic_arguments import MagicArgumentParser
 
     parser: argparse.ArgumentParser = MagicArgumentParser("%%tflab")
@@ -89,12 +89,11 @@ class Cells:
         self.number = 0
 
     def tflab(self, line: str, cell: str) -> object:
-        """The life of this cell, a program of graph code: lines that build nodes.
+        """Show the life of this cell, a program of graph code: lines that build nodes.
 
         `tf`, `tf1` and `np` are there; what is called `loss` is derived. Options: --stage STAGE
-        (the last one to show), --batch-size N, --devices N, --xla, --without PASS ...,
-        --optimiser NAME. `%%tflab watch` runs a cell in the notebook itself, and shows where its
-        time went.
+        (the last one to show), --batch-size N, --devices N, --xla, --without PASS ..., --optimiser
+        NAME. `%%tflab watch` runs a cell in the notebook itself, and shows where its time went.
         """
         from IPython.core.error import UsageError as NoTraceback
 
@@ -115,7 +114,7 @@ class Cells:
         return None if result.error_in_exec else seen
 
     def life(self, given: argparse.Namespace, cell: str) -> CellLife:
-        """Raises TflabError for what a cell does wrong."""
+        """Return the life of a cell. Raises TflabError for what the cell does wrong."""
         switches = {name: value for name, value in vars(given).items() if name in SWITCHES}
         # The line of the magic is the first of the cell
         wanted = request.read({"text": f"\n{cell}", **switches})

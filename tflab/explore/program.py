@@ -41,8 +41,8 @@ OPTIMISERS: Mapping[str, Callable[[], tf1.train.Optimizer]] = {
 
 
 def build(request: ProgramRequest, source: Source) -> Model:
-    """The model of a program, built in the default graph, or the one that the function of its
-    source returns. A program that is a file imports modules from its folder.
+    """Build a program in the default graph; return its model, or what the function of its source
+    returns. A program that is a file imports modules from its folder.
 
     Raises the exceptions of the program, and TflabError if it makes no node.
     """
@@ -101,7 +101,7 @@ def build(request: ProgramRequest, source: Source) -> Model:
 
 @contextmanager
 def as_a_script() -> Iterator[None]:
-    """While this is open, a program may begin as scripts of TensorFlow 1 do. Its graph is new
+    """Let a program begin as scripts of TensorFlow 1 do while this is open. Its graph is new
     anyway, and what it switches off of TensorFlow 2 is on again at the end."""
     reset = tf1.reset_default_graph
     tf1.reset_default_graph = lambda: None
@@ -120,7 +120,7 @@ def with_note(model: Model, note: str) -> Model:
 
 
 def depends(loss: tf.Operation, goals: Collection[tf.Operation]) -> bool:
-    """Whether the loss is computed from a goal by ops and tensors that all have a gradient."""
+    """Return whether the loss is computed from a goal by ops that all have a gradient."""
     waiting, visited = [loss], {loss}
     while waiting:
         op = waiting.pop()
@@ -134,12 +134,12 @@ def depends(loss: tf.Operation, goals: Collection[tf.Operation]) -> bool:
 
 
 def is_derived(dtype: tf.DType) -> bool:
-    """Whether gradients flow through tensors of this type, or variables and lists of them."""
+    """Return whether gradients flow through such tensors, or variables and lists of them."""
     return dtype.is_floating or dtype.is_complex or dtype in (tf.resource, tf.variant)
 
 
 def results(names: Names, graph: tf.Graph) -> Iterator[str]:
-    """The named ops, and the named gradients and updates."""
+    """Yield the named ops, and the named gradients and updates."""
     later = {node.name for node in nodes.from_graph(graph) if node.phase != FORWARD}
     for value in tf.nest.flatten([[*names.values()]]):
         if isinstance(value, tf.Operation):
@@ -151,7 +151,7 @@ def results(names: Names, graph: tf.Graph) -> Iterator[str]:
 
 
 def tensors(names: Names, graph: tf.Graph) -> dict[str, tf.Tensor]:
-    """The named tensors of the program in this graph, in the order of their creation."""
+    """Return the named tensors of the program in this graph, in the order of their creation."""
     place = {op.name: number for number, op in enumerate(graph.get_operations())}
     named = {
         name: value
@@ -171,8 +171,8 @@ def ends(
     operations: list[tf.Operation],
     goals: Collection[tf.Operation],
 ) -> tuple[tf.Tensor | None, tf.Tensor]:
-    """The loss, or None, and the other results of the program. Of several scalars the loss is the
-    last one whose gradient reaches a goal."""
+    """Return the loss, or None, and the other results of the program. Of several scalars the loss
+    is the last one whose gradient reaches a goal."""
     loss = names.get("loss")
     if loss is not None and not isinstance(loss, (tf.Tensor, tf.Variable)):
         raise TflabError(

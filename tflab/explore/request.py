@@ -57,8 +57,8 @@ class ProgramRequest:
 
 
 def read(given: object) -> ProgramRequest:
-    """The record for an object of JSON. Raises UsageError for anything that the page does not
-    send."""
+    """Return the record for an object of JSON. Raises UsageError for anything that the page does
+    not send."""
     known = {field.name for field in fields(ProgramRequest)}
     if not isinstance(given, Mapping) or "text" not in given or not {*given} <= known:
         raise UsageError("A request must be an object with the program and its switches.")

@@ -53,7 +53,7 @@ class App:
 
     @property
     def address(self) -> str:
-        """The address that opens the page."""
+        """Return the address that opens the page."""
         return f"http://{self.host}/?token={self.token}"
 
     def respond(self, request: Request) -> Response:
@@ -107,7 +107,7 @@ class App:
         return Response(lines, mimetype="application/x-ndjson")
 
     def told(self, name: str, number: int, given: ProgramRequest) -> Iterator[Message]:
-        """The stages as the page shows them."""
+        """Yield the stages as the page shows them."""
         earlier = self.versions.get(name, {})
         life: Life = {}
         for message in self.worker.life(name, number, given):
@@ -124,7 +124,7 @@ class App:
         return Response(status=204)
 
     def file(self, request: Request) -> Response:
-        """The text of the file, if it differs from the one that the page has."""
+        """Return the text of the file, if it differs from the one that the page has."""
         if self.path is None:
             abort(404, "The page follows no file.")
         text = sources.text_of(self.path)
@@ -165,7 +165,7 @@ def as_json(value: object, status: int = 200) -> Response:
 
 
 def read(request: Request) -> Message:
-    """The JSON object of a request. Any other is refused."""
+    """Return the JSON object of a request; refuse anything else."""
     if request.mimetype != "application/json":
         abort(415, "A request is JSON.")
     if request.content_length is None or request.content_length > LARGEST:
@@ -193,7 +193,7 @@ class Quiet(WSGIRequestHandler):
 
 
 def listening(port: int) -> socket.socket:
-    """A socket on this machine only; port 0 is any free port. Raises UsageError."""
+    """Return a socket on this machine only; port 0 is any free port. Raises UsageError."""
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
@@ -204,7 +204,7 @@ def listening(port: int) -> socket.socket:
 
 
 def served(app: App, listener: socket.socket) -> BaseWSGIServer:
-    """A server that is ready to answer, with a thread for each request."""
+    """Return a server that is ready to answer, with a thread for each request."""
     port = listener.getsockname()[1]
     answers = Request.application(app.respond)
     server = make_server(

@@ -109,7 +109,7 @@ class ChangedError(TflabError):
 
 
 def text_of(path: Path) -> str:
-    """The text of a program. Raises UsageError if there is none that the page can show."""
+    """Return the text of a program. Raises UsageError if there is none that the page can show."""
     try:
         if path.stat().st_size > LARGEST_TEXT:
             raise UsageError(
@@ -125,7 +125,7 @@ def text_of(path: Path) -> str:
 
 
 def mark(text: str) -> str:
-    """A short hash that distinguishes texts."""
+    """Return a short hash that distinguishes texts."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

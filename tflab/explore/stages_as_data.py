@@ -17,8 +17,8 @@ from tflab.views import stages as views
 
 
 def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> storage.Life:
-    """The drawing of the stages so far, their tables and numbers. With the `file` of the program,
-    its nodes have the lines whose work they do."""
+    """Return the drawing of the stages so far, their tables and numbers. With the `file` of the
+    program, its nodes have the lines whose work they do."""
     histories = node_history.histories(stages)
     last = stages[-1]
     ran = last if isinstance(last, Execution) else None
@@ -33,7 +33,7 @@ def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> st
 
 
 def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
-    """The numbers of the whole graph that an edit may change."""
+    """Return the numbers of the whole graph that an edit may change."""
     totals: dict[str, float | None] = {}
     for stage in stages:
         if isinstance(stage, Placement):
@@ -52,7 +52,7 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
 
 
 def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
-    """Title -> blocks, for the part below the drawing."""
+    """Return the blocks of each title, for the part below the drawing."""
     notes = (note for stage in stages for note in views.notes(stage))
     yield "In short", [*notes, replace(views.story(stages), title="")]
     for stage in stages:

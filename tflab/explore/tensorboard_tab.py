@@ -59,7 +59,7 @@ class Plugin(base_plugin.TBPlugin):
         }
 
     def runs(self) -> Mapping[str, tuple[str, Path]]:
-        """The runs in the logdir, searched again if the last search is old."""
+        """Return the runs in the logdir, searched again if the last search is old."""
         if self.logdir and time.monotonic() - self.searched > OLD_S:
             paths = storage.runs(self.logdir)
             self.known = {run_id(name): (name, path) for name, path in paths.items()}
@@ -67,7 +67,7 @@ class Plugin(base_plugin.TBPlugin):
         return self.known
 
     def list(self, request: Request) -> Response:
-        """The mark and the name of each run."""
+        """Return the mark and the name of each run."""
         return as_json([(mark, visible(name)) for mark, (name, _) in self.runs().items()])
 
     def run(self, request: Request) -> Response:
@@ -82,13 +82,13 @@ class Plugin(base_plugin.TBPlugin):
 
 
 def run_id(name: str) -> str:
-    """The identifier of a run in the page: its name may have characters that an address cannot
-    have."""
+    """Return the identifier of a run in the page: its name may have characters that an address
+    cannot have."""
     return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def with_error_pages(route: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """The same with a sentence instead of an error."""
+    """Return the route, which answers with a sentence instead of an error."""
 
     def answer(request: Request) -> Response:
         try:
@@ -103,7 +103,7 @@ def with_error_pages(route: Callable[[Request], Response]) -> Callable[[Request]
 
 
 def script(request: Request) -> Response:
-    """A module: it fills the page when it is imported, so that `render` has nothing to do."""
+    """Return a module that fills the page when it is imported: `render` has nothing to do."""
     joined = html.script(markup.FOLDER / "tab.js")
     return Response(f"{joined}export function render() {{}}\n", mimetype="text/javascript")
 

@@ -22,7 +22,7 @@ VALUES = "values"  # the last message: the last stage with the values of a step
 
 
 def walk(request: ProgramRequest, source: Source) -> Iterator[storage.Life]:
-    """The data of the page after each stage, and once more with the values of a step.
+    """Yield the data of the page after each stage, and once more with the values of a step.
 
     Raises TflabError if a stage is impossible.
     """
@@ -55,7 +55,7 @@ def walk(request: ProgramRequest, source: Source) -> Iterator[storage.Life]:
 
 
 def problem(error: BaseException, file: str) -> Message:
-    """The error in a sentence or two, and its line of the program, if it has one."""
+    """Return the error in a sentence or two, and its line of the program, if it has one."""
     cause: BaseException = error
     while isinstance(cause, TflabError) and cause.__cause__ is not None:
         cause = cause.__cause__
@@ -70,8 +70,8 @@ def problem(error: BaseException, file: str) -> Message:
 
 
 def line_of_node(error: RefusedError, stage: Frontend | Backward, file: str) -> int | None:
-    """The line of the first node of the error that has one. The runtime may have rewritten its
-    function, whose name then goes on."""
+    """Return the line of the first node of the error that has one. The runtime may have rewritten
+    its function, whose name then goes on."""
     made = [node for _, node in functions.origins(error.nodes, stage.nodes, stage.functions)]
     for name, inner in error.inside:
         for function in sorted(stage.functions, key=lambda function: -len(function.name)):
@@ -82,7 +82,7 @@ def line_of_node(error: RefusedError, stage: Frontend | Backward, file: str) -> 
 
 
 def line_of(error: BaseException, file: str) -> int | None:
-    """The innermost line of the program in the traceback of an exception."""
+    """Return the innermost line of the program in the traceback of an exception."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return error.lineno
     line, traceback = None, error.__traceback__

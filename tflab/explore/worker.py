@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def step(walk: ModuleType, walked: Iterator[Message], order: Message) -> Message:
-    """The next stage, or its error, or that there is none."""
+    """Return the next stage, or its error, or that there is none."""
     printed = KeptOutput()
     try:
         limit_time(order["seconds"])

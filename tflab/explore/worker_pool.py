@@ -57,7 +57,7 @@ class WorkerProcess:
         self.ready = False
 
     def life(self, page: str, number: int, request: ProgramRequest) -> Iterator[Message]:
-        """The message of each stage. The last one has `done`, `error` or `superseded`."""
+        """Yield the message of each stage. The last one has `done`, `error` or `superseded`."""
         self.newest[page] = max(number, self.newest.get(page, 0))
         with self.turn:
             order: Message = {
@@ -82,12 +82,12 @@ class WorkerProcess:
                 order = {"next": True}
 
     def restart(self) -> None:
-        """A new process, without the leftovers of programs in the old one."""
+        """Start a new process, without the leftovers of programs in the old one."""
         with self.turn:
             self.replace()
 
     def ask(self, order: Message) -> Message:
-        """The answer to an order. Raises LostError if there is none."""
+        """Return the answer to an order. Raises LostError if there is none."""
         if not self.ready:
             self.read(START_S)
             self.ready = True
@@ -106,7 +106,7 @@ class WorkerProcess:
         return answer
 
     def read(self, seconds: float) -> Message:
-        """The next line of the process. Raises LostError if it is not complete after this time."""
+        """Return the next line of the process. Raises LostError if it is late or not complete."""
         assert self.process.stdout
         line, deadline = bytearray(), time.monotonic() + seconds
         while not line.endswith(b"\n") and len(line) < MOST_BYTES:
@@ -127,7 +127,7 @@ class WorkerProcess:
         return {}
 
     def lost(self) -> LostError:
-        """How the process ended by itself, or that it only closed its output."""
+        """Return how the process ended by itself, or that it only closed its output."""
         try:
             status = self.process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
@@ -164,7 +164,7 @@ class WorkerProcess:
 
 
 def marked(variable: str) -> Iterator[int]:
-    """The running processes that were started with this variable, on Linux."""
+    """Yield the running processes that were started with this variable, on Linux."""
     for path in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # another user's, or it has ended
             if variable.encode() in path.read_bytes().split(b"\0"):

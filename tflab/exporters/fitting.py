@@ -62,8 +62,8 @@ def sized(column: Column, cells: Sequence[str]) -> Sized:
 
 
 def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
-    """Return the columns that stay: the most spare ones are omitted first, those that are equally
-    spare together; then the last numbers but one, because a cut number is worse than none."""
+    """Return the columns that stay. The most spare ones are omitted first, equals together; then
+    the last numbers, but not all of them, because a cut number is worse than none."""
     kept = list(columns)
     while sum(one.least for one in kept) + GAP * (len(kept) - 1) > available:
         numbers = [one for one in kept if one.column.right]

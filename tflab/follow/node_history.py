@@ -200,7 +200,7 @@ def touches(passes: Sequence[Pass]) -> dict[str, list[Touch]]:
 
 
 def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
-    """Yield (node, what the pass did to it, about what)."""
+    """Yield (node, what the pass did to it, the other node or the change that this is about)."""
     for name in step.added:
         yield name, "added", ""
     changed = {change.name for change in step.rewritten}

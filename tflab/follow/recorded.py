@@ -20,7 +20,7 @@ from tflab.views.words import grouped
 def stages(graph: Recorded) -> tuple[Stage, ...]:
     """Return the graph as it was written, with any gradients, and as it was placed.
 
-    Of a function only the graph is known that its tracing made, gradients and all.
+    For a function, only the graph that its tracing made is known, with its gradients.
     """
     if not graph.executed:
         return (Frontend(None, graph.nodes),)
@@ -73,7 +73,7 @@ def needed(graph: Recorded) -> Recorded:
     lost = {fate.name for fate in graph.ledger if fate.fate == "unreached"}
 
     def left(things: Iterable[Any]) -> tuple[Any, ...]:
-        """Return the names, or what has a name, of nodes that are needed."""
+        """Return the items without lost nodes; an item is a name or has one."""
         return tuple(one for one in things if getattr(one, "name", one) not in lost)
 
     def left_of(step: Pass) -> Pass:
@@ -115,7 +115,7 @@ def mean_ns(graph: Recorded) -> dict[str, float]:
 
 
 def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
-    """Yield what the node took in the program's own runs, or the node that does its work."""
+    """Yield the times, in the program's own runs, of the node or of the node that does its work."""
     name = history.carrier
     if name is None or history.not_run is not False:
         return

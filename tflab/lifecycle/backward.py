@@ -72,8 +72,8 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
 
 
 def unchanged(frontend: Frontend) -> Backward:
-    """Return the stage of a graph to which nothing is added. Which of its nodes are gradients is
-    not looked for: only that it has some."""
+    """Return the stage of a graph to which nothing is added. The stage says whether the graph has
+    gradients, not which of its nodes they are."""
     program = frontend.live
     program.graph.finalize()
     return Backward(
@@ -127,8 +127,8 @@ def nothing_checked(what: str, why: TflabError) -> Checked:
 def with_chain_rule(
     stage: Backward, graph: GradientGraph, pairs: Pairs, checked: Checked
 ) -> Backward:
-    """Return the stage with the chain rule, what its gradient nodes are, and the checks of those
-    gradients that are the loss's."""
+    """Return the stage with the chain rule, the purposes of its gradient nodes, and the checks of
+    the gradients that are those of the loss."""
     loss_pairs = gradients.of_loss(graph, pairs)
     made = {v.op.name for own, v in loss_pairs if own is not None}
     checks = tuple(check for check in checked.checks if check.confirms or check.tensor in made)

@@ -63,8 +63,8 @@ def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> E
 def observe(
     jobs: Sequence[measure.Job], placement: Placement, options: Options
 ) -> list[list[float]]:
-    """Return by how many ns the step of each other job exceeds that of the first job: a list of
-    medians per observation, until the time is over or Ctrl-C."""
+    """Return by how many ns the step of each other job exceeds the step of the first job. There is
+    a list of medians for each observation, until the time is over or Ctrl-C comes."""
     size = options.batch_size
     columns = [*session.feed_columns(placement.program, "train").values()]
     observed = measure.untraced_here(jobs, columns, (size,), ROUNDS, turns=1)

@@ -82,8 +82,8 @@ def opened(
 
 
 def check(copy: Copy, program: Program, pairs: Pairs) -> Checked:
-    """Compare gradients of some elements of the variables. One that disagrees is compared at other
-    weights, too: a difference may cross a kink, but a wrong gradient agrees nowhere.
+    """Compare gradients of some elements of the variables. A gradient that disagrees is compared at
+    other weights, too: a difference may cross a kink, but a wrong gradient agrees nowhere.
 
     Raises RefusedError if the loss cannot run.
     """
@@ -261,8 +261,8 @@ def compare(
 def with_derivatives(
     checked: Checked, copy: Copy, program: Program, pairs: Pairs, graph: GradientGraph, size: int
 ) -> Checked:
-    """Return the checks with a derivative for each variable for which a formula gives it, and why
-    others have none; none if a variable is too large.
+    """Return the checks, each with the derivative of its variable if a formula gives it, otherwise
+    with the reason. If a variable is too large, none has a derivative.
 
     The formula is read from the gradient graph; the value is what that graph computes for the first
     batch of this size and the initial values of the variables. It is compared with central

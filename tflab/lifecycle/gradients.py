@@ -73,7 +73,7 @@ def rows_and_stops(
     calls: Calls,
     pairs: Pairs,
 ) -> tuple[tuple[Gradient, ...], tuple[GradientStop, ...]]:
-    """Return for each forward node its gradient function and its gradient nodes, or why there are
+    """Return, for each forward node, its gradient function and its gradient nodes, or why there are
     none; and where the gradients of variables stop."""
     origins = ((private.original_op(op), op.name) for op in gradient_ops)
     derived = grouped((origin.name, name) for origin, name in origins if origin is not None)
@@ -122,7 +122,7 @@ def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
 
 
 def handed(calls_of: Mapping[str, Calls]) -> dict[tuple[str, str], str]:
-    """Return what is wrong with what gradient functions returned, by op and node of its input."""
+    """Return what is wrong with the results of gradient functions, by op and node of its input."""
     wrongs: dict[tuple[str, str], str] = {}
     for name, made in calls_of.items():
         for op, _, returned in made:
@@ -145,7 +145,7 @@ def only_zeros(gradient: GradientTensor) -> bool:
 def of_variables(
     by_name: Mapping[str, Node], pairs: Pairs, stops: Stops, needed: Collection[str]
 ) -> Iterator[GradientStop]:
-    """Yield where the gradients stop of the variables that get none, or only zeros."""
+    """Yield where gradients stop, for the variables that get no gradient, or only zeros."""
     for gradient, variable in pairs:
         name = variable.op.name
         ends = stops.at(name)
@@ -182,14 +182,14 @@ def no_nodes_reason(calls: Calls) -> str:
 
 
 def parts_of(gradient: GradientTensor) -> list[str]:
-    """Return the tensors of a gradient: one, or the values, the indices and perhaps the shape of
-    one that is only some rows; none if there is no gradient."""
+    """Return the tensors of a gradient: one tensor; for only some rows, their values, their indices
+    and perhaps the shape; none if there is no gradient."""
     parts = tf.nest.flatten(gradient, expand_composites=True)
     return [part.name for part in parts if isinstance(part, tf.Tensor)]
 
 
 def names_of(gradient: GradientTensor) -> list[str]:
-    """Return the tensors that a gradient consists of as they are named in a graph. One that is only
+    """Return the names, in a graph, of the tensors that a gradient consists of. A gradient of only
     some rows has the name of their values, which come first."""
     return [graph_def_name(part) for part in parts_of(gradient)[:2]]
 

@@ -69,7 +69,7 @@ def opened(
     options: Options,
 ) -> Iterator[Copy]:
     """Open a copy of the part of the graph that computes these tensors: in float64, unless that
-    copy cannot be imported, or cannot compute them and what is wanted from any of the batches.
+    copy cannot be imported, or cannot compute these and the wanted tensors from any of the batches.
 
     No pass changes what a copy computes. Raises RefusedError if the graph cannot be copied,
     initialised or run.
@@ -108,7 +108,7 @@ def opened(
 
 
 def first_that_runs(copy: Copy, fetches: Sequence[str], batches: Sequence[Values]) -> Values:
-    """Return the first batch with which these tensors can be computed. Raises for the last one."""
+    """Return the first batch with which these tensors can be computed, or raise the last error."""
     for batch in batches[:-1]:
         with suppress(tf.errors.OpError, RefusedError):
             copy.run(fetches, batch)

@@ -160,8 +160,8 @@ def with_ledger(
 def with_lines_of_work(
     executed: Sequence[Node], user_nodes: Sequence[Node], fates: Sequence[Fate]
 ) -> Iterator[Node]:
-    """Yield the nodes that ran. One that a pass made to do the work of nodes of one line and phase
-    has these."""
+    """Yield the nodes that ran. A node that a pass made to do the work of nodes of one line and
+    phase has that line and phase."""
     by_name = {node.name: node for node in user_nodes}
     made_of: dict[str, set[tuple[Source | None, str]]] = {}
     for fate in fates:

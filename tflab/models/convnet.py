@@ -52,7 +52,7 @@ def build() -> Model:
 
 
 def head(hidden: tf.Tensor, step: tf.Variable | None = None) -> tf.Tensor:
-    """The dense layers; with a step to draw masks for, the dropout of training as well."""
+    """Add the dense layers; with a step to draw masks for, the dropout of training as well."""
     if step is not None:
         hidden = layers.dropout("dropout1", hidden, percent=25, seed=(1, step))
     hidden = tf.nn.relu(layers.dense("dense1", hidden, units=128), name="dense1/Relu")
@@ -72,5 +72,5 @@ def optimizer(rate: float | tf.Tensor) -> tf1.train.Optimizer:
 
 
 def rate(step: int, epoch: int, steps: int) -> float:
-    """1.0, and after every epoch 0.7 times as much."""
+    """Return 1.0, and 0.7 times as much after every epoch."""
     return 0.7 ** (step // epoch)

@@ -16,7 +16,7 @@ NEWEST = 0.1  # weight of the newest batch in a moving average
 
 
 def scope(name: str) -> tf1.variable_scope:
-    """A scope for the names of nodes and of variables; variables that exist are used again."""
+    """Open a scope for the names of nodes and of variables; variables that exist are used again."""
     return tf1.variable_scope(name, use_resource=True, reuse=tf1.AUTO_REUSE)
 
 
@@ -30,7 +30,7 @@ def convolution(
     padding: str = "VALID",
     biased: bool = True,
 ) -> tf.Tensor:
-    """A convolution with square kernels. `SAME` pads with zeros, more at the end if it is odd."""
+    """Add a convolution with square kernels. `SAME` pads with zeros, with an odd one at the end."""
     with scope(name):
         shape = [side, side, images.shape[-1], channels]
         kernel = tf1.get_variable("kernel", shape, initializer=he())
@@ -50,7 +50,7 @@ def add_bias(sums: tf.Tensor) -> tf.Tensor:
 
 
 def pool(name: str, images: tf.Tensor) -> tf.Tensor:
-    """The largest of each 2 x 2 pixels."""
+    """Return the largest of each 2 x 2 pixels."""
     with tf1.name_scope(name):
         return tf.nn.max_pool2d(images, ksize=2, strides=2, padding="VALID", name="MaxPool")
 
@@ -61,12 +61,12 @@ def flatten(images: tf.Tensor) -> tf.Tensor:
 
 
 def dropout(name: str, inputs: tf.Tensor, percent: int, seed: tuple) -> tf.Tensor:
-    """Zeroes in place of about `percent` % of the elements; the rest grows to keep the mean.
+    """Set about `percent` % of the elements to zero; the others grow to keep the mean.
 
     (Hinton et al. 2012, "Improving neural networks by preventing co-adaptation of feature
-    detectors"; here as everywhere today the scaling is done while training.) The mask follows
-    from `seed`, two whole numbers, so a step can be computed again. It is drawn as whole numbers,
-    so it is the same in a graph of another precision.
+    detectors"; here as everywhere today the scaling is done while training.) The mask follows from
+    `seed`, two whole numbers, so a step can be computed again. It is drawn as whole numbers, so it
+    is the same in a graph of another precision.
     """
     with tf1.name_scope(name):
         drawn = tf.random.stateless_uniform(
@@ -78,7 +78,7 @@ def dropout(name: str, inputs: tf.Tensor, percent: int, seed: tuple) -> tf.Tenso
 
 
 def batch_norm(name: str, images: tf.Tensor, training: bool) -> tf.Tensor:
-    """Each channel with mean `beta` and deviation `gamma` (Ioffe and Szegedy 2015).
+    """Give each channel the mean `beta` and the deviation `gamma` (Ioffe and Szegedy 2015).
 
     In training it uses the statistics of the batch and adds the updates of the moving averages to
     the graph's collection UPDATE_OPS; else it uses the moving averages. The variance is averaged
@@ -110,7 +110,7 @@ def batch_norm(name: str, images: tf.Tensor, training: bool) -> tf.Tensor:
 
 
 def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """The mean over the batch, in nats."""
+    """Return the mean over the batch, in nats."""
     with tf1.name_scope("loss"):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
             labels=labels, logits=logits, name="CrossEntropy"
@@ -119,5 +119,5 @@ def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
 
 
 def he() -> tf1.keras.initializers.Initializer:
-    """Initial weights that preserve the variance through ReLU (He et al. 2015, eq. 10)."""
+    """Return initial weights that preserve the variance through ReLU (He et al. 2015, eq. 10)."""
     return tf1.variance_scaling_initializer(scale=2.0)

@@ -46,7 +46,7 @@ def momentum(rate: tf.Tensor) -> tf1.train.Optimizer:
 
 
 def rate(step: int, epoch: int, steps: int) -> float:
-    """Linearly up to PEAK for a fifth of the training, then linearly down to 0.
+    """Return a rate that rises linearly to PEAK for a fifth of the training, then falls to 0.
 
     (Smith and Topin 2018, "Super-convergence": large rates in between lead to flat minima.)
     """
@@ -55,7 +55,7 @@ def rate(step: int, epoch: int, steps: int) -> float:
 
 
 def convolution(name: str, images: tf.Tensor, channels: int) -> tf.Tensor:
-    """A 5 x 5 convolution without padding: each side of the image loses 4 pixels."""
+    """Add a 5 x 5 convolution without padding: each side of the image loses 4 pixels."""
     with tf1.variable_scope(name, use_resource=True):
         kernel = tf1.get_variable("kernel", [5, 5, images.shape[-1], channels], initializer=he())
         bias = tf1.get_variable("bias", [channels], initializer=tf1.zeros_initializer())
@@ -77,5 +77,5 @@ def dense(name: str, inputs: tf.Tensor, units: int) -> tf.Tensor:
 
 
 def he() -> tf1.keras.initializers.Initializer:
-    """Initial weights that preserve the variance through ReLU (He et al. 2015, eq. 10)."""
+    """Return initial weights that preserve the variance through ReLU (He et al. 2015, eq. 10)."""
     return tf1.variance_scaling_initializer(scale=2.0)

@@ -48,7 +48,7 @@ def build() -> Model:
 
 
 def head(hidden: tf.Tensor, training: bool) -> tf.Tensor:
-    """Everything after the first convolution, up to the logits."""
+    """Add everything after the first convolution, up to the logits."""
     hidden = relu("relu1", layers.batch_norm("bn1", hidden, training))
     for group, channels in enumerate(CHANNELS, 1):
         with layers.scope(f"group{group}"):
@@ -61,7 +61,7 @@ def head(hidden: tf.Tensor, training: bool) -> tf.Tensor:
 
 
 def residual(images: tf.Tensor, channels: int, training: bool) -> tf.Tensor:
-    """Two convolutions, added to their input. Where there are more channels, the side is halved."""
+    """Add two convolutions, then their input. Where there are more channels, the side is halved."""
     stride = 1 if images.shape[-1] == channels else 2
     hidden = convolution("conv1", images, channels, stride=stride)
     hidden = relu("relu1", layers.batch_norm("bn1", hidden, training))
@@ -78,7 +78,7 @@ def residual(images: tf.Tensor, channels: int, training: bool) -> tf.Tensor:
 def convolution(
     name: str, images: tf.Tensor, channels: int, side: int = 3, stride: int = 1
 ) -> tf.Tensor:
-    """A convolution without bias, because the batch norm that follows would remove it."""
+    """Add a convolution without bias, because the batch norm that follows would remove it."""
     return layers.convolution(
         name, images, channels, side, stride=stride, padding="SAME", biased=False
     )
@@ -90,7 +90,7 @@ def relu(name: str, inputs: tf.Tensor) -> tf.Tensor:
 
 
 def decay() -> tf.Tensor:
-    """Weight decay: half the squares of all kernels, whose gradient shrinks every weight."""
+    """Return the weight decay: half the squares of all kernels. Its gradient shrinks weights."""
     with tf1.name_scope("decay"):
         kernels = [v for v in tf1.trainable_variables() if v.op.name.endswith("kernel")]
         return WEIGHT_DECAY * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])
@@ -101,5 +101,5 @@ def optimizer(rate: float | tf.Tensor) -> tf1.train.Optimizer:
 
 
 def rate(step: int, epoch: int, steps: int) -> float:
-    """0.1, a tenth of it from half-way on, a hundredth in the last quarter."""
+    """Return 0.1, a tenth of it from half-way on, a hundredth in the last quarter."""
     return 0.1 * 0.1 ** ((2 * step >= steps) + (4 * step >= 3 * steps))

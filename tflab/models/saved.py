@@ -129,8 +129,8 @@ def not_importable(file: GraphFile, why: str) -> NotImportableError:
 
 
 def prepared(file: GraphFile) -> tf1.GraphDef:
-    """Return the graph with all devices on this machine, because soft placement replaces a missing
-    device only within the same job, and with its assets at the place where they are now."""
+    """Return the graph with its assets where they are now, and with all devices on this machine:
+    soft placement replaces a missing device only within the same job."""
     copy = tf1.GraphDef()
     copy.CopyFrom(file.graph_def)
     for body in (copy.node, *(function.node_def for function in copy.library.function)):

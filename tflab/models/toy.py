@@ -35,7 +35,7 @@ def build() -> Model:
 
 
 def line(split: str, data_dir: str | None = None) -> Dataset:
-    """Points of the line that training has to find. Nothing is read, so `data_dir` is not used."""
+    """Return points of the line that training has to find. `data_dir` is not used."""
     rng = np.random.default_rng(sorted(ROWS).index(split))
     x = rng.uniform(-1, 1, ROWS[split]).astype(np.float32)
     return Dataset(

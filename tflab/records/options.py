@@ -102,7 +102,7 @@ class Options:
 
     @property
     def of_file(self) -> Saved:
-        """Return what matters for a graph from a file: its feeds depend on its fetches."""
+        """Return the options for a graph from a file, whose feeds depend on the fetches."""
         return replace(self.saved, fetches=self.fetches or self.saved.fetches)
 
 

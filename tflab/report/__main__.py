@@ -94,7 +94,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
 
 def measured(args: argparse.Namespace, names: Sequence[str]) -> Lab:
-    """The lab; each part is announced on stderr, with the seconds since the start."""
+    """Return the lab; announce each part on stderr, with the seconds since the start."""
     with interrupts.released():
         tf_import.load()
         from tflab.report import lab
@@ -118,7 +118,7 @@ def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path
 
 
 def repeated(args: argparse.Namespace) -> str:
-    """The command that repeats the report."""
+    """Return the command that repeats the report."""
     parts = ["python", "-m", "tflab.report", "--model", args.model]
     parts += ["--chapters", *args.chapters] if args.chapters else []
     parts += ["--language", args.language] if args.language != LANGUAGES[0] else []

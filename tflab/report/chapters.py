@@ -50,7 +50,7 @@ Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, pa
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
-    """The report with these chapters; `command` repeats it. After an interruption it has the
+    """Return the report with these chapters; `command` repeats it. After an interruption it has the
     chapters whose measurements are complete."""
     handed_in = names == ("lab",)
     made = [*hand_in(lab)] if "lab" in names else []
@@ -70,7 +70,7 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
 
 
 def partial(lab: Lab, names: Sequence[str]) -> Iterator[str]:
-    """What an interrupted report lacks; the hand-in has what was measured."""
+    """Yield what an interrupted report lacks; the hand-in has what was measured."""
     if lab.interrupted:
         yield "Partial: these are the measurements before the interruption."
         lacking = [
@@ -84,7 +84,7 @@ def partial(lab: Lab, names: Sequence[str]) -> Iterator[str]:
 
 
 def results(lab: Lab) -> Iterator[Fact]:
-    """The results on the first screen: nodes, times of a step, the dearest op, the accuracy."""
+    """Yield the results on the first screen: nodes, step times, the dearest op, the accuracy."""
     if lab.walked:
         yield Fact("nodes written", f"{len(lab.walked.stages[0].nodes):,}")
         placing = lab.walked.placement
@@ -111,7 +111,7 @@ def nothing_found(compared: Comparison) -> str:
 
 
 def drafts(lab: Lab) -> Iterator[Draft]:
-    """Every chapter that was measured except the hand-in, in the order of a report."""
+    """Yield every chapter that was measured except the hand-in, in the order of a report."""
     walked, compared, history = lab.walked, lab.compared, lab.history
     if walked:
         yield "graph", f"The stages of {title_of(lab.model)}", graph(walked), ""
@@ -229,7 +229,7 @@ def directions(kinds: Container[str]) -> str:
 
 
 def on_two_devices(walked: Walked) -> Iterator[Part]:
-    """Where the nodes are, and which tensors are sent; `walked` ends with its placement."""
+    """Yield where the nodes are, and which tensors are sent; `walked` ends with its placement."""
     placing = walked.placement
     yield (
         "If an edge leads from one device to the other, the runtime cuts it: a _Send on one device "
@@ -365,7 +365,7 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
 
 
 def found(comparison: Comparison) -> Table:
-    """One row for each batch size, with what was found at it."""
+    """Return one row for each batch size, with what was found at it."""
     steps = comparison.steps
     return table(
         "Findings at each batch size",
@@ -381,8 +381,8 @@ def found(comparison: Comparison) -> Table:
 
 
 def finding_at(comparison: Comparison, size: int) -> str:
-    """`From batch 1 to 16, a call of Conv2D takes 2.3 times as long for 16 times the images ...`,
-    about the dearest op; only its share if it did not run as often in a step of the size before."""
+    """Return `From batch 1 to 16, a call of Conv2D takes 2.3 times as long for 16 times the ...`,
+    of the dearest op; only its share if it did not run as often in a step of the size before."""
     largest = max(
         (row for row in comparison.rows if size in row.cells),
         key=lambda row: row.cells[size].share,
@@ -402,7 +402,7 @@ def finding_at(comparison: Comparison, size: int) -> str:
 
 
 def dearest(comparison: Comparison) -> Table:
-    """The ops that took most of the time at the largest batch size."""
+    """Return the ops that took most of the time at the largest batch size."""
     size = comparison.batch_sizes[-1]
     rows = comparison.tables.get(size, ())
     of = f"{min(len(rows), TOP)} most expensive of {len(rows)} op types"
@@ -415,7 +415,7 @@ def dearest(comparison: Comparison) -> Table:
 
 
 def calls_at_each_size(comparison: Comparison) -> Table:
-    """The time of each of the dearest ops at every batch size, as its calls times their mean."""
+    """Return the time of the dearest ops at every batch size, as calls times their mean."""
 
     def column(size: int) -> Column:
         def cell(row: Compared) -> str:
@@ -466,7 +466,7 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
 
 
 def hand_in(lab: Lab) -> Iterator[Chapter]:
-    """The environment, the graph, the curves, the costliest ops, the batch sizes, and other
+    """Yield the environment, the graph, the curves, the costliest ops, the batch sizes, and other
     configurations, as far as they were measured."""
     yield Chapter("Step 1: environment", (environment(lab),))
     if lab.walked:
@@ -487,7 +487,7 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
 
 
 def picture_of_graph(walked: Walked) -> Iterator[Part]:
-    """The picture of the graph, and its size at each stage."""
+    """Yield the picture of the graph, and its size at each stage."""
     stages = [
         ("as written", walked.stages[0].nodes),
         *(("with gradients", s.nodes) for s in walked.stages if isinstance(s, Backward)),
@@ -511,8 +511,8 @@ def picture_of_graph(walked: Walked) -> Iterator[Part]:
 
 
 def layers(walked: Walked, nodes: tuple[Node, ...]) -> tuple[list[Track], list[Edge]]:
-    """The outer boxes of the report's drawing with some of these nodes, and the edges between
-    them, each with the shape that all of its tensors have."""
+    """Return the outer boxes of the report's drawing with some of these nodes, and the edges
+    between them, each with the shape that all of its tensors have."""
     by_name = {node.name: node for node in nodes}
     box_of: dict[str, str] = {}
 

@@ -134,7 +134,7 @@ class Drawing:
 
 
 def nodes_of(box: Box) -> list[str]:
-    """The names of all nodes in a box."""
+    """Return the names of all nodes in a box."""
     if not box.rows:
         return [] if box.name.endswith("/") else [box.name]
     boxes = (entry for row in box.rows for entry in row if isinstance(entry, Box))
@@ -176,8 +176,8 @@ class Script:
 
     @property
     def parts(self) -> list[tuple[bool, list[ScriptLine]]]:
-        """The lines in parts, and whether a part is folded: none of its lines took time, made a
-        node, or is next to one that did."""
+        """Return the lines in parts, and whether a part is folded: none of its lines took time,
+        made a node, or is next to one that did."""
         warm = [at for at, line in enumerate(self.lines) if line.times or line.nodes]
         shown = {at + near for at in warm for near in (-1, 0, 1)}
         places = itertools.groupby(range(len(self.lines)), lambda at: at not in shown)
@@ -194,7 +194,7 @@ class Annotated:
 
     @property
     def hottest(self) -> list[tuple[int, str, ScriptLine]]:
-        """The costliest lines: the number of each, its place, and the line itself."""
+        """Return the costliest lines: the number of each, its place, and the line itself."""
         every = ((script.name, line) for script in self.scripts for line in script.lines)
         timed = [
             (at, f"{name.rpartition('/')[2]}:{line.number}", line)

@@ -33,7 +33,7 @@ Anchors = Mapping[str, str]  # node -> the box of the forward track next to whic
 
 
 def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawing:
-    """The layered drawing of a walk, with a state for each step that changed the graph.
+    """Return the layered drawing of a walk, with a state for each step that changed the graph.
 
     `histories` are those of the same walk, which may have ended before its last stage.
     """
@@ -56,7 +56,7 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
 
 
 def waiting(nodes: Iterable[Node]) -> Waits:
-    """For each node, those that it waited for in any state of the graph."""
+    """Return, for each node, the nodes that it waited for in any state of the graph."""
     waits: dict[str, set[str]] = {}
     for node in nodes:
         waits.setdefault(node.name, set()).update(map(node_of, node.inputs), node.control_inputs)
@@ -64,8 +64,8 @@ def waiting(nodes: Iterable[Node]) -> Waits:
 
 
 def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequence[Stage]) -> Homes:
-    """The track and path of each node. Nodes that the runtime made are in the scope of the call
-    that it expanded, with the nodes whose work they do, or with those that use them."""
+    """Return the track and path of each node. Nodes that the runtime made are in the scope of the
+    call that it expanded, with the nodes whose work they do, or with those that use them."""
     homes: Homes = {
         name: (TRACKS[histories[name].kind], tuple(name.split("/")))
         for name in waits
@@ -100,7 +100,7 @@ def members(homes: Homes, track: int) -> list[tuple[Path, str]]:
 
 
 def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> tuple[Box, ...]:
-    """The boxes of some nodes: scopes that are large enough, and single nodes."""
+    """Return the boxes of some nodes: scopes that are large enough, and single nodes."""
     groups: dict[str, list[tuple[Path, str]]] = {}
     for path, name in nodes:
         groups.setdefault(path[0], []).append((path[1:], name))
@@ -117,7 +117,7 @@ def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> t
 
 
 def grouped_by_number(boxes: Sequence[Box], waits: Waits, scope: str) -> Iterator[Box]:
-    """Boxes for as many neighbours each as there are such boxes: `step_0 ... step_57`."""
+    """Return boxes for as many neighbours each as there are such boxes: `step_0 ... step_57`."""
     count = ceil(sqrt(len(boxes)))
     for start in range(0, len(boxes), count):
         part = boxes[start : start + count]
@@ -126,13 +126,13 @@ def grouped_by_number(boxes: Sequence[Box], waits: Waits, scope: str) -> Iterato
 
 
 def relabelled(scope: str, boxes: Iterable[Box]) -> Iterator[Box]:
-    """The boxes of a scope without a box of its own."""
+    """Yield the boxes of a scope without a box of its own."""
     for box in boxes:
         yield replace(box, label=f"{scope}/{box.label}")
 
 
 def without_outer_scope(boxes: Sequence[Box], waits: Waits) -> tuple[Box, ...]:
-    """The same boxes, but a scope around nearly everything is replaced by its contents."""
+    """Return the boxes; a scope around nearly everything is replaced by its contents."""
     total = sum(len(nodes_of(box)) for box in boxes)
     large = next((box for box in boxes if box.rows and len(nodes_of(box)) > MOST * total), None)
     if large is None:
@@ -149,7 +149,7 @@ def anchors_of(
     histories: Mapping[str, NodeHistory],
     forward: Iterable[Box],
 ) -> Anchors:
-    """The forward box that each node belongs to: that of the forward op, of the updated
+    """Return the forward box that each node belongs to: that of the forward op, of the updated
     variable, or of all its neighbours. Some belong to none."""
     anchors = {name: box.name for box in forward for name in nodes_of(box)}
     for name, before in waits.items():
@@ -166,8 +166,8 @@ def anchors_of(
 
 
 def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
-    """Give nodes without an anchor that of their users, or otherwise of what they wait for, if
-    these agree. Returns whether there were any."""
+    """Give nodes without an anchor the anchor of their users, otherwise of the nodes that they wait
+    for, if these agree. Return whether any node got one."""
     any_new = False
     for name in waits:
         for around in (waits.users[name], waits[name]) if name not in anchors else ():
@@ -180,7 +180,7 @@ def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
 
 
 def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors) -> tuple[Box, ...]:
-    """Three boxes with common rows."""
+    """Return three boxes with common rows."""
     ladder = layering.rows(forward, waits)
     gradients = place_beside(ladder, 1, True, waits, homes, anchors)
     updates = place_beside(ladder, 2, False, waits, homes, anchors)
@@ -198,8 +198,8 @@ def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors)
 def place_beside(
     ladder: Sequence[Row], track: int, up: bool, waits: Waits, homes: Homes, anchors: Anchors
 ) -> tuple[Row, ...]:
-    """The rows of another track: each box is next to the forward box that it belongs to. What
-    belongs to none has a row that is free, as near to its beginning as there is one."""
+    """Return the rows of another track: each box is next to the forward box that it belongs to. A
+    box that belongs to none has a free row, as near to its beginning as possible."""
     nodes = members(homes, track)
     common = len(shared([path for path, name in nodes if name in anchors]))
     groups: dict[str, list[tuple[Path, str]]] = {}
@@ -239,8 +239,8 @@ def place_beside(
 
 
 def grouped(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], waits: Waits) -> Box:
-    """One box for all nodes next to the same layer; it has the layer's label if the names in it
-    have no common scope."""
+    """Return one box for all nodes next to the same layer; it has the layer's label if the names in
+    it have no common scope."""
     boxes = parts(nodes, waits, name)
     if len(boxes) == 1:
         return boxes[0]
@@ -252,19 +252,19 @@ def grouped(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], wai
 
 
 def own_label(box: Box, kind: str, labels: Mapping[str, str]) -> Box:
-    """The same box, with its kind in the label if a forward box has the same label."""
+    """Return the box, with its kind in the label if a forward box has the same label."""
     is_used = box.rows and box.label in labels.values()
     return replace(box, label=f"{box.label} {kind}s") if is_used else box
 
 
 def shared(paths: Iterable[Path]) -> Path:
-    """The scopes that contain all of these nodes."""
+    """Return the scopes that contain all of these nodes."""
     levels = zip(*(path[:-1] for path in paths), strict=False)
     return tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
 
 
 def upside_down(box: Box) -> Box:
-    """The same box with its rows from bottom to top."""
+    """Return the box with its rows from bottom to top."""
     return replace(
         box,
         rows=tuple(

@@ -21,7 +21,7 @@ from tflab.views import backward, chain_rule, pass_log
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
-    """The states of a walk's graph, up to the end of the walk."""
+    """Return the states of a walk's graph, up to the end of the walk."""
     log = [as_written(stages[0])]
     for before, stage in pairwise(stages):
         if isinstance(stage, Backward):
@@ -72,7 +72,7 @@ def grown(stage: Backward) -> Iterator[str]:
 
 
 def after_passes(stage: Placement) -> Iterator[State]:
-    """A state for each pass that changed the graph."""
+    """Yield a state for each pass that changed the graph."""
     for place, (step, lines) in enumerate(pass_log.changes(stage)):
         if not step.changed:
             continue
@@ -90,14 +90,14 @@ def after_passes(stage: Placement) -> Iterator[State]:
 
 
 def touched(step: Pass) -> tuple[str, ...]:
-    """The nodes that a pass added or rewrote, and those that replaced others."""
+    """Return the nodes that a pass added or rewrote, and those that replaced others."""
     heirs = (taken.into for taken in step.taken if taken.into)
     rewritten = (rewrite.name for rewrite in step.rewritten)
     return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
 
 
 def as_run(before: Placement, stage: Execution) -> State:
-    """The graph that ran: that of the last pass, with its times."""
+    """Return the graph that ran: that of the last pass, with its times."""
     owned = {owner.owner: owner.ns / stage.wall_ns for owner in stage.time_ledger}
     largest = max(owned, key=owned.__getitem__)
     missing = set(before.not_run).difference(run.name for run in stage.runs)
@@ -118,24 +118,24 @@ def as_run(before: Placement, stage: Execution) -> State:
 
 
 def idle(stage: Placement) -> str:
-    """The passes that changed nothing, in a sentence; empty if there are none."""
+    """Return the passes that changed nothing, in a sentence; empty if there are none."""
     names = [step.name for step in stage.passes if not step.changed]
     each = ", ".join(dict.fromkeys(names))
     return f"{plural(len(names), 'run')} {pass_log.IDLE}: {each}." if names else ""
 
 
 def versions(states: Sequence[State]) -> Versions:
-    """Every definition of each node, with the states in which it was valid."""
+    """Return every definition of each node, with the states in which it was valid."""
     return passes.replay((state.gone, state.defined) for state in states)
 
 
 def node_counts(states: Sequence[State], node_versions: Versions) -> list[int]:
-    """The number of nodes in each state, from the versions of the nodes."""
+    """Return the number of nodes in each state, from the versions of the nodes."""
     return [len(passes.graph_at(node_versions, number)) for number in range(len(states))]
 
 
 def changes(states: Sequence[State]) -> Table:
-    """The states as a table: the number of nodes in each, and the step that led to it."""
+    """Return the states as a table: the number of nodes in each, and the step that led to it."""
     counts = node_counts(states, versions(states))
     return Table(
         "The changes of the graph, step by step",

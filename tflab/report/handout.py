@@ -43,7 +43,7 @@ def markdown(part: Part) -> str:
 
 
 def code(text: str) -> str:
-    """Commands, each on lines of its own."""
+    """Return commands, each on lines of its own."""
     return fenced("\n".join(map(visible, text.split("\n"))))
 
 

@@ -42,7 +42,7 @@ FOLDER = Path(__file__).resolve().parent / "page"
 
 
 def page(report: Report) -> str:
-    """The whole page: markup, style, script, pictures and data."""
+    """Return the whole page: markup, style, script, pictures and data."""
     style, program = "\n".join(map(read, STYLES)), script(FOLDER / "start.js")
     return (
         environment()
@@ -62,14 +62,14 @@ def page(report: Report) -> str:
 
 
 def fragment(blocks: Iterable[Block]) -> str:
-    """Blocks as markup, for a page that is open already."""
+    """Return blocks as markup, for a page that is open already."""
     template = environment().get_template("block.html.j2")
     return "".join(template.render(part=part, counter=uuid4) for part in blocks)
 
 
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """What templates need; those in `folders` are added to the report's."""
+    """Return what templates need; templates in `folders` are added to those of the report."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([FOLDER, *folders]),
         autoescape=True,
@@ -90,8 +90,8 @@ def environment(*folders: Path) -> jinja2.Environment:
 
 
 def script(entry: Path) -> str:
-    """A module and all that it imports as one script, whose names stay within it; so it imports and
-    exports nothing."""
+    """Return a module and all that it imports as one script. It imports and exports nothing: its
+    names stay within it."""
     modules: dict[Path, str] = {}
 
     def add(path: Path) -> None:
@@ -110,7 +110,7 @@ def read(name: str) -> str:
 
 
 def policy(style: str, script: str) -> str:
-    """A Content-Security-Policy that allows the page's one style, its one script and no address."""
+    """Return a Content-Security-Policy that allows only the page's one style and one script."""
 
     def hashed(content: str) -> str:
         digest = hashlib.sha256(content.encode()).digest()
@@ -123,7 +123,7 @@ def policy(style: str, script: str) -> str:
 
 
 def element(id: str, value: object) -> Markup:
-    """A script element with data: as JSON, or compressed if they are large."""
+    """Return a script element with data: as JSON, or compressed if they are large."""
     text, kind = as_json(readable(value)), "application/json"
     if len(text) > LARGE:
         text, kind = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode(), GZIP
@@ -131,7 +131,7 @@ def element(id: str, value: object) -> Markup:
 
 
 def as_json(value: object) -> str:
-    """JSON that a script element may contain: no name can end it."""
+    """Return JSON that a script element may contain: no name can end it."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -139,17 +139,17 @@ def as_json(value: object) -> str:
 
 
 def readable(value: object) -> Any:
-    """Records and plain data as plain data with all of their text made visible."""
+    """Return records or plain data as plain data, with all of their text made visible."""
     return plain(value, text=visible)
 
 
 def printable(value: object) -> object:
-    """What the template writes: text made visible, markup unchanged."""
+    """Return what the template writes: text made visible, markup unchanged."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def inline(svg: str) -> Markup:
-    """A plot as an element of the page, so that its text can be selected and searched.
+    """Return a plot as an element of the page, so that its text can be selected and searched.
 
     The page's policy allows no inline style, so styles become attributes.
     """
@@ -175,7 +175,7 @@ def inline(svg: str) -> Markup:
 
 
 def breakable(text: str) -> Markup:
-    """A text whose names may break after a scope, but not inside one or in `Mbit/s`."""
+    """Return a text whose names may break after a scope, but not inside one or in `Mbit/s`."""
     pieces = re.split(r"(?<=/)(?=\w)(?!s\b)", visible(text))
     return Markup("<wbr>").join(map(escape, pieces))
 

@@ -95,13 +95,13 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
 
 
 def place_only(model: str, options: Options) -> Walked:
-    """A walk that ends before anything runs."""
+    """Return a walk that ends before anything runs."""
     stages = tuple(lifecycle.walk(model, options, "placement"))
     return Walked(model, stages, node_history.histories(stages))
 
 
 def walk(model: str, options: Options, drawn: bool) -> Iterator[Walked]:
-    """A walk through all stages; if its graph is drawn, also with times at each batch size."""
+    """Return a walk through all stages; if its graph is drawn, with times at each batch size."""
     stages = tuple(lifecycle.walk(model, options))
     walked = Walked(model, stages, node_history.histories(stages))
     yield walked
@@ -120,8 +120,8 @@ def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
 
 
 def on_fewer_rows(settings: Settings, step: Execution) -> Settings:
-    """The settings with as many training rows as half of TRAINING_S suffices for: without a whole
-    epoch there would be no test. A row takes as long as in the step that was measured."""
+    """Return the settings, with the training rows for which half of TRAINING_S suffices: without a
+    whole epoch there would be no test. A row takes as long as in the step that was measured."""
     row_ns = step.untraced_step_ns.median / step.batch_size
     rows = max(settings.batch_size, int(1e9 * TRAINING_S / 2 / settings.epochs / row_ns))
     if rows >= settings.train_rows:

@@ -19,7 +19,7 @@ SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
 
 
 def in_chinese(report: Report) -> Report:
-    """The report with all of its own words in Chinese."""
+    """Return the report with all of its own words in Chinese."""
     chapters = (
         Chapter(chinese(chapter.title), tuple(map(part, chapter.parts)))
         for chapter in report.chapters
@@ -51,7 +51,7 @@ def part(item: Part) -> Part:
 
 
 def column(item: Column) -> Column:
-    """The column with its texts in Chinese; names, which are the program's, stay."""
+    """Return the column with its texts in Chinese; names, which are the program's, stay."""
     header = chinese(item.header)
     if item.name:
         return replace(item, header=header)
@@ -60,14 +60,14 @@ def column(item: Column) -> Column:
 
 @cache
 def dictionary() -> dict[str, str]:
-    """English -> Chinese, with {} where texts differ; what stands there is looked up as well."""
+    """Return English -> Chinese, with {} where texts differ; what it stands for is looked up."""
     text = (FOLDER / "chinese.txt").read_text(encoding="utf-8")
     lines = [line.strip() for line in text.splitlines() if not line.startswith("#")]
     return dict(zip(lines[::2], lines[1::2], strict=True))
 
 
 def chinese(text: str) -> str:
-    """The Chinese of a text, sentence by sentence; the text itself if there is none."""
+    """Return the Chinese of a text, sentence by sentence; the text itself if there is none."""
     if text in dictionary():
         return dictionary()[text]
     sentences = SENTENCE.split(text)
@@ -81,7 +81,7 @@ def chinese(text: str) -> str:
 
 @cache
 def patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """The keys with {}, as expressions that find what stands there."""
+    """Return the keys with {}, as expressions that find what stands there."""
     return tuple(
         (re.compile(re.escape(key).replace(r"\{\}", "(.+?)")), words)
         for key, words in dictionary().items()

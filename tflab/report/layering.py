@@ -27,7 +27,7 @@ class Waits(dict[str, set[str]]):
 
     @cached_property
     def users(self) -> dict[str, list[str]]:
-        """For each node, those that wait for it."""
+        """Return, for each node, the nodes that wait for it."""
         users: dict[str, list[str]] = {name: [] for name in self}
         for name, before in self.items():
             for parent in before:
@@ -36,7 +36,7 @@ class Waits(dict[str, set[str]]):
 
 
 def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
-    """The boxes in rows from top to bottom, an edge's source above its target.
+    """Return the boxes in rows from top to bottom, an edge's source above its target.
 
     A long edge has a lane in each row that it crosses, and so has an edge that enters or leaves
     these boxes. If these are more than MOST_LANES, the longest edges have none. Of a cycle one edge
@@ -72,7 +72,7 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
 
 
 def with_lanes(edges: Sequence[tuple[str, str]], level: Mapping[str, int]) -> list[tuple[str, str]]:
-    """The edges without the longest ones, if all of them would cross more than MOST_LANES rows."""
+    """Return the edges, without the longest ones if they would cross more than MOST_LANES rows."""
     crossed = [max(0, level[target] - level[source] - 1) for source, target in edges]
     if sum(crossed) <= MOST_LANES:
         return list(edges)
@@ -83,7 +83,7 @@ def with_lanes(edges: Sequence[tuple[str, str]], level: Mapping[str, int]) -> li
 
 
 def crossings(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
-    """The boxes that something outside comes into, and those from which something leaves."""
+    """Return the boxes that something outside comes into, and those from which something leaves."""
     around = {name: box.name for box in boxes for name in nodes_of(box)}
     coming = {box for name, box in around.items() if not waits[name] <= around.keys()}
     leaving = {
@@ -98,7 +98,7 @@ def crossings(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
 
 
 def between(boxes: Sequence[Box], waits: Waits) -> dict[str, list[str]]:
-    """For each box, the other boxes that its nodes wait for."""
+    """Return, for each box, the other boxes that its nodes wait for."""
     around = {name: box.name for box in boxes for name in nodes_of(box)}
     parents: dict[str, dict[str, None]] = {box.name: {} for box in boxes}
     for name, box in around.items():
@@ -109,7 +109,7 @@ def between(boxes: Sequence[Box], waits: Waits) -> dict[str, list[str]]:
 
 
 def levels(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """A row for each box, below those of its parents; `parents` come before their children.
+    """Return a row for each box, below those of its parents; `parents` come before their children.
 
     A box with at most as many parents as children moves down to just above the first child: a box
     that is used late is not drawn early.

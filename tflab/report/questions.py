@@ -28,7 +28,7 @@ PLAIN = ("VarHandleOp", "ReadVariableOp", "Const", "Placeholder")  # ops that ma
 
 
 def questions(lab: Lab) -> tuple[Question, ...]:
-    """The questions that this run can answer."""
+    """Return the questions that this run can answer."""
     asked: list[Question] = []
     if lab.walked:
         asked += nodes_that_run(lab.walked)
@@ -42,8 +42,8 @@ def questions(lab: Lab) -> tuple[Question, ...]:
 
 
 def node_that_goes(walked: Walked) -> Iterator[Question]:
-    """Which node of the forward graph does not survive, if there is one such among some; best an
-    op that computes something, and a feed never, because another node replaces it."""
+    """Ask which node of the forward graph does not survive, if one of some does not: best an op
+    that computes something, and never a feed, because another node replaces it."""
     fates = {fate.name: fate for fate in walked.placement.ledger}
     forward = sorted(walked.stages[0].nodes, key=lambda node: node.op in PLAIN)
     taken = [
@@ -69,7 +69,7 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
 
 
 def of_program(walked: Walked) -> tuple[Question, ...]:
-    """The questions about one program."""
+    """Return the questions about one program."""
     return (
         *nodes_added(walked),
         *nodes_that_run(walked),
@@ -80,7 +80,7 @@ def of_program(walked: Walked) -> tuple[Question, ...]:
 
 
 def nodes_added(walked: Walked) -> Iterator[Question]:
-    """How many nodes the gradients and the optimiser add."""
+    """Ask how many nodes the gradients and the optimiser add."""
     written, derived = walked.stages[:2]
     if not isinstance(derived, Backward) or not derived.added_nodes:
         return
@@ -98,7 +98,7 @@ def nodes_added(walked: Walked) -> Iterator[Question]:
 
 
 def nodes_that_run(walked: Walked) -> Iterator[Question]:
-    """How many nodes of the forward graph run."""
+    """Ask how many nodes of the forward graph run."""
     placing = walked.placement
     fate_of = fates_in_step(placing.ledger, placing.not_run)
     names = [node.name for node in walked.stages[0].nodes]
@@ -117,7 +117,7 @@ def nodes_that_run(walked: Walked) -> Iterator[Question]:
 
 
 def takes_longest(walked: Walked) -> Iterator[Question]:
-    """Which node takes longest, if one of them does in every step."""
+    """Ask which node takes longest, if one of them does in every step."""
     step = walked.execution
     drawn = [run for run in step.runs if run.name in walked.histories]
     median = critical_path.median_per_step(drawn)
@@ -140,7 +140,7 @@ def takes_longest(walked: Walked) -> Iterator[Question]:
 
 
 def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
-    """Which op costs most, if that is clear."""
+    """Ask which op costs most, if that is clear."""
     rows = [row for row in comparison.rows if size in row.cells]
     ranked = sorted(rows, key=lambda row: -row.cells[size].share)[:OPTIONS]
     if len(ranked) < 2 or ranked[0].cells[size].share < CLEAR * ranked[1].cells[size].share:
@@ -157,7 +157,7 @@ def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
 
 
 def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]:
-    """How much longer a step takes at the largest batch."""
+    """Ask how much longer a step takes at the largest batch."""
     if small == large:
         return
     before, after = (comparison.steps[size].untraced_ns for size in (small, large))
@@ -181,13 +181,13 @@ SMALL = 100  # nodes of a graph that is shown node by node
 
 
 def numbers_of(value: Value) -> tuple[float, ...]:
-    """All numbers of a tensor; none if they are too many, or not all finite."""
+    """Return all numbers of a tensor; none if they are too many, or not all finite."""
     is_finite = value.values is not None and value.mean is not None and not value.not_finite
     return tuple(map(float, value.values or ())) if is_finite else ()
 
 
 def about_gradients(walked: Walked) -> Iterator[Question]:
-    """Which way the step moved the first variable that is a number, against its gradient."""
+    """Ask which way the step moved the first variable that is a number, against its gradient."""
     for history in walked.histories.values() if len(walked.histories) <= SMALL else ():
         value = history.values[0] if history.values else None
         if value is None or value.after is None or history.gradient is None:

@@ -35,17 +35,17 @@ REFERENCE = ("configurations", "memory", "environment")
 
 
 def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:
-    """The chapters in order, each once. Unless named, a report has no hand-in, and the two devices
-    of x*y + z are in its own report."""
+    """Return the chapters in order, each once. Unless named, a report has no hand-in, and the two
+    devices of x*y + z are in its own report."""
     usual = {*CHAPTERS} - ({"lab"} if model == TOY else {"lab", "devices"})
     return tuple(name for name in CHAPTERS if name in (names or usual))
 
 
 def title_of(model: str) -> str:
-    """The name of a model for readers."""
+    """Return the name of a model for readers."""
     return FORMULA if model == TOY else model
 
 
 def needs(names: Sequence[str]) -> frozenset[str]:
-    """What is measured for these chapters of a report."""
+    """Return what is measured for these chapters of a report."""
     return frozenset(part for name in names for part in NEEDS[name])

@@ -47,7 +47,7 @@ Numbers = Mapping[str, float | None]  # of the whole graph, by the names in `cha
 def life(
     stage: str, graph: DrawnGraph, parts: Iterable[tuple[str, Iterable[Block]]], numbers: Numbers
 ) -> Life:
-    """A graph up to a stage: its drawing, its blocks by title, and data for comparisons."""
+    """Return a graph up to a stage: its drawing, its blocks by title, and data for comparisons."""
     message = {
         "stage": stage,
         "graph": viewer_data.graph_data(graph),
@@ -60,8 +60,8 @@ def life(
 
 
 def signature(history: NodeHistory) -> list[str | None]:
-    """The properties of a node to compare with the previous life: its kind; its op, inputs and
-    outputs; its fate."""
+    """Return the properties of a node to compare with the previous life: its kind; its op, inputs
+    and outputs; its fate."""
     inputs = (*history.inputs, *(f"^{name}" for name in history.control_inputs))
     outputs = [f"{out.dtype} {list(out.shape or ())}" for out in history.outputs]
     signed = f"{history.op}({', '.join(inputs)}) -> {', '.join(outputs)}"
@@ -69,14 +69,14 @@ def signature(history: NodeHistory) -> list[str | None]:
 
 
 def with_heir(fate: Fate) -> str:
-    """`merged with Const`: the fate, and the node that took over, if it is another one."""
+    """Return `merged with Const`: the fate, and the node that took over, if it is another one."""
     if fate.into in (None, fate.name):
         return fate.fate
     return f"{fate.fate} {view.PREPOSITIONS[fate.fate]} {fate.into}"
 
 
 def block(part: Block) -> object:
-    """A block as data, from which `read_block` makes it again."""
+    """Return a block as data, from which `read_block` makes it again."""
     if isinstance(part, Table):
         columns = [[column.header, column.right] for column in part.columns]
         rows = [list(cells) for cells in part.cells()]
@@ -88,7 +88,7 @@ def block(part: Block) -> object:
 
 
 def read_block(part: Any) -> Block:
-    """A block from the data of `block`. Raises the usual exceptions for wrong types."""
+    """Return a block from the data of `block`. Raises the usual exceptions for wrong types."""
     if isinstance(part, str):
         return part
     if "strip" in part:
@@ -142,7 +142,7 @@ def too_large(why: str) -> TflabError:
 
 
 def read(path: Path) -> Life:
-    """The life in a file. Raises TflabError with a sentence for the tab if there is none."""
+    """Return the life in a file. Raises TflabError with a sentence for the tab if there is none."""
     try:
         packed = untrusted.content(path, MOST_BYTES)
     except OSError as error:
@@ -189,7 +189,7 @@ def check(graph: Life) -> None:
 
 
 def runs(logdir: str | Path) -> dict[str, Path]:
-    """The runs below a logdir that have a life: the name of each, and its file.
+    """Return the runs below a logdir that have a life: the name of each, and its file.
 
     Links to folders are not followed. In a huge or slow logdir the search ends before it is
     complete.

@@ -45,7 +45,7 @@ Index = Mapping[str, int]  # node -> its number
 
 
 def graph_data(graph: DrawnGraph) -> Row:
-    """The data that the script draws: boxes, states and nodes by number, nodes with their
+    """Return the data that the script draws: boxes, states and nodes by number, nodes with their
     versions."""
     drawing, histories = graph.drawing, graph.histories
     states = drawing.states
@@ -142,12 +142,12 @@ def fate_of(history: NodeHistory) -> str:
 
 
 def heat(ns: float, longest: float) -> int:
-    """The step on the colour scale of times, from 0: four times as long is twice as high."""
+    """Return the step on the colour scale of times, from 0: it grows with the root of the time."""
     return min(HEATS - 1, int(sqrt(ns / longest) * HEATS))
 
 
 def heat_words(ns: Mapping[str, float], statistic: str) -> list[str]:
-    """What the legend says of each step of the scale: the time at which it begins."""
+    """Return what the legend says of each step of the scale: the time at which it begins."""
     longest = max(ns.values(), default=0)
     later = (time((step / HEATS) ** 2 * longest) for step in range(1, HEATS))
     return [f"from 0 ({statistic})", *later]
@@ -164,7 +164,7 @@ def node_data(history: NodeHistory, graph: DrawnGraph, versions: Versions, index
     last = len(graph.drawing.states) - 1
 
     def version_data(version: Version) -> list[object]:
-        """First state, last state, op, device, inputs, control inputs, and the shapes of the
+        """Return first state, last state, op, device, inputs, control inputs, and the shapes of the
         inputs: as the script reads them."""
         node = version.node
         inputs = [tensor for tensor in node.inputs if node_of(tensor) in index]
@@ -197,9 +197,9 @@ def node_data(history: NodeHistory, graph: DrawnGraph, versions: Versions, index
 def shape_of(
     tensor: str, used: int, last: int, versions: Versions, histories: Mapping[str, NodeHistory]
 ) -> str:
-    """The shape of a tensor as it stands beside an edge whose user is last in state `used`: that of
-    the traced step if both ran, else as the last version of its maker said that knew it. Empty of a
-    scalar, and where nobody knew it."""
+    """Return the shape of a tensor as it stands beside an edge whose user is last in state `used`:
+    the shape in the traced step if both ran, otherwise the one that the last version of its maker
+    knew. It is empty for a scalar, and if no version knew it."""
     name, _, digits = tensor.partition(":")
     slot = int(digits) if digits.isdecimal() else 0
     made = [v.node.outputs for v in versions.get(name, ()) if v.first <= used]
@@ -235,13 +235,13 @@ def show_values(
 
 
 def most_of(histories: Mapping[str, NodeHistory]) -> str | None:
-    """The file whose lines made most nodes, if any did."""
+    """Return the file whose lines made most nodes, if any did."""
     files = Counter(history.source.file for history in histories.values() if history.source)
     return max(files, key=files.__getitem__, default=None)
 
 
 def lines(histories: Mapping[str, NodeHistory], file: str | None) -> list[list[int]]:
-    """For each node, in order, the lines of the file whose work it does."""
+    """Return, for each node, the lines of the file whose work it does, in order."""
     own = {
         name: {history.source.line}
         for name, history in histories.items()
@@ -255,7 +255,7 @@ def lines(histories: Mapping[str, NodeHistory], file: str | None) -> list[list[i
 
 
 def nodes_of_lines(part: Annotated) -> list[list[int]]:
-    """The nodes of the graph, by number, that each line made, over all scripts."""
+    """Return the nodes of the graph, by number, that each line made, over all scripts."""
     histories = part.graph.histories if part.graph else {}
     index = {name: number for number, name in enumerate(histories)}
     return [
@@ -283,8 +283,8 @@ def state_data(state: State, count: int, index: Index) -> Row:
 
 
 def stops(states: Sequence[State], counts: Sequence[int], many_devices: bool) -> Iterator[Row]:
-    """The stages at which a drawing pauses: what colours say there unless the reader chooses, first
-    and last state, and its states with the change in the number of nodes, if there are several."""
+    """Return the stages at which a drawing pauses: what colours say there by default, first and
+    last state, and the states with the change in the number of nodes, if there are several."""
     colours = {"execution": "time", "placement": "device" if many_devices else "kind"}
     for name, members in groupby(enumerate(states), key=lambda pair: pair[1].stage):
         ticks = [
@@ -309,7 +309,7 @@ def difference(count: int) -> str:
 
 
 def transfer_data(row: Transfer, index: Index) -> Row:
-    """A tensor that is sent from one node to another on another device."""
+    """Return a tensor that is sent from one node to another on another device."""
     way = f"{short_device(row.from_device)} to {short_device(row.to_device)}"
     return {
         "send": index[row.send],
@@ -323,13 +323,13 @@ def transfer_data(row: Transfer, index: Index) -> Row:
 
 
 def sections(history: NodeHistory, states: Sequence[State], index: Index) -> list[Row]:
-    """The sections of `follow.view`, with the numbers of nodes and states in place of their
+    """Return the sections of `follow.view`, with the numbers of nodes and states in place of their
     names."""
     first = {state.stage: number for number, state in reversed(list(enumerate(states)))}
     of_pass = {state.place: number for number, state in enumerate(states)}
 
     def linked(part: Part) -> Row | str:
-        """A part of a line, as a link where there is something to go to."""
+        """Return a part of a line, as a link where there is something to go to."""
         if isinstance(part, Code):
             return {"code": part.text}
         if isinstance(part, NodeLink) and part.node in index:

@@ -29,7 +29,7 @@ class Functions:
         self.depth: Counter[int] = Counter()  # depth of nested tracings, by thread
 
     def begin_tracing(self, function_type: Any, options: Any) -> tuple[object, int] | None:
-        """A Python function is traced, which makes a graph of it."""
+        """Note that a Python function is traced, which makes a graph of it."""
         thread = get_ident()
         self.depth[thread] += 1
         key = name, code = private.traced_function(options)
@@ -65,8 +65,8 @@ class Functions:
 
 
 def nearest(parts: Parts, earlier: Iterable[Parts]) -> tuple[tuple[str, str, str], ...]:
-    """Return the arguments that differ from the most similar earlier tracing, of several the last:
-    name, then, now."""
+    """Return the arguments that differ from the most similar earlier tracing, or the last of
+    several such: name, then, now."""
     changes = [
         tuple(
             (name, before.get(name, "nothing"), parts.get(name, "nothing"))

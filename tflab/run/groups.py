@@ -93,7 +93,7 @@ class RunGroup:
     finite: set[str] = field(default_factory=set)  # fetched numbers that were finite
 
     def begin(self, key: Hashable) -> bool:
-        """Return whether this run, of what the key names, is a first run."""
+        """Return whether this is the first run with what the key names."""
         begun = hash(key) if self.later else 0
         if begun in self.begun or len(self.begun) >= MOST_BEGUN:
             return False
@@ -114,7 +114,7 @@ class RunGroup:
         self.in_other_threads += not main
 
     def keep(self, took_ns: int) -> None:
-        """Algorithm R of Vitter, "Random sampling with a reservoir" (1985)."""
+        """Keep a run by Algorithm R of Vitter, "Random sampling with a reservoir" (1985)."""
         untraced = self.calls - 1 - self.traced
         if len(self.times) < KEPT_TIMES:
             self.times.append(took_ns)
@@ -173,11 +173,11 @@ class RunGroup:
         self.ops, self.covered, self.samples = {}, (0, 0), []
 
     def scale(self) -> float:
-        """Return how many times as long as in the traced runs the ops took in all runs but the
-        first.
+        """Return the time of the ops in all runs but the first, as a multiple of their time in the
+        traced runs.
 
-        That is the ratio of the numbers of runs, unless the traced runs were longer than others:
-        while an op ran, so did its run, so the time with ops cannot be more than that of the runs.
+        It is the ratio of the numbers of runs, unless the traced runs were longer than others: an
+        op runs within a run, so the time with ops cannot exceed the time of the runs.
         """
         if not self.traced:
             return 0
@@ -190,8 +190,8 @@ class RunGroup:
         that it can be.
 
         While the profiler starts, data arrive, so a profiled call waits less than others. If it
-        waits nevertheless, all that calls take beyond the rest of the profiled ones is waiting. If
-        it hardly waits, so much may be.
+        waits nevertheless, everything that other calls take beyond its own computing is waiting. If
+        it hardly waits, this much may be waiting.
         """
         if not self.waited_ns:
             return 0, 0
@@ -237,7 +237,7 @@ class RunGroup:
 
 
 def union_ns(spans: Iterable[tuple[int, int]]) -> int:
-    """Return the time in which at least one of these spans, each a start and a duration, lasted."""
+    """Return how long at least one of these spans lasted; a span is a start and a duration."""
     total = until = 0
     for start, end in sorted((start, start + ns) for start, ns in spans):
         total += max(0, end - max(start, until))

@@ -76,7 +76,7 @@ def run(
 def start(
     program: Sequence[str], folder: Path, settings: Mapping[str, str], **options: Any
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """Start `python PROGRAM...`, watched; return its process, and when that was.
+    """Start `python PROGRAM...`, watched; return its process, and the time of the start.
 
     `folder` has the `settings` for `watcher.begin`, and later the results. The options are those of
     `subprocess.Popen`.
@@ -99,7 +99,7 @@ def start(
 
 
 def wait(child: subprocess.Popen[bytes], meanwhile: Callable[[], object]) -> int:
-    """Wait for the program's end, and pass on signals to it; return when that was."""
+    """Wait for the program's end, and pass signals on to it; return the time of the end."""
     if not hasattr(signal, "sigtimedwait"):  # on macOS
         meanwhile()
         child.wait()

@@ -51,8 +51,7 @@ def report(seen: Watched) -> Report:
 
 
 def life(seen: Watched) -> storage.Life | None:
-    """Return the graph of the largest group as TensorBoard's Life shows it; None where none was
-    kept."""
+    """Return the largest group's graph as TensorBoard's Life shows it; None if none was kept."""
     if seen.graph is None:
         return None
     _, *where = view.blocks(seen, with_lines=False)

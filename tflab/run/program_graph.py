@@ -73,7 +73,7 @@ class ProgramGraphs:
         return True
 
     def look(self, graph: tf.Graph) -> None:
-        """A run of a graph begins: note if it has grown since the last one."""
+        """Note, as a run of a graph begins, whether the graph has grown since the last run."""
         size, known = graph.version, self.grown.get(id(graph))
         if known is None or size < known.first:  # a graph that is gone may have had this id
             known = self.grown[id(graph)] = Growth(size, size)
@@ -95,8 +95,8 @@ class ProgramGraphs:
         return grown
 
     def keep_stack(self) -> None:
-        """An op is made. TensorFlow stores the code on its stack but lets Python free it, and the
-        line of the op is read later."""
+        """Keep the code on the stack at the making of an op. TensorFlow lets Python free this code,
+        and the line of the op is read later."""
         codes = self.codes
         if len(codes) < MOST_CODES:
             frame: FrameType | None = sys._getframe(1)
@@ -106,8 +106,8 @@ class ProgramGraphs:
                 frame = frame.f_back
 
     def nodes_of(self, graph: tf.Graph, final: bool = True) -> tuple[Node, ...]:
-        """Return the nodes of a graph with their lines; before the end those known before, if the
-        graph is large or the program is changing it."""
+        """Return the nodes of a graph with their lines. Before the program's end, return those
+        known before if the graph is large or the program is changing it."""
         known = self.nodes.get(id(graph), ())
         count = len(graph.get_operations())
         if count in (0, len(known)) or (not final and count > LARGE_GRAPH):
@@ -192,7 +192,7 @@ class Dumps:
         return not known and size_of_constants(group.graph) <= MOST_CONSTANTS
 
     def begin(self) -> None:
-        """From now on the runtime writes dumps. The program's Python does not see the variables."""
+        """Let the runtime write dumps from now on. `os.environ` does not have the variables."""
         for file in self.fresh.iterdir():  # left over
             file.unlink(missing_ok=True)
         os.putenv(dumps.DUMP_FOLDER, str(self.fresh))

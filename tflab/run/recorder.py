@@ -135,7 +135,7 @@ class Recorder:
     # Calls: `session.run`, which leads to a run of a graph, and all that is one by itself
 
     def enter(self) -> Run | None:
-        """A call begins; None if it is part of another call of its thread."""
+        """Begin a call; return None if it is part of another call of its thread."""
         thread = get_ident()
         if thread in self.calls:
             return None
@@ -186,7 +186,7 @@ class Recorder:
     def begin(
         self, session: tf1.Session, options: object, feeds: Feeds, fetches: Names, targets: Names
     ) -> Run | None:
-        """A run begins, in a call or as one of its own."""
+        """Begin a run, in a call or as one of its own."""
         self.graphs.look(session.graph)
         run = self.next_run()
         if run is None:
@@ -212,7 +212,7 @@ class Recorder:
         return run
 
     def begin_compiled(self, session: tf1.Session) -> Run | None:
-        """A run begins that was prepared before, which cannot be traced."""
+        """Begin a run that was prepared before, and cannot be traced."""
         run = self.next_run()
         if run:
             key = ("compiled", id(session.graph))
@@ -220,7 +220,7 @@ class Recorder:
         return run
 
     def begin_function(self, function: Any) -> Run | None:
-        """A concrete function is called, or becomes a node of another function's graph."""
+        """Begin a call of a concrete function, unless a function's graph gets it as a node."""
         called = private.called(function)
         run = self.next_run() if called else None
         if called is None or run is None:
@@ -246,7 +246,7 @@ class Recorder:
         return None if run.has_group else run
 
     def end(self, run: Run | None, session: tf1.Session | None = None) -> None:
-        """A run has ended or failed."""
+        """End a run, which may have failed."""
         if run is None:
             return
         began_ns = perf_counter_ns()

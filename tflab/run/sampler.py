@@ -110,12 +110,12 @@ class Sampler:
         self.own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
     def enter(self, now_ns: int) -> None:
-        """The main thread begins a run."""
+        """Note that the main thread begins a run."""
         ended_ns, _, runs = self.inside
         self.inside = (ended_ns, now_ns, runs)
 
     def leave(self, took_ns: int) -> None:
-        """The run that the main thread began has ended. A call that ran nothing took 0 ns."""
+        """Note that the main thread's run has ended. A call that ran nothing took 0 ns."""
         ended_ns, _, runs = self.inside
         self.inside = (ended_ns + took_ns, 0, runs + (took_ns > 0))
 
@@ -131,7 +131,7 @@ class Sampler:
                 self.looking.release()
 
     def sample_import(self) -> None:
-        """The main thread imports a module: it looks itself, so that no thread interrupts it."""
+        """Look, in the main thread, because it imports a module: no thread interrupts it."""
         due_ns = self.looked[1] + interval_ns()
         if perf_counter_ns() > due_ns and _thread.get_ident() == self.main:
             self.sample(sys._getframe())
@@ -307,8 +307,8 @@ def outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def interval_ns(seldom: bool = False) -> int:
-    """The time until the next sample. It varies by a half, so that samples are not in step with a
-    loop of the program."""
+    """Return the time until the next sample. It varies by a half, so that samples are not in step
+    with a loop of the program."""
     interval_s = SELDOM_S if seldom else INTERVAL_S
     return int(interval_s * 1e9 * (0.5 + os.urandom(1)[0] / 255))
 
@@ -352,8 +352,8 @@ def installed_package(file: str) -> list[str] | None:
 
 
 def entered_from(stack: Stack) -> list[FrameType]:
-    """Return the frames in which the time until now passed: where a function begins, those of its
-    caller; none where the program itself begins."""
+    """Return the frames in which the time until now passed. Where a function begins, these are its
+    caller's; where the program itself begins, there are none."""
     return [*dropwhile(begins, stack)]
 
 

@@ -327,8 +327,8 @@ def group_of(group: Segment, overhead: float) -> Group:
 
 
 def ledger(segment: Segment, wall_ns: int) -> tuple[Owner, ...]:
-    """Every nanosecond of the process, attributed to exactly one owner; owners without time are
-    omitted."""
+    """Return every nanosecond of the process, attributed to exactly one owner; owners without time
+    are omitted."""
     owners, groups = dict(segment["owners"]), segment["groups"]
     if run := open_run(segment):
         owners[f"{OPEN} {run.group}"] = run.ns

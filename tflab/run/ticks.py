@@ -78,7 +78,7 @@ class Ticks:
         self.looked_first = 0  # the thread that did at the last tick, if the other has not come yet
 
     def start(self) -> None:
-        """Called by the sampler's thread. Raises OSError."""
+        """Start both timers, in the sampler's thread. Raises OSError."""
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [self.waking])  # it waits for it
         own_thread, self.thread = _thread.get_native_id(), _thread.get_ident()
         for number, thread in ((self.own, self.main), (self.waking, own_thread)):
@@ -132,7 +132,7 @@ class Ticks:
                 _signal.pthread_kill(self.thread, self.waking)
 
     def leave(self) -> None:
-        """The sampler's thread ends."""
+        """Stop, because the sampler's thread ends."""
         with self.waking_thread:
             self.thread = 0
         self.stop()
@@ -145,7 +145,7 @@ class Ticks:
         return used_ns < WAITS * (time.monotonic_ns() - began_ns)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """The main thread looks at the frame in which it got the signal."""
+        """Look, in the main thread, at the frame in which it got the signal."""
         if sys.getprofile() or sys.gettrace():
             self.ended = True  # the program observes its own calls, and this would be one of them
             self.stop()
@@ -154,7 +154,7 @@ class Ticks:
 
 
 def prepared(look: Look, sampler: Sampler) -> Ticks | None:
-    """Ticks that call `look` in the main thread, which calls this; None where there are none."""
+    """Return ticks that call `look` in the main thread, which calls this; None without any."""
     if not sys.platform.startswith("linux") or not hasattr(_signal, "SIGRTMAX"):
         return None
     numbers = [_signal.SIGRTMAX - before for before in BEFORE_LAST]

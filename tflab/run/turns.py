@@ -257,8 +257,8 @@ def concluded(
 
 
 def gate_of(result: Programs, limit: float) -> Gate:
-    """Return whether the second program is slower: proven by the step or by the whole process, and
-    undecided by the step, if there is one."""
+    """Return whether the second program is slower: whether the step or the whole process proves it,
+    and whether the step, if there is one, leaves it undecided."""
     named = {change.key: change.verdict for change in result.whole if change.verdict}
     first = saved.gate_of(limit, dict([*named.items()][:1]), widened=False)
     return replace(first, slower=saved.gate_of(limit, named, widened=False).slower)
@@ -269,7 +269,7 @@ def counted_of(turns: Sequence[Turn]) -> Sequence[Turn]:
 
 
 def observed(turns: Sequence[Turn], row: Row) -> tuple[list[float], list[float]]:
-    """Return the ratios of the second program to the first, and those of the control."""
+    """Return the ratios of the second program to the first, and the ratios of the control."""
     neighbours = list(pairwise(turns[UNCOUNTED:]))
     in_order = (sorted(pair, key=attrgetter("place")) for pair in neighbours[::2])
     ratios = [b.times[row] / a.times[row] for a, b in in_order]

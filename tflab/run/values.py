@@ -91,8 +91,8 @@ class Values:
     def take(
         self, run: Run, session: tf1.Session, fetched: Fetched, graphs: program_graph.ProgramGraphs
     ) -> None:
-        """Keep the values of the wanted run; those of the one before, if that made the NaN or Inf
-        that a variable had in the wanted run."""
+        """Keep the values of the wanted run; or of the run before, if that made the NaN or Inf that
+        a variable had in the wanted run."""
         began_ns = perf_counter_ns()
         try:
             recorded = self.recorded(run, session, fetched, graphs.nodes_of(run.group.graph))
@@ -139,7 +139,7 @@ class Values:
         )
 
     def enter_function(self, name: str) -> bool:
-        """A tf.function is called: run it op by op if its call is the wanted one or that before."""
+        """Run a tf.function op by op if this call of it is the wanted one or the one before."""
         number = self.numbers[name] + 1
         wanted = number in (self.run - 1, self.run) and not self.ops.origins
         if not (wanted and private.is_eager()):
@@ -155,7 +155,7 @@ class Values:
             self.ops.end()
 
     def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Eager code has run an op."""
+        """Look at an op that eager code has run."""
         try:
             self.ops.look(op, inputs, outputs)
         except Exception as error:
@@ -208,13 +208,13 @@ class Ops:
         self.sources: dict[int, NotFinite] = {}
 
     def end(self) -> None:
-        """A function has ended."""
+        """Note that a function has ended."""
         self.calling = False
         if self.infinite and not self.origins:
             self.origins = [self.infinite]
 
     def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """An op has run."""
+        """Look at an op that has run."""
         if self.origins:
             return
         frame = sys._getframe(1)

@@ -74,7 +74,7 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
 
 
 def ending(seen: Watched) -> str:
-    """`train.py took 12.3 s and ended with exit status 0.`"""
+    """Return `train.py took 12.3 s and ended with exit status 0.`"""
     took = f"{name_of(seen)} took {units.time(seen.process.wall_ns)}"
     if seen.stopped:
         return f"{took}; --steps interrupted it."
@@ -84,7 +84,7 @@ def ending(seen: Watched) -> str:
 
 
 def name_of(seen: Watched) -> str:
-    """`train.py`, or the name of a module."""
+    """Return `train.py`, or the name of a module."""
     return os.path.basename(seen.program[1 if seen.program[0] == "-m" else 0])
 
 
@@ -95,8 +95,8 @@ def program_ns(seen: Watched) -> int:
 
 
 def time_outside_runs(seen: Watched) -> Iterator[str]:
-    """`53 % of its time passed outside session.run, 16 % at train.py:88 in next_batch.`, or `of the
-    main thread's time` if other threads ran steps, too."""
+    """Yield `53 % of its time passed outside session.run, 16 % at train.py:88 in next_batch.`, or
+    `of the main thread's time` if other threads ran steps, too."""
     others, all_ns = in_other_threads(seen), program_ns(seen)
     within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
     at_line = seen.costliest and share_at(seen.costliest, all_ns)
@@ -156,8 +156,8 @@ def is_run(owner: Owner) -> bool:
 
 
 def rows(seen: Watched) -> Iterator[Row]:
-    """The owners in the order of a program. The steps of a group are always shown; the smallest
-    owners are combined."""
+    """Yield the owners in the order of a program. The steps of a group are always shown; the
+    smallest owners are combined."""
     all_ns = program_ns(seen)
     about = {f"{summary.STEPS} {at}": about_group(group) for at, group in enumerate(seen.groups, 1)}
     owners = seen.process.owners
@@ -178,7 +178,7 @@ def rows(seen: Watched) -> Iterator[Row]:
 
 
 def about_group(group: Group) -> str:
-    """`1,499 runs, median 3.10 ms, 112 traced: loss:0, train`"""
+    """Return `1,499 runs, median 3.10 ms, 112 traced: loss:0, train`"""
     middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
     unnamed = LATER if group.graph == summary.LATER else "compiled steps"
     names = ", ".join(group.fetches) or unnamed
@@ -277,7 +277,7 @@ def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
 
 
 def fates(seen: Watched) -> str:
-    """`Of the 145 nodes of the graph, ...: 81 executed, 44 unreached, 20 fused.`"""
+    """Return `Of the 145 nodes of the graph, ...: 81 executed, 44 unreached, 20 fused.`"""
     counts = sorted(seen.fates.items(), key=lambda fate: -fate[1])
     of_fates = ", ".join(f"{count:,} {fate}" for fate, count in counts)
     branches = f" No traced run took the branches of {seen.not_run:,} of the executed nodes."
@@ -288,7 +288,7 @@ def fates(seen: Watched) -> str:
 
 
 def values_of(recorded: RecordedValues) -> Iterator[str]:
-    """`Values of run 3 of group 2: 148 tensors, all finite.`, or the origins of NaN and Inf."""
+    """Yield `Values of run 3 of group 2: 148 tensors, all finite.`, or where NaN and Inf began."""
     if recorded.group:
         count = sum(value.not_finite > 0 for value in recorded.values)
         all_of = units.plural(len(recorded.values), "tensor")

@@ -70,13 +70,13 @@ class Watcher:
         _thread.start_new_thread(self.loop, ())
 
     def pause(self) -> None:
-        """The process forks: only the forking thread exists in the child."""
+        """End the thread because the process forks: only the forking thread exists in the child."""
         self.forked = True
         self.stop()
 
     def go_on(self) -> None:
-        """The process has forked. From 3.12 on Python then warns of other threads, so without those
-        of TensorFlow there is none until the next import."""
+        """Go on after a fork. From 3.12 on Python then warns of other threads, so if TensorFlow has
+        none, no thread runs until the next import."""
         if self.recorder:
             self.resume()
 
@@ -119,7 +119,7 @@ class Watcher:
             self.ended.release()
 
     def look(self, frame: FrameType | None) -> None:
-        """Called by the main thread, in the middle of the program: nothing is raised."""
+        """Look from the main thread, in the middle of the program: nothing is raised."""
         try:
             self.sampler.sample(frame)
         except RecursionError:
@@ -141,7 +141,7 @@ class Watcher:
             self.sampler.sample()
 
     def tick(self) -> None:
-        """From now on a timer says when to look; where there is none, threads take short turns."""
+        """Let a timer say when to look from now on; without a timer, threads take short turns."""
         from tflab.run import ticks
 
         self.ticks = ticks.prepared(self.look, self.sampler)
@@ -165,7 +165,7 @@ class Watcher:
         return self.recorder
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Python imports a module; those of sessions and functions may be loaded now."""
+        """Look as Python imports a module; those of sessions and functions may be loaded now."""
         if self.looking:
             return  # tflab imports a module of its own
         self.sampler.sample_import()
@@ -219,7 +219,7 @@ class Watcher:
         }
 
     def finish(self) -> None:
-        """At the end of the process: stop, and write everything."""
+        """Stop at the end of the process, and write everything."""
         if os.getpid() != self.process:
             return
         try:

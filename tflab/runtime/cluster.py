@@ -178,8 +178,8 @@ def configure(config: tf1.ConfigProto, addresses: Sequence[str]) -> None:
 
 
 def client_host(addresses: Sequence[str]) -> str:
-    """Return the host by which the tasks reach this process: that from which its routes lead to the
-    first of them that is not on the loopback device.
+    """Return the host by which the tasks reach this process: the one from which its routes lead to
+    the first task that is not on the loopback device.
 
     Raises TflabError where no route leads there.
     """

@@ -59,9 +59,9 @@ NO_ARITHMETIC = HAND_ON | frozenset(MOVING.split())
 def flops(op: str, inputs: Shapes, outputs: Shapes, attributes: Attributes) -> int | None:
     """Return the FLOPs of one run of an op of this type, on tensors of these shapes.
 
-    `inputs` may be followed by those that a kernel of oneDNN adds; `attributes` are those of the
-    node that ran, `fused_ops` as strings. Returns None where there is no formula for the type or
-    for an op that was fused into it, and where a shape that the formula needs is not known.
+    `inputs` may be followed by inputs that a kernel of oneDNN adds; `attributes` are those of the
+    node that ran, `fused_ops` as strings. Returns None if there is no formula for the type or for
+    an op that was fused into it, or if a shape that the formula needs is unknown.
     """
     fused_ops = attributes.get("fused_ops", ())
     base = plain_type(op)
@@ -301,7 +301,7 @@ def costs(placed: Placement) -> tuple[Costs, ...]:
 
 
 def fed_bytes(executed: Sequence[Node]) -> int:
-    """The bytes of all tensors that are fed to a step, if their sizes are known."""
+    """Return the bytes of all tensors that are fed to a step, if their sizes are known."""
     fed = (tensor_bytes(node.outputs[0]) for node in executed if node.op == "_Arg" and node.outputs)
     return sum(size or 0 for size in fed)
 
@@ -309,8 +309,8 @@ def fed_bytes(executed: Sequence[Node]) -> int:
 def data_movers(
     executed: Sequence[Node], user_nodes: Sequence[Node], ledger: Sequence[Fate]
 ) -> set[str]:
-    """The executed nodes that only move or convert data: all of the user's nodes whose work they
-    do are of such types, and not all of these only pass a value on."""
+    """Return the executed nodes that only move or convert data: the user's nodes whose work they do
+    are all of such types, and some of these do more than pass a value on."""
     type_of = {node.name: node.op for node in user_nodes}
     work = workers(ledger)
     movers = set()
@@ -323,7 +323,7 @@ def data_movers(
 
 
 def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
-    """For each executed node, the nodes of the user's graph whose work it does."""
+    """Return, for each executed node, the nodes of the user's graph whose work it does."""
     work: dict[str, list[str]] = {}
     for fate in ledger:
         if fate.fate == "executed":

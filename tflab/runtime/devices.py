@@ -172,7 +172,7 @@ def registered(op: str) -> tuple[KernelDef, ...]:
 
 
 def device_type(device: str) -> str:
-    """`CPU` of `/job:localhost/replica:0/task:0/device:CPU:0`; a bare type stays as it is."""
+    """Return `CPU` of `/job:localhost/replica:0/task:0/device:CPU:0`, or a bare type as it is."""
     return device.rpartition("device:")[2].partition(":")[0]
 
 

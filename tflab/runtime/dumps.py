@@ -63,7 +63,7 @@ def empty(folder: Path) -> None:
 
 @contextmanager
 def dump_into(folder: Path) -> Iterator[None]:
-    """While this is open, every graph that a session builds is dumped into the folder."""
+    """Let every graph that a session builds be dumped into the folder while this is open."""
     os.environ[DUMP_FOLDER] = str(folder)
     dump_names(DUMP_ENVIRONMENT[DUMPED_NAMES])
     try:
@@ -74,15 +74,14 @@ def dump_into(folder: Path) -> Iterator[None]:
 
 
 def pause() -> None:
-    """Until `dump_into`, let the runtime make no graphs to dump. If there is no folder for them, it
-    makes them all the same, and takes more than twice as long to prepare a step of a large graph.
-    """
+    """Let the runtime make no graphs to dump until `dump_into`. Without a folder for them it would
+    make them all the same, and take more than twice as long to prepare a step of a large graph."""
     if DUMP_FOLDER not in os.environ and DUMPED_NAMES in os.environ and prepare():
         dump_names(None) or dump_names(DUMP_ENVIRONMENT[DUMPED_NAMES])
 
 
 def dump_names(names: str | None) -> bool:
-    """Dump the graphs of these names; whether the runtime knows."""
+    """Dump the graphs of these names; return whether the runtime knows them."""
     if names is None:
         os.environ.pop(DUMPED_NAMES, None)
     else:
@@ -91,7 +90,7 @@ def dump_names(names: str | None) -> bool:
 
 
 def read(folder: Path) -> list[Snapshot]:
-    """The dumps of a folder in the order in which they were written.
+    """Return the dumps of a folder in the order in which they were written.
 
     Raises TflabError if there are none, or if one is not as TensorFlow 2.21 writes it.
     """
@@ -121,7 +120,7 @@ def read(folder: Path) -> list[Snapshot]:
 
 
 def address_of_graph(names: Iterable[DumpName]) -> str | None:
-    """The address at which Grappler keeps the graph, from the names of its dumps.
+    """Return the address at which Grappler keeps the graph, from the names of its dumps.
 
     After the graph it optimises the bodies of functions, with dumps of the same names. The last
     dump of all, the one without an iteration and a pass, is of the graph again.
@@ -133,9 +132,9 @@ def address_of_graph(names: Iterable[DumpName]) -> str | None:
 def parse(
     file: str, content: bytes, known: dict[bytes, DumpedNode]
 ) -> tuple[tuple[Node, ...], dict[str, str]]:
-    """The nodes of a binary GraphDef, without lines and shapes, and their XLA clusters.
+    """Return the nodes of a binary GraphDef, without lines and shapes, and their XLA clusters.
 
-    A pass changes few nodes, so those of other dumps are `known` by their bytes.
+    A pass changes few nodes, so nodes of other dumps are `known` by their bytes.
     """
     import tensorflow as tf
     from google.protobuf.message import DecodeError
@@ -155,7 +154,7 @@ def parse(
 
 
 def dumped_node(node: NodeDef) -> DumpedNode:
-    """A NodeDef as a node, and its XLA cluster."""
+    """Return a NodeDef as a node, and its XLA cluster."""
     inputs = list(node.input)
     controls = tuple(name[1:] for name in inputs if name[0] == "^")
     data = tuple(name for name in inputs if name[0] != "^")
@@ -194,8 +193,8 @@ OF_FUNCTION = re.compile(r"(?!unknown_graph\b|unknown_graph_).+\.\d+\.(main|grap
 
 
 def dump_name(file: str) -> DumpName:
-    """What the name of a dumped graph says, without its nodes, and the address of Grappler's graph
-    in memory; a TflabError if the runtime names them differently.
+    """Return what the name of a dumped graph says, without its nodes, and the address of Grappler's
+    graph in memory. Raises TflabError if the runtime names them differently.
 
     tensorflow/core/grappler/optimizers/meta_optimizer.cc and
     tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.

@@ -199,7 +199,7 @@ Attributes = Mapping[tuple[str | None, str], Mapping[str, str]]
 def origins(
     names: Iterable[str], nodes: Iterable[Node], functions: Iterable[Function]
 ) -> Iterator[tuple[str, Node]]:
-    """The names of inlined nodes, each with the node that it was copied from.
+    """Yield the names of inlined nodes, each with the node that it was copied from.
 
     Without a line of its own, that node has the line of the innermost call; a node without a
     counterpart in a body gets the node of the call.
@@ -244,7 +244,7 @@ def origin(name: str, bodies: Bodies, calls: Attributes) -> Node | None:
 
 
 def with_line_of(node: Node, call: Node | None) -> Node:
-    """The node, with the line of the call if it has none."""
+    """Return the node, with the line of the call if it has none."""
     return replace(node, source=call.line) if call and not node.line else node
 
 

@@ -26,15 +26,15 @@ PROGRAMS: set[str] = set()  # installed packages that are programs, or that have
 
 
 def add_program(function: Callable[..., object]) -> None:
-    """The package of this model function is no library, even if it is installed."""
+    """Note the package of this model function, which is no library even if it is installed."""
     code = getattr(function, "__code__", None)
     if code and (package := installed_package(code.co_filename)):
         PROGRAMS.add(package)
 
 
 def includes(file: str) -> bool:
-    """Whether a file is a library's: one of TensorFlow or Keras, or of an installed package that is
-    not the program."""
+    """Return whether a file is a library's: one of TensorFlow or Keras, or of an installed package
+    that is not the program."""
     if file.startswith(FOLDERS):
         return True
     package = installed_package(file)
@@ -46,7 +46,7 @@ def includes(file: str) -> bool:
 
 @cache
 def installed_package(file: str) -> str | None:
-    """The folder, or the file, of an installed package."""
+    """Return the folder, or the file, of an installed package."""
     parts = file.split(os.sep)
     place = next((at for at, part in enumerate(parts) if part in PACKAGES), None)
     return None if place is None else os.sep.join(parts[: place + 2])

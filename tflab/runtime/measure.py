@@ -166,7 +166,7 @@ def run(job: Job, plan: Plan, observe: Observer) -> Outcome:
 
 @contextmanager
 def ready(job: Job, traced: bool = True, untraced: bool = True) -> Iterator[Runner]:
-    """A session with the compiled step. The traced one is built first, as in the step that
+    """Open a session with the compiled step. The traced step is built first, as in the step that
     placement reads: the runtime numbers the nodes that it makes."""
     with session.fresh(job.graph, job.options) as live:
         # A compiled step returns no trace from a master that is reached over the network.
@@ -203,7 +203,7 @@ def builds_once(job: Job) -> bool:
 
 
 def observations(least: int, budget_s: float, most: float = inf) -> Iterator[int]:
-    """The numbers of independent observations: `least` of them, and then more, up to `most`,
+    """Yield the numbers of independent observations: `least` of them, and then more, up to `most`,
     until the time is over."""
     start = time.monotonic()
     for number in count():
@@ -213,7 +213,7 @@ def observations(least: int, budget_s: float, most: float = inf) -> Iterator[int
 
 
 def pairs(batches: Iterator[Values], size: int, warmup: int, steps: int) -> Plan:
-    """Untraced and traced steps in turn, both on the same values."""
+    """Return untraced and traced steps in turn, both on the same values."""
 
     def rounds() -> Iterator[Sequence[Turn]]:
         for number, values in enumerate(islice(batches, warmup + steps), -warmup):
@@ -229,7 +229,7 @@ def sweep(
     batch_sizes: Sequence[int],
     warmup: int,
 ) -> Plan:
-    """The same rows of data at several batch sizes, each once untraced and once traced.
+    """Return the same rows of data at several batch sizes, each once untraced and once traced.
 
     The rows are cut into rounds, in which every batch size processes the same ones. The last batch
     may be smaller.
@@ -255,7 +255,7 @@ def sweep(
 
 
 def steps_of_rounds(rows: int, batch_sizes: Sequence[int], size: int) -> list[range]:
-    """The step numbers of a batch size in each round of a sweep."""
+    """Return the step numbers of a batch size in each round of a sweep."""
     largest = max(batch_sizes)
     a_round = max(1, ceil(rows / ROUNDS / largest)) * largest
     bounds = [ceil(min(row, rows) / size) for row in range(0, rows + a_round, a_round)]
@@ -263,7 +263,7 @@ def steps_of_rounds(rows: int, batch_sizes: Sequence[int], size: int) -> list[ra
 
 
 def trial(columns: Sequence[datasets.Column], batch_sizes: Sequence[int]) -> Plan:
-    """A few steps of each batch size, untraced and traced, to see how long they take."""
+    """Return a few steps of each batch size, untraced and traced, to see how long they take."""
 
     def turns(size: int) -> Iterator[Turn]:
         for values in islice(cycle(datasets.slices(columns, 0, size, size)), WARMUP_STEPS):
@@ -274,8 +274,7 @@ def trial(columns: Sequence[datasets.Column], batch_sizes: Sequence[int]) -> Pla
 
 
 def warmups(columns: Sequence[datasets.Column], rows: int, size: int, count: int) -> Iterator[Turn]:
-    """This many steps of every shape that will occur, because kernels choose anew for a new
-    shape."""
+    """Yield this many steps of every shape that will occur: kernels choose anew for a new shape."""
     whole_batches = rows // size * size
     for start, stop in ((0, whole_batches), (whole_batches, rows)):
         for values in islice(cycle(datasets.slices(columns, start, stop, size)), count):

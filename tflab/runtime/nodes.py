@@ -36,7 +36,7 @@ NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
-    """Every node of a graph under construction, in the order in which they were made.
+    """Return every node of a graph under construction, in the order in which they were made.
 
     `lines` are those of imported nodes: TensorFlow does not know their makers.
     """
@@ -50,7 +50,7 @@ def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
 
 
 def needed(graph: tf.Graph, names: Iterable[str]) -> set[str]:
-    """These nodes and all nodes that must run before them."""
+    """Return these nodes and all nodes that must run before them."""
     parents = {
         op.name: [*(tensor.op.name for tensor in op.inputs), *(c.name for c in op.control_inputs)]
         for op in graph.get_operations()
@@ -59,7 +59,7 @@ def needed(graph: tf.Graph, names: Iterable[str]) -> set[str]:
 
 
 def graph_lines(lines: Lines) -> dict[str, Source | None]:
-    """Those of the nodes that are in no function."""
+    """Return the lines of the nodes that are in no function."""
     return {node: source for (inside, node), source in lines.items() if inside is None}
 
 
@@ -80,7 +80,7 @@ def from_operation(op: tf.Operation) -> Node:
 
 
 def tensor_name(tensor: tf.Tensor) -> str:
-    """The tensor's name as a GraphDef writes it: without `:0`."""
+    """Return the tensor's name as a GraphDef writes it: without `:0`."""
     return graph_def_name(tensor.name)
 
 
@@ -89,14 +89,14 @@ def shape_of(shape: tf.TensorShape) -> Shape:
 
 
 def line_of_work(op: tf.Operation) -> Source | None:
-    """The line whose work a node does: of a node that a gradient function made, or that adds up the
-    gradients of an op, the line of the forward op; otherwise the line that made the node."""
+    """Return the line whose work a node does: of the forward op, if a gradient function made the
+    node or if it adds up the op's gradients; otherwise the line that made the node."""
     forward = private.derived_from(op)
     return made_by(op)[0] if forward is None else line_of_work(forward)
 
 
 def made_by(op: tf.Operation) -> tuple[Source | None, str]:
-    """The user's line that made a node, and the phase in whose calls it was made.
+    """Return the user's line that made a node, and the phase in whose calls it was made.
 
     The line is the last frame of the node's creation outside the libraries, or the one that made
     the Keras layer in whose call it was created. Nodes of an imported graph have no line.
@@ -106,13 +106,13 @@ def made_by(op: tf.Operation) -> tuple[Source | None, str]:
 
 
 def constructed(thing: object) -> Source | None:
-    """The user's line that made an optimiser or a Keras layer, if known."""
+    """Return the user's line that made an optimiser or a Keras layer, if known."""
     frame = private.constructed(thing)
     return Source(*frame) if frame else None
 
 
 def forward_of(graph: tf.Graph, name: str) -> str | None:
-    """The forward node whose gradient function made this one."""
+    """Return the forward node whose gradient function made this one."""
     forward = private.original_op(graph.get_operation_by_name(name))
     return forward.name if forward is not None else None
 
@@ -120,7 +120,7 @@ def forward_of(graph: tf.Graph, name: str) -> str | None:
 def from_graph_def(
     graph_def: GraphDef, makers: Mapping[str, Node], shapes: Mapping[str, Shape]
 ) -> tuple[Node, ...]:
-    """The nodes of a graph that the runtime wrote, in its order.
+    """Return the nodes of a graph that the runtime wrote, in its order.
 
     It has names and types but neither lines nor shapes: lines and phases come from `makers`, the
     user's nodes by the names under which they run, shapes (by tensor name) from the trace of a
@@ -135,7 +135,7 @@ def from_node_def(
     shapes: Mapping[str, Shape],
     signatures: Mapping[str, OpDef] = NONE,
 ) -> Node:
-    """`signatures` are OpDefs of functions, whose names may be types of nodes."""
+    """Return a NodeDef as a node; `signatures` are OpDefs of functions, which may be types."""
     name = node_def.name
     maker = makers.get(name)
     args = output_args(node_def.op, signatures)
@@ -156,7 +156,7 @@ def from_node_def(
 
 
 def output_dtypes(node_def: NodeDef, args: Iterable[OpDef.ArgDef]) -> Iterable[str]:
-    """The dtypes of a node's outputs, by the rules of OpDef (op_def.proto, `OpDef.ArgDef`)."""
+    """Return the dtypes of a node's outputs, by the rules of OpDef (op_def.proto, `ArgDef`)."""
     for arg in args:
         if arg.type_list_attr:
             yield from map(dtype_name, node_def.attr[arg.type_list_attr].list.type)
@@ -166,7 +166,7 @@ def output_dtypes(node_def: NodeDef, args: Iterable[OpDef.ArgDef]) -> Iterable[s
 
 
 def count_of(arg: OpDef.ArgDef, node_def: NodeDef) -> int:
-    """How many tensors of the node one ArgDef stands for."""
+    """Return how many tensors of the node one ArgDef stands for."""
     if arg.type_list_attr:
         return len(node_def.attr[arg.type_list_attr].list.type)
     return max(0, node_def.attr[arg.number_attr].i) if arg.number_attr else 1
@@ -179,7 +179,7 @@ def output_args(op: str, signatures: Mapping[str, OpDef] = NONE) -> tuple[OpDef.
 
 @functools.cache
 def op_def_of(op: str) -> OpDef | None:
-    """The OpDef of a type; None if TensorFlow does not know it."""
+    """Return the OpDef of a type; None if TensorFlow does not know it."""
     return private.op_def(op)
 
 
@@ -202,7 +202,7 @@ def tensor_bytes(tensor: Tensor) -> int | None:
 
 
 def transfers(graphs: Iterable[GraphDef], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:
-    """One Transfer for each `_Send`; the `_Recv` with the same rendezvous name is its other end."""
+    """Return a Transfer for each `_Send`; the `_Recv` with the same rendezvous name is its end."""
     node_defs = [node_def for graph in graphs for node_def in graph.node]
     receivers = {
         rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op in RECVS
@@ -229,5 +229,5 @@ def text(attr: AttrValue) -> str:
 
 
 def rendezvous(node_def: NodeDef) -> tuple[bytes, ...]:
-    """What a `_Send` and its `_Recv` have in common (rendezvous.h, `CreateKey`)."""
+    """Return what a `_Send` and its `_Recv` have in common (rendezvous.h, `CreateKey`)."""
     return tuple(node_def.attr[key].s for key in ("send_device", "recv_device", "tensor_name"))

@@ -34,7 +34,7 @@ ASSIGNS = re.compile(r"Assign(Variable(Op)?)?|(Resource)?Scatter(Nd)?Update")
 
 
 def phased(graph_nodes: Sequence[Node], ops: Iterable[Operation]) -> tuple[Node, ...]:
-    """The nodes of these ops; a node is forward only if it does not depend on gradients."""
+    """Return the nodes of these ops; a node is forward only if it does not depend on gradients."""
     if all(node.phase == FORWARD for node in graph_nodes):
         return tuple(graph_nodes)
     derived = [forward.name for op in ops if (forward := private.original_op(op)) is not None]

@@ -22,8 +22,8 @@ OF_EAGER = re.compile(r"( on /job:\S+( by allocator \w+)?)?( \[Op:\w+\].*)?$")
 
 
 def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
-    """What the runtime said of a run of this graph, as a sentence, and what would help where that
-    is known and was not done yet."""
+    """Return as a sentence what the runtime said of a run of this graph, and what would help, if
+    that is known and was not done yet."""
     if options.cluster and (lost := cluster.refused(error, options.cluster)):
         return lost
     if isinstance(error, tf.errors.DeadlineExceededError):
@@ -50,7 +50,7 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
 
 
 def sentence(message: str) -> str:
-    """The first line of a message of the runtime, without its marks for nodes.
+    """Return the first line of a message of the runtime, without its marks for nodes.
 
     Of an error that came through `Session.run`, TensorFlow first says where the node was made.
     """

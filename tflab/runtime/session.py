@@ -26,7 +26,7 @@ REFERENCES = ("VariableV2", "Variable")  # their output is the value itself
 
 @cache
 def trace_level() -> int:
-    """What a measured step traces: ops, and the kernels of GPUs only if there are any.
+    """Return what a measured step traces: ops, and the kernels of GPUs only if there are any.
 
     FULL_TRACE starts and stops a GPU tracer even if there is no GPU. With XLA that takes
     milliseconds, and ops, times and allocations are the same without it (TensorFlow 2.21).
@@ -36,7 +36,7 @@ def trace_level() -> int:
 
 
 def config_of(options: Options) -> tf1.ConfigProto:
-    """The session's configuration: devices, and the graph passes that are switched off."""
+    """Return the session's configuration: devices, and the graph passes that are switched off."""
     config = tf1.ConfigProto(
         device_count={"CPU": options.devices},
         allow_soft_placement=options.soft_placement,
@@ -75,8 +75,8 @@ def opened(
 def fresh(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
-    """A session that has not built or run anything yet, by default with the configuration of its
-    options.
+    """Open a session that has not built or run anything yet, by default with the configuration of
+    its options.
 
     It is not made the default session: other code that runs in between, for example between the
     steps of a training, must not use its graph.
@@ -95,7 +95,7 @@ def fresh(
 
 
 def start_of(program: Program) -> Start:
-    """The model's own way to initialise its variables, otherwise their initialisers."""
+    """Return the model's own way to initialise its variables, otherwise their initialisers."""
     return program.model.start or Start(initializers(program.graph))
 
 
@@ -141,13 +141,13 @@ class Step:
     targets: tuple[str, ...]  # nodes that only have to run
 
     def callable(self, session: tf1.Session, **run_options: object) -> Run:
-        """A compiled step. It accepts `run_metadata=` and costs less than `Session.run`."""
+        """Return a compiled step. It accepts `run_metadata=` and costs less than `Session.run`."""
         options = tf1.RunOptions(**run_options)
         return private.compiled_step(session, self.feeds, self.fetches, self.targets, options)
 
 
 def shared_steps(live: tf1.Session, step: Step, level: int) -> tuple[Run, Run, Run]:
-    """An untraced step, a traced one, and one with the graphs that run: all run the same graph."""
+    """Return an untraced step, a traced one, and one with the graphs that run, of one graph."""
     run = private.shared_step(live, step.feeds, step.fetches, step.targets)
     untraced = partial(run, run_options=tf1.RunOptions(), run_metadata=Unparsed())
     with_graphs = tf1.RunOptions(trace_level=level, output_partition_graphs=True)
@@ -159,7 +159,7 @@ def shared_steps(live: tf1.Session, step: Step, level: int) -> tuple[Run, Run, R
 
 
 def step_of(program: Program, fetches: Sequence[str]) -> Step:
-    """The step that computes these fetches; names of tensors are fetched, names of nodes run."""
+    """Return the step of these fetches: names of tensors are fetched, names of nodes run."""
     feeds = tuple(sorted(tensor.name for tensor in program.model.feeds))
     return Step(
         feeds=feeds,
@@ -169,8 +169,8 @@ def step_of(program: Program, fetches: Sequence[str]) -> Step:
 
 
 def default_fetches(program: Program) -> tuple[str, ...]:
-    """The loss, and the train op or, without one, the model's own updates; of a model that is not
-    trained, the output."""
+    """Return the loss and the train op; without a train op, the loss and the model's own updates;
+    of a model that is not trained, the output."""
     model = program.model
     if program.train_op:
         return (program.loss.name, program.train_op)
@@ -180,14 +180,14 @@ def default_fetches(program: Program) -> tuple[str, ...]:
 
 
 def ready(program: Program) -> Program:
-    """The program, if its steps can run. Raises the TflabError that says why they cannot."""
+    """Return the program, if its steps can run. Raises the TflabError that says why they cannot."""
     if program.model.unready:
         raise program.model.unready
     return program
 
 
 def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
-    """The whole data of a split by fed tensor, in the order of `Step.feeds`.
+    """Return the whole data of a split by fed tensor, in the order of `Step.feeds`.
 
     Raises TflabError if the data have no such column, or one that does not fit its placeholder.
     """
@@ -220,7 +220,7 @@ def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
 def feed_batches(
     program: Program, batch_size: int, split: str = "train"
 ) -> Iterator[list[np.ndarray]]:
-    """Real batches, endlessly, each a list of values in the order of `Step.feeds`.
+    """Yield real batches, endlessly, each a list of values in the order of `Step.feeds`.
 
     Raises the TflabError that says why no step of the model can run.
     """
@@ -246,15 +246,15 @@ class Unparsed:
         self.serialized = serialized
 
     def parsed(self) -> tf1.RunMetadata:
-        """The RunMetadata, with the graphs that ran."""
+        """Return the RunMetadata, with the graphs that ran."""
         metadata = tf1.RunMetadata.FromString(self.serialized)
         metadata.partition_graphs.extend(self.graphs)
         return metadata
 
 
 def timed_step(traced: Run, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Unparsed]:
-    """One traced step: its time as the caller sees it, and its RunMetadata, not parsed yet: the
-    time is the runtime's own."""
+    """Run one traced step; return its time as the caller sees it, and its RunMetadata, not parsed
+    yet: the time is the runtime's own."""
     recorded = Unparsed()
     epoch, start = time.time_ns(), time.perf_counter_ns()
     traced(*values, run_metadata=recorded)
@@ -265,7 +265,7 @@ def timed_step(traced: Run, values: Sequence[np.ndarray], index: int) -> tuple[S
 
 
 def variable_readers(graph: tf.Graph, names: Iterable[str]) -> dict[str, str]:
-    """Variable -> the tensor that is its value, for those of the named nodes that are variables.
+    """Return the tensor that is the value of each of the named nodes that is a variable.
 
     A read that waits for another node does not count: that node may change the variable. A variable
     without such a read is omitted.
@@ -283,7 +283,7 @@ def variable_readers(graph: tf.Graph, names: Iterable[str]) -> dict[str, str]:
 
 
 def variable_values(live: tf1.Session, tensors: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """The values of these variables; uninitialised variables are omitted."""
+    """Return the values of these variables; uninitialised variables are omitted."""
     try:
         return {name: np.array(value) for name, value in live.run(dict(tensors)).items()}
     except tf.errors.FailedPreconditionError:

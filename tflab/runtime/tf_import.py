@@ -55,7 +55,7 @@ def load() -> None:
 
 @contextmanager
 def stderr_into(file: IO[bytes]) -> Iterator[None]:
-    """While this is open, all that the process writes to its standard error goes into the file."""
+    """Send everything that goes to standard error into the file while this is open."""
     sys.stderr.flush()
     terminal = os.dup(2)
     os.dup2(file.fileno(), 2)
@@ -69,8 +69,8 @@ def stderr_into(file: IO[bytes]) -> Iterator[None]:
 
 @contextmanager
 def fast_imports() -> Iterator[None]:
-    """While this is open, imports are fast: that of TensorFlow leaves out Keras, and no garbage is
-    collected, then and later, among the objects that were made.
+    """Make imports fast while this is open: TensorFlow's import leaves out Keras, and the objects
+    that it makes are excluded from garbage collection, then and later.
 
     TensorFlow's import makes half a million objects and next to no garbage, and a collection visits
     them all. The records of a large graph are millions without garbage, so later collections are
@@ -90,8 +90,8 @@ def fast_imports() -> Iterator[None]:
 
 @contextmanager
 def keras_later() -> Iterator[None]:
-    """While this is open, TensorFlow cannot import Keras, which it tries at the end of its own
-    import and does without if that fails."""
+    """Keep TensorFlow from importing Keras while this is open: it tries to at the end of its own
+    import, and does without if that fails."""
     legacy = os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True")
     name = "tf_keras" if legacy else "keras"
     spec = None if name in sys.modules else find_spec(name)

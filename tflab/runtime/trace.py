@@ -48,7 +48,7 @@ STAGE = "Iterator::"  # begins the path of a stage of tf.data, such as Iterator:
 
 
 def op_runs(step: int, step_stats: StepStats, types: Mapping[str, str]) -> Iterator[OpRun]:
-    """Every op run of a step, in the runtime's order, which is not that of time.
+    """Yield every op run of a step, in the runtime's order, which is not that of time.
 
     `types` maps nodes to op types and comes from the partition graph, because fusion reuses names;
     a node that is not in it gets the type in its label. Raises TflabError for an incomplete trace.
@@ -83,7 +83,7 @@ BITS = {"M": 1e6, "G": 1e9}
 
 
 def received(step: int, step_stats: StepStats) -> Iterator[Received]:
-    """The tensors that came to each task over the wire, as the tasks recorded them.
+    """Yield the tensors that came to each task over the wire, as the tasks recorded them.
 
     `RecordRecvTensor` in tensorflow/core/distributed_runtime/worker_cache_logger.cc; the row starts
     when the sender began to send by its own clock, or when the receiver requested it by its own,
@@ -107,8 +107,8 @@ def device_runs(
     rows: Iterable[NodeExecStats],
     typed: Callable[[str, str], tuple[str, str]],
 ) -> Iterator[OpRun]:
-    """The op runs of one device. `typed` returns the node and the op type for the name and the
-    label of a row."""
+    """Yield the op runs of one device. `typed` returns the node and the op type for the name and
+    the label of a row."""
     for stats in rows:
         name, op = typed(stats.node_name, stats.timeline_label)
         start_ns, duration_ns = stats.all_start_nanos, stats.all_end_rel_nanos
@@ -120,7 +120,7 @@ def device_runs(
 
 
 def microseconds(stats: NodeExecStats) -> tuple[int, int]:
-    """Start and duration, in ns, of a row without nanoseconds, as in old traces and of GPUs."""
+    """Return start and duration, in ns, of a row in microseconds: an old one, or a GPU's."""
     duration_us = stats.all_end_rel_micros or stats.op_end_rel_micros
     return stats.all_start_micros * 1000, duration_us * 1000
 
@@ -128,8 +128,8 @@ def microseconds(stats: NodeExecStats) -> tuple[int, int]:
 def op_times(
     serialized: bytes, start_ns: int, parsed: Callable[[], RunMetadata]
 ) -> tuple[list[str], list[int], list[int]]:
-    """Node, start (since `start_ns`) and duration of every op run, as three lists, of a serialised
-    RunMetadata, which `parsed` returns as a message.
+    """Return node, start (since `start_ns`) and duration of every op run, as three lists, of a
+    serialised RunMetadata, which `parsed` returns as a message.
 
     Op statistics need nothing else of a step; this costs a fraction of creating records. Raises
     TflabError for an incomplete trace.
@@ -146,12 +146,12 @@ FIELDS = {"node_name": 1, "all_start_nanos": 13, "all_end_rel_nanos": 16}  # of 
 
 @functools.cache
 def merging() -> type[message.Message]:
-    """The message class of a RunMetadata of which only the times of op runs are read, by columns.
+    """Return the class of a RunMetadata of which only times of op runs are read, by columns.
 
     Its devices and rows are declared as single messages and the fields of a row as repeated ones:
-    where a single message stands several times, a parser merges them, and what is repeated lines
-    up (https://protobuf.dev/programming-guides/encoding/#last-one-wins). So there is no object
-    for each row.
+    where a single message stands several times, a parser merges them, and what is repeated lines up
+    (https://protobuf.dev/programming-guides/encoding/#last-one-wins). So there is no object for
+    each row.
     """
     file = descriptor_pb2.FileDescriptorProto(name="tflab/columns.proto", package="tflab")
     kinds = descriptor_pb2.FieldDescriptorProto
@@ -174,7 +174,7 @@ def merging() -> type[message.Message]:
 
 
 def columns(serialized: bytes, start_ns: int) -> tuple[list[str], list[int], list[int]] | None:
-    """The `op_times` of a serialised RunMetadata, in a third of the time.
+    """Return the `op_times` of a serialised RunMetadata, in a third of the time.
 
     None if they cannot be read by columns: a row of 0 ns, for example, does not write its duration.
     None also for a trace that may be incomplete, which depends on the devices, and for one with
@@ -190,7 +190,7 @@ def columns(serialized: bytes, start_ns: int) -> tuple[list[str], list[int], lis
 
 
 def labelled_type(label: str) -> str:
-    """The op type in `[mklcpu 1.2MB 1.2MB] conv1/Relu = _MklNativeFusedConv2D(a, b)`."""
+    """Return the op type in `[mklcpu 1.2MB 1.2MB] conv1/Relu = _MklNativeFusedConv2D(a, b)`."""
     return label.rpartition(" = ")[2].partition("(")[0] or "unknown"
 
 
@@ -209,7 +209,7 @@ def allocations(memory: Sequence[AllocatorMemoryUsed]) -> tuple[int, tuple[Alloc
 
 
 def node_names(step_stats: StepStats) -> set[str]:
-    """The nodes that have a row in a trace, which nodes in a branch that is not taken do not."""
+    """Return the nodes that have a row in a trace: nodes of a branch not taken have none."""
     return {stats.node_name for device in step_stats.dev_stats for stats in device.node_stats}
 
 
@@ -248,8 +248,8 @@ class Profiled(NamedTuple):
 
 
 def profiled_durations(content: bytes) -> Profiled:
-    """Node, start and duration in ns of every op run. A run that waits for data of an iterator is
-    that of `DATA`, whatever its node.
+    """Yield node, start and duration in ns of every op run. A run that waits for data of an
+    iterator is that of `DATA`, whatever its node.
 
     The name of an event is that of its node and its type; all other events have none such. On a
     device other than the host the profiler names kernels, which are left out.

@@ -65,8 +65,8 @@ def config_of(options: Options) -> tf1.ConfigProto:
 
 
 def selected(graph: tf.Graph, tensors: Iterable[str], rows: int) -> list[str]:
-    """Return those of these tensors (`mul:0`) that are no scratch memory. Raises TflabError if they
-    are too large to be kept; `rows` is the size of the dimensions that the graph leaves open."""
+    """Return these tensors (`mul:0`) without scratch memory. Raises TflabError if they are too
+    large to be kept; `rows` is the size of the dimensions that the graph leaves open."""
     kept, whole = [], 0
     for tensor in map(graph.get_tensor_by_name, tensors):
         if is_scratch(tensor.op.type, tensor.value_index):
@@ -92,8 +92,8 @@ def is_scratch(op: str, output: int) -> bool:
 
 
 def with_references(graph: tf.Graph, computed: Arrays, before: Arrays) -> dict[str, np.ndarray]:
-    """Return the tensors, with the value before the step for each that is an Identity of a
-    variable's reference: its buffer is the variable's, which the step updates in place."""
+    """Return the tensors. An Identity of a variable's reference has the value before the step: its
+    buffer is the variable's, which the step updates in place."""
     values = dict(computed)
     for name in computed:
         op = graph.get_operation_by_name(node_of(name))

@@ -26,7 +26,7 @@ KEPT: list[tf.distribute.Server] = []  # a server that is collected shuts down i
 
 
 def job() -> str:
-    """Return the name under which a server starts. It says the version, for whoever asks."""
+    """Return the name under which a server starts. It contains the version, for whoever asks."""
     return f"tflab_{re.sub(r'[^0-9A-Za-z]', '_', tf.__version__)}"
 
 
@@ -51,7 +51,7 @@ def start(address: str) -> tuple[str, bool]:
 @functools.cache
 def own_address(host: str) -> str:
     """Return the address of this process's own server at one of this machine's hosts: it holds the
-    session's master, so that the graph is rewritten here, and is fed from here."""
+    session's master, so that the graph is rewritten here and fed from here."""
     return start(f"{host}:0")[0]
 
 

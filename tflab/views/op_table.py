@@ -159,7 +159,7 @@ def ranked(
 
 
 def work(comparison: Comparison, batch: int, top: int) -> Table:
-    """Return the work of the same rows in that time."""
+    """Return the FLOPs and bytes of the rows, in the order of their times."""
     return table(
         f"Batch {batch}: work per step, in the same order",
         ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.self_ns),

@@ -51,7 +51,7 @@ def draw(nodes: Sequence[Node]) -> list[str]:
 
 
 def parents(node: Node) -> list[str]:
-    """Return the nodes that it takes inputs from, each once."""
+    """Return the nodes that a node takes inputs from, each once."""
     return list(dict.fromkeys(node.waits_for))
 
 

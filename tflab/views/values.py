@@ -68,7 +68,7 @@ def input_text(record: Entered) -> str:
 
 
 def consequence(results: Sequence[str]) -> str:
-    """Return which results of the step are not finite."""
+    """Return a sentence: which results of the step are not finite."""
     if not results:
         return "It reached no fetched tensor and no variable."
     names = listed(list(map(graph_def_name, results)), MOST_ORIGINS)
@@ -99,7 +99,7 @@ def tables(stage: Execution) -> Iterator[Block]:
 
 
 def every_number(values: Sequence[Value]) -> Table:
-    """Return every number of a small step; variables before and after it."""
+    """Return a table of every number of a small step, with variables before and after it."""
     rows = []
     for value in values:
         amounts = amounts_of(value, value.shape)
@@ -171,7 +171,7 @@ def amounts_of(value: Statistics, shape: Shape) -> str:
 
 
 def brief(value: Statistics, shape: Shape) -> str:
-    """Return the first two parts of that: `4.2`, `[1.2, 3.4, …]`, `[16 elements, mean 0.3, …]`."""
+    """Return the first two parts of `amounts_of`: `4.2`, `[1.2, 3.4, …]`, `[16 elements, …]`."""
     first, *others = amounts_of(value, shape).split(", ")
     return f"[{', '.join([first, others[0], *(['…'] * bool(others[1:]))])}]" if others else first
 

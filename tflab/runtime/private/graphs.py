@@ -37,7 +37,7 @@ def original_op(op: Operation) -> Operation | None:
 
 
 def derived_from(op: Operation) -> Operation | None:
-    """The forward op that this op differentiates: its original op, or the op whose outputs'
+    """Return the forward op that this op differentiates: its original op, or the op whose outputs'
     gradients it adds up. None for any other, such as the op at which gradients start."""
     original = original_op(op) or live_op(DERIVED.get(op.graph, {}).get(op.name))
     if original is None and (adders := ADDERS.get(op.graph)) and op.name in adders:
@@ -46,15 +46,15 @@ def derived_from(op: Operation) -> Operation | None:
 
 
 def live_op(reference: Kept | None) -> Operation | None:
-    """The op; None if its graph is gone."""
+    """Return the op; None if its graph is gone."""
     graph = reference[0]() if reference else None
     return graph.get_operation_by_name(reference[1]) if reference and graph is not None else None
 
 
 @contextmanager
 def gradient_calls() -> Iterator[list[tuple[Operation, Sequence[Gradient], Sequence[Gradient]]]]:
-    """While this is open, `tf.gradients` adds to the list, for each op whose gradient function it
-    calls: the op, the gradients that the function received and those that it returned."""
+    """Add to the list, while this is open, each op whose gradient function `tf.gradients` calls:
+    the op, the gradients that the function received and those that it returned."""
     calls: list[tuple[Operation, Sequence[Gradient], Sequence[Gradient]]] = []
     with derivations(lambda op, *gradients: calls.append((op, *map(tuple, gradients)))):
         yield calls
@@ -68,9 +68,9 @@ def raised(error: Exception) -> None:
 def derivations(
     note: Note = lambda *call: None, broke: Callable[[Exception], None] = raised
 ) -> Iterator[None]:
-    """While this is open, the ops are noted that gradient functions derive from ops of another
-    graph, and those that add up gradients. `note` is called with each call of such a function,
-    `broke` with an error of all this.
+    """Note, while this is open, the ops that gradient functions derive from ops of another graph,
+    and the ops that add up gradients. `note` is called with each call of such a function, `broke`
+    with an error of all this.
 
     `_LogOpGradients` in tensorflow/python/ops/gradients_util.py, TensorFlow 2.21.0, is called with
     them to log them.
@@ -127,7 +127,7 @@ def gradients_file() -> str:
 
 
 def frame_within(op: Operation, file: str) -> Frame | None:
-    """The last frame in one file, of the Python stack at the creation of an op."""
+    """Return the last frame in one file, of the Python stack at the creation of an op."""
     return next((with_code(*frame) for frame in stack(op) if frame[0] == file), None)
 
 

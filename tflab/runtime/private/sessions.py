@@ -105,7 +105,7 @@ class Building:
 
 
 def exchanged(codes: Mapping[Any, CodeType]) -> Callable[[], None]:
-    """Give functions other code; returns a function that restores theirs."""
+    """Give functions other code; return a function that restores theirs."""
     before = {function: function.__code__ for function in codes}
     for function, code in codes.items():
         function.__code__ = code
@@ -179,7 +179,7 @@ def on_line(number: int, source: str) -> list[ast.stmt]:
 
 
 def tensor_name(output: Any) -> str:
-    """The name of a tensor (`loss:0`) of which the client has the TF_Output, or of an operation.
+    """Return the name of an operation, or of a tensor (`loss:0`), from the client's TF_Output.
 
     `TF_OperationName` in tensorflow/python/client/pywrap_tf_session.py, TensorFlow 2.21.0.
     """
@@ -192,8 +192,8 @@ def tensor_name(output: Any) -> str:
 
 
 def copied_bytes(fed: Iterable[Any]) -> int:
-    """The bytes of arrays that the client of a session copies because they are not aligned to
-    EIGEN_MAX_ALIGN_BYTES: `TF_NewTensor` in tensorflow/c/tf_tensor.cc, TensorFlow 2.21.0."""
+    """Return the bytes of arrays that the client of a session copies because they are not aligned
+    to EIGEN_MAX_ALIGN_BYTES: `TF_NewTensor` in tensorflow/c/tf_tensor.cc, TensorFlow 2.21.0."""
     return sum(
         array.nbytes
         for array in fed
@@ -256,7 +256,7 @@ class TraceBuffers:
             _ = client.TF_NewBufferFromString, client.TF_GetBuffer, client.TF_DeleteBuffer
 
     def options(self, **fields: object) -> Any:
-        """RunOptions with these fields, for any number of runs."""
+        """Return RunOptions with these fields, for any number of runs."""
         return self._client.TF_NewBufferFromString(self._options(**fields).SerializeToString())
 
     def content(self, buffer: Any) -> bytes:
@@ -306,7 +306,7 @@ class Log:
         self._lock = allocate_lock()
 
     def quiet(self, level: int) -> None:
-        """From now on no lines below a level of `absl::LogSeverityAtLeast`, until `usual`."""
+        """Log no lines below a level of `absl::LogSeverityAtLeast` until `usual`."""
         with self._lock:
             self._quiet += 1
             if self._quiet == 1:
@@ -320,14 +320,14 @@ class Log:
                 self._set(self._before)
 
     def detail(self, file: str, level: int) -> int:
-        """How much a file of the runtime's source logs: `meta_optimizer`, 4; and did before."""
+        """Set how much a runtime file (`meta_optimizer`) logs; return how much it did before."""
         name = file.encode()
         before: int = self._detail(ctypes.c_size_t(len(name)), ctypes.c_char_p(name), level)
         return before
 
     @contextmanager
     def detailed(self, levels: Mapping[str, int]) -> Iterator[None]:
-        """While this is open, these files log in detail, whatever the level of the log."""
+        """Let these files log in detail while this is open, whatever the level of the log."""
         usual, level = {file: self.detail(file, n) for file, n in levels.items()}, self._level()
         self._set(0)
         try:

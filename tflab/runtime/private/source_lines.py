@@ -69,20 +69,20 @@ SCOPES: WeakKeyDictionary[Any, dict[str, tuple[int, str]]] = WeakKeyDictionary()
 
 
 def layer_names(graph: Any) -> dict[str, str]:
-    """Keras's name for the layer of each name scope that a layer's call opened: `sequential/first`
-    for `training/sequential_1/first_1`. Layers that share a name have none: they are not one."""
+    """Return Keras's name for the layer of each name scope that a layer's call opened, such as
+    `sequential/first` for `training/sequential_1/first_1`. Layers that share a name have none."""
     scopes = SCOPES.get(graph, {})
     layers = Counter(name for _, name in set(scopes.values()))
     return {scope: name for scope, (_, name) in scopes.items() if layers[name] == 1}
 
 
 def constructed(thing: Any) -> Frame | None:
-    """The user's line that made an optimiser or a Keras layer; None if unknown."""
+    """Return the user's line that made an optimiser or a Keras layer; None if unknown."""
     return None if thing is None else CONSTRUCTED.get(thing)
 
 
 def compiled_on(model: Any) -> Frame | None:
-    """The user's line that compiled a Keras model; None if unknown."""
+    """Return the user's line that compiled a Keras model; None if unknown."""
     return COMPILED.get(model)
 
 
@@ -96,8 +96,8 @@ def stand_in(maker: Any, original: Any) -> None:
 
 @contextmanager
 def on_line(frame: Frame | None) -> Iterator[None]:
-    """While this is open, nodes of the default graph have this line, unless a line of the user's
-    adds them."""
+    """Give nodes of the default graph this line while this is open, unless the user's lines add
+    them."""
     import tensorflow as tf
 
     graph = tf.compat.v1.get_default_graph()
@@ -110,17 +110,17 @@ def on_line(frame: Frame | None) -> Iterator[None]:
 
 
 def layer_of(op: Any) -> Frame | None:
-    """The line that made the innermost Keras layer in whose call an op was made."""
+    """Return the line that made the innermost Keras layer in whose call an op was made."""
     lines = OF_LAYERS.get(op.graph)
     return lines.get(op.name) if lines else None
 
 
 def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Frame | None, str]:
-    """The user's line that made an op, and its phase, from the Python stack at its creation.
+    """Return the user's line that made an op, and its phase, from the Python stack at its creation.
 
-    The line is the last frame outside of libraries; if Keras called a layer below that frame, it
-    is the line that made the layer, if known. An op of a function that a layer traced has only
-    that. An imported op has no stack and no line.
+    The line is the last frame outside of libraries; if Keras called a layer below that frame, it is
+    the line that made the layer, if known. An op of a function that a layer traced has only that.
+    An imported op has no stack and no line.
     """
     place, layer, phase = known_place(op, is_library)
     line = with_code(*place) if place else None
@@ -128,7 +128,7 @@ def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Frame | None, st
 
 
 def known_place(op: Any, is_library: Callable[[str], bool]) -> Place:
-    """The `place_of` an op. In a loop of the program most ops have the stack of others."""
+    """Return the `place_of` an op. In a loop of the program most ops have the stack of others."""
     traceback = op.traceback  # TensorFlow makes another object each time
     if not isinstance(traceback, Hashable) or op.graph is None:
         return place_of(op, is_library)
@@ -162,8 +162,8 @@ def place_of(op: Any, is_library: Callable[[str], bool]) -> Place:
 
 @contextmanager
 def noted(is_library: Callable[[str], bool]) -> Iterator[None]:
-    """While this is open, tflab records the lines outside of libraries that make optimisers and
-    Keras layers, the nodes that each layer makes, and those that add up gradients.
+    """Record, while this is open, the lines outside of libraries that make optimisers and Keras
+    layers, the nodes that each layer makes, and those that add up gradients.
 
     `Optimizer.__init__` in tensorflow/python/training/optimizer.py, TensorFlow 2.21.0;
     `BaseOptimizer.__init__` in keras/src/optimizers/base_optimizer.py, `Layer.__new__` and
@@ -205,7 +205,7 @@ def wrap(
 
 
 def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any:
-    """A method that notes the line of its caller, for its object or for the one that it made.
+    """Return a method that notes its caller's line, for its object or for the one that it made.
 
     Keras inspects the arguments of a layer's `__init__`, which therefore stays unchanged.
     """
@@ -227,8 +227,8 @@ def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any
 
 
 def calling(original: Any) -> Any:
-    """`Layer.__call__` that records which nodes it made, and in which name scope; of nested
-    layers the innermost counts, and of those inside a layer that is not a model the outer one."""
+    """Return a `Layer.__call__` that records which nodes it made, and in which name scope; of
+    nested layers the innermost counts, and inside a layer that is not a model the outer one."""
     import tensorflow as tf
 
     around: list[Any] = []  # the calls that are running, the outermost first
@@ -257,8 +257,8 @@ def calling(original: Any) -> Any:
 
 
 def opened_scope(outer: str, name: str, ops: Sequence[Any]) -> str | None:
-    """The name scope that a layer's call opened in the scope around it: the one with the layer's
-    name, which TensorFlow may have numbered. None if there are none or several."""
+    """Return the name scope that a layer's call opened in the scope around it: the one with the
+    layer's name, which TensorFlow may have numbered. None if there are none or several."""
     prefix = f"{outer}/" if outer else ""
     parts = (op.name.removeprefix(prefix).split("/") for op in ops if op.name.startswith(prefix))
     numbered = re.compile(re.escape(name) + r"(_\d+)?")
@@ -267,8 +267,8 @@ def opened_scope(outer: str, name: str, ops: Sequence[Any]) -> str | None:
 
 
 def caller(maker: Any, is_library: Callable[[str], bool]) -> Frame | None:
-    """The line that makes an object: the innermost frame of the running stack outside of libraries
-    and outside of the object's own constructors."""
+    """Return the line that makes an object: the innermost frame of the running stack outside of
+    libraries and outside of the object's own constructors."""
     frame: FrameType | None = sys._getframe(2)
     while frame:
         code = frame.f_code

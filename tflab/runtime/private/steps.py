@@ -68,7 +68,7 @@ def shared_step(
 
 @contextmanager
 def ctrl_c_kept() -> Iterator[None]:
-    """Raises KeyboardInterrupt if Ctrl-C came during a step that then failed.
+    """Raise KeyboardInterrupt if Ctrl-C came during a step that then failed.
 
     Python handles it while the failure becomes an exception, and pybind11 makes a RuntimeError of
     the two (`error_already_set` in pybind11/pytypes.h, as of TensorFlow 2.21.0).

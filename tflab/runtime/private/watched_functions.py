@@ -74,8 +74,8 @@ def watch_functions(calls: Any, tracings: Any, outer: Any = None) -> Callable[[]
 
 
 def called(function: Any) -> tuple[Any, Any] | None:
-    """The name under which the runtime knows a function that eager code calls, and its graph; None
-    where the call becomes a node of another graph.
+    """Return the name under which the runtime knows a function that eager code calls, and its
+    graph; None where the call becomes a node of another graph.
 
     `AtomicFunction._bound_context` and `_cached_graph`, as above.
     """
@@ -92,8 +92,8 @@ def results(function: Any) -> int:
 
 
 def numbers_of(tensors: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The single real numbers among tensors, by name. Python would wait for another device than the
-    processor, so what is there is left out."""
+    """Yield the single real numbers among tensors, by name. Python would wait for another device
+    than the processor, so what is there is left out."""
     for name, tensor in tensors.items():
         is_floating = getattr(getattr(tensor, "dtype", None), "is_floating", False)
         device = getattr(tensor, "backing_device", "") if is_floating else ""
@@ -152,7 +152,7 @@ DIFFERENTIATES, READS = "_gradient_function", "_read_variable_op"
 
 
 def locals_of(function: str, frame: Any) -> dict[str, Any]:
-    """The local variables of the innermost frame of such a function, from a frame outwards."""
+    """Return the local variables of the innermost such frame, from a frame outwards."""
     while frame is not None and frame.f_code.co_name != function:
         frame = frame.f_back
     return frame.f_locals if frame else {}
@@ -184,8 +184,8 @@ def leaves(path: str, kind: Any) -> Iterator[tuple[str, str]]:
 
 
 def components(kind: Any) -> dict[str, Any] | None:
-    """The parts of a structure by how Python accesses them, None for a type without parts: `[0]` of
-    a tuple, list, or what an iterator gives, `['a']` of a dictionary, `.a` of a named tuple.
+    """Return a structure's parts by how Python accesses them, None for a type without parts: `[0]`
+    of a tuple, list, or what an iterator gives, `['a']` of a dictionary, `.a` of a named tuple.
 
     tensorflow/core/function/trace_type/default_types.py, and `IteratorSpec` in
     tensorflow/python/data/ops/iterator_ops.py.
@@ -270,7 +270,7 @@ class Profiling:
 
 
 def xspace(content: bytes = b"") -> Any:
-    """An XSpace, as the profiler writes it, from its bytes; an empty one without them
+    """Return an XSpace, as the profiler writes it, from its bytes; an empty one without them
     (tensorflow/tsl/profiler/protobuf/xplane.proto)."""
     with corner("profiles", "xplane_pb2.py"):
         from tensorflow.tsl.profiler.protobuf import xplane_pb2
