@@ -110,7 +110,12 @@ def measure(seconds: float, start: float) -> Tried:
         observed = raced(observe, budget_s, f"race {number + 1}, {kind}", needed=not trials)
         if not observed:
             break
-        trials += judged(kind, sizes, observed, processes[kind])
+        made = [*judged(kind, sizes, observed, processes[kind])]
+        for trial in made:
+            told = f"{kind}, {trial.way}, batch {trial.batch_size}: {trial.verdict}"
+            terminal.say(told, sys.stderr)
+        trials += made
+    terminal.say(f"The slower step takes more by {slowdowns}.", sys.stderr)
     data = f"a training step of LeNet, on {program.dataset('train').name}"
     return Tried(data, slowdowns, trials)
 

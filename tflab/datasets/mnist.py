@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from tflab.cli import environment
-from tflab.datasets import Dataset, centred, download, files
+from tflab.datasets import Dataset, centred, files
 from tflab.errors import TflabError
 
 
@@ -135,6 +135,8 @@ def every_file() -> tuple[Published, ...]:
 def fill(folder: Path) -> str | None:
     """Download the files that the cache lacks, once per process: without a network another attempt
     only costs time. Return why that failed, or None."""
+
+    from tflab.datasets import download  # imports HTTP, which few runs need
 
     def is_published(path: Path) -> bool:
         try:
