@@ -3,7 +3,7 @@
 import pytest
 
 from tests.examples.runs import runs
-from tflab.analysis import lanes
+from tflab.analysis import timeline
 
 # Overlapping groups: of five runs, of six after a pause, and of three
 GROUPS = (
@@ -26,5 +26,5 @@ GROUPS = (
     ],
 )
 def test_the_runs_in_each_lane(recorded, names):
-    packed = ["".join(run.name for run in lane) for lane in lanes.pack(runs(recorded))]
+    packed = ["".join(run.name for run in lane) for lane in timeline.pack(runs(recorded))]
     assert packed == names.split()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.examples.lab import COMPARED
 from tests.examples.walk import EXECUTION
-from tflab.analysis import passes, step_times
+from tflab.analysis import passes, timeline
 from tflab.exporters.markdown import rendered
 from tflab.records.blocks import Table
 from tflab.records.options import Options
@@ -281,13 +281,13 @@ def test_a_training_ends_after_its_time_or_by_a_signal_and_keeps_its_steps(monke
 
 def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_start(lab):
     step = lab.walked.execution
-    middle = step_times.median_step(step.step_times).step
+    middle = timeline.median_step(step.step_times).step
     names = {run.name for run in step.runs if run.step == middle}
-    timeline = next(
+    drawn = next(
         part for part in chapters.times(lab.walked) if getattr(part, "name", "") == "timeline"
     )
     assert trace.EXECUTOR in names
-    assert f" ops of {len(names) - 1} are on the critical path." in timeline.caption
+    assert f" ops of {len(names) - 1} are on the critical path." in drawn.caption
 
 
 SHORTER = {

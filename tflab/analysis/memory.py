@@ -22,7 +22,7 @@ import numpy as np
 
 from tflab.analysis import op_runs
 from tflab.analysis.op_runs import OpRuns, sums
-from tflab.analysis.step_times import median_step
+from tflab.analysis.timeline import median_step
 from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
 
 US = 1000  # nanoseconds in the unit of allocation times

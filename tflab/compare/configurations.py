@@ -25,7 +25,7 @@ from statistics import geometric_mean, median
 from typing import NamedTuple
 
 from tflab import datasets
-from tflab.analysis import step_times, verdicts
+from tflab.analysis import timeline, verdicts
 from tflab.cli import terminal
 from tflab.compare import DEFAULT, setting_of
 from tflab.compare.prepare import Prepared
@@ -205,7 +205,7 @@ def judged(
     for size, config in pairs:
         itself, default, _ = against[config]
         times = [each[itself][size] for each in observed]
-        spread = step_times.spread([ns for of_process in times for ns in of_process])
+        spread = timeline.spread([ns for of_process in times for ns in of_process])
         default_ns = geometric_mean(median(turns(each[default][size])) for each in observed)
         verdict = made.get((size, config))
         row = ConfigTimes(

@@ -11,15 +11,7 @@ from operator import add
 from statistics import median
 from typing import Any
 
-from tflab.analysis import (
-    memory,
-    op_table,
-    row_labels,
-    slow_steps,
-    statistics,
-    step_times,
-    wires,
-)
+from tflab.analysis import memory, op_table, row_labels, slow_steps, statistics, timeline, wires
 from tflab.analysis.slow_steps import Evidence, Work
 from tflab.analysis.statistics import Accumulator
 from tflab.records.cluster import Received
@@ -220,8 +212,8 @@ def times(batch: MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
     return StepTimes(
         steps=len(batch.traced_ns),
         images=batch.rows,
-        untraced_ns=step_times.spread(batch.untraced_ns),
-        traced_ns=step_times.spread(batch.traced_ns),
+        untraced_ns=timeline.spread(batch.untraced_ns),
+        traced_ns=timeline.spread(batch.traced_ns),
         mean_images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
         ops_ns=sum(row.self_ns for row in rows) / batch.accumulator.steps,
         untraced_steps=len(batch.untraced_ns),

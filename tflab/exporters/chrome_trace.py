@@ -23,7 +23,7 @@ from itertools import count
 from operator import itemgetter
 from typing import TextIO
 
-from tflab.analysis import critical_path, lanes, op_runs
+from tflab.analysis import critical_path, op_runs, timeline
 from tflab.analysis.op_runs import OpRuns
 from tflab.escaping import visible
 from tflab.records.graph import Node
@@ -57,7 +57,7 @@ def write(
         for name, runs, is_linked in processes(capture):
             pid = next(numbers)
             names += name_events("process", prefix + name, pid, pid)
-            for number, lane in enumerate(lanes.pack(runs), 1):
+            for number, lane in enumerate(timeline.pack(runs), 1):
                 tid = next(numbers)
                 names += name_events("thread", f"lane {number}", pid, tid)
                 thread = f'"pid":{pid},"tid":{tid},'

@@ -12,15 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import tensorflow.compat.v1 as tf1
 
-from tflab.analysis import (
-    critical_path,
-    memory,
-    op_runs,
-    op_table,
-    statistics,
-    step_times,
-    timeline,
-)
+from tflab.analysis import critical_path, memory, op_runs, op_table, statistics, timeline
 from tflab.cli import interrupts
 from tflab.lifecycle import values
 from tflab.records.cluster import Network, Received
@@ -93,8 +85,8 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         data=program.dataset("train").name,
         warmup_steps=options.warmup,
         steps=steps,
-        untraced_step_ns=step_times.spread(measured.untraced_ns),
-        traced_step_ns=step_times.spread([step.wall_ns for step in measured.steps]),
+        untraced_step_ns=timeline.spread(measured.untraced_ns),
+        traced_step_ns=timeline.spread([step.wall_ns for step in measured.steps]),
         runs=op_runs.of(measured.runs),
         step_times=tuple(measured.steps),
         top_ops=op_table.table(stats, "node", steps, images),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tflab.analysis import critical_path, step_times
+from tflab.analysis import critical_path, timeline
 from tflab.analysis.slow_steps import LEAST_STEPS
 from tflab.compare import CONFIGURATIONS, DEFAULT, view
 from tflab.exporters import plots
@@ -287,7 +287,7 @@ def times(walked: Walked) -> Iterator[Part]:
     yield from execution.load_line(step.load)
     owners = execution.owners(step.time_ledger, step.wall_ns, step.steps)
     yield fact_table([*execution.step_times(step), *owners])
-    middle = step_times.median_step(step.step_times)
+    middle = timeline.median_step(step.step_times)
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
     drawn = contents.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
     title = plots.timeline.headline(runs, middle, {*step.critical_path.nodes})

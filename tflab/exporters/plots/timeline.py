@@ -8,7 +8,7 @@ from typing import TypedDict
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tflab.analysis import lanes, timeline
+from tflab.analysis import timeline
 from tflab.analysis.timeline import Span
 from tflab.exporters.plots import style
 from tflab.records.timed import CriticalPath, OpRun, StepTime
@@ -91,7 +91,7 @@ def slices(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Slices:
     bars: list[Slice] = []
     of_device = grouped((short_device(run.device), run) for run in runs if run.step == step.step)
     for device in sorted(of_device):
-        for number, lane in enumerate(lanes.pack(of_device[device])):
+        for number, lane in enumerate(timeline.pack(of_device[device])):
             starts, ends = timeline.clipped(lane, step)
             times = (starts - step.start_ns).tolist(), (ends - starts).tolist()
             for run, start, ns in zip(lane, *times, strict=True):

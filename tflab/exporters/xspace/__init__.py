@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from google.protobuf.message import EncodeError
 
-from tflab.analysis import lanes, op_runs, tracks, wires
+from tflab.analysis import op_runs, timeline, tracks, wires
 from tflab.analysis.memory import US
 from tflab.analysis.op_runs import OpRuns
 from tflab.cli import output_paths
@@ -132,7 +132,7 @@ def add_ops(
     full_names = event_names(dict.fromkeys((scopes[device] + name, op) for name, op, device in ran))
     for device in sorted(of_device):
         title, plane, scope = short_device(device), planes[gpu_plane(device)], scopes[device]
-        packed = lanes.pack(of_device[device])
+        packed = timeline.pack(of_device[device])
         for number, lane in enumerate(packed, 1):
             line = plane.line(title if len(packed) == 1 else f"{title}, lane {number}")
             for run in lane:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tflab.analysis import lanes, op_runs, timeline
+from tflab.analysis import op_runs, timeline
 from tflab.analysis.op_runs import OpRuns
 from tflab.exporters.xspace.plane import Plane
 from tflab.records.timed import OpRun, StepTime
@@ -29,7 +29,7 @@ def add(
     groups, in_time = group_ids(steps), {step.step: step for step in steps}
     own, others = runs.by_step(), op_runs.of(elsewhere).by_step()
     spans = [OpRun(step.step, "", "", "", step.start_ns, step.wall_ns) for step in steps]
-    for number, lane in enumerate(lanes.pack(spans)):
+    for number, lane in enumerate(timeline.pack(spans)):
         row = [in_time[span.step] for span in lane]
         above, below = plane.line("steps"), plane.line("session")
         for step in row:
