@@ -92,7 +92,7 @@ PACKAGES = {
     ),
     "exporters": Package(
         80,
-        ("tflab/exporters/*.py", "tflab/exporters/plots/*.py", "tflab/exporters/xspace/*.py"),
+        ("tflab/exporters/*.py", "tflab/exporters/plots/*.py"),
         (
             "tests/exporters/test_*.py",
             "tests/exporters/plots/test_*.py",

@@ -7,7 +7,7 @@ import pytest
 from tests.examples.comparison import COMPARISON
 from tests.examples.printed import approve_view
 from tests.records_by_hand import config_times, verdict
-from tflab.compare import passes, setting_of, view
+from tflab.compare import comparison, setting_of, view
 from tflab.records.graph import Node
 from tflab.records.measured import ChangingPass
 from tflab.records.placed import FirstPart, FirstRun, Pass
@@ -47,7 +47,7 @@ CHANGING = (
 
 
 def test_a_pass_changed_each_node_once_in_however_many_runs():
-    assert passes.changing(LOG, FIRST) == CHANGING
+    assert comparison.changing(LOG, FIRST) == CHANGING
 
 
 def test_a_pass_is_switched_off_as_without_does_it():

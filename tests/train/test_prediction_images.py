@@ -6,7 +6,7 @@ import numpy as np
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
 from tflab.datasets import Dataset
-from tflab.train import prediction_images
+from tflab.train import summaries
 
 # Bluish green and vermilion as Okabe and Ito have them
 RIGHT, WRONG = map(ImageColor.getrgb, ("#009E73", "#D55E00"))
@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 4 + 64 + 4 + 6, 4 + 64 + 4 + 26  # of an image, its frame, and t
 
 def drawn(images, predicted, labels) -> np.ndarray:
     """The tiles of a picture, in their order."""
-    sheet = np.asarray(prediction_images.draw(images, np.array(predicted), np.array(labels)))
+    sheet = np.asarray(summaries.draw(images, np.array(predicted), np.array(labels)))
     rows = sheet.reshape(sheet.shape[0] // HEIGHT, HEIGHT, -1, WIDTH, 3)
     return rows.transpose(0, 2, 1, 3, 4).reshape(-1, HEIGHT, WIDTH, 3)
 
@@ -64,15 +64,13 @@ def program(images, labels):
 def test_pictures_are_of_the_first_images_and_of_the_first_mistakes(monkeypatch):
     images, labels = np.random.default_rng(0).random((7, 4, 4, 1)), np.arange(7)
     predicted = np.array([0, 1, 9, 3, 9, 9, 6])
-    monkeypatch.setattr(prediction_images, "SHOWN", 3)
-    monkeypatch.setattr(prediction_images, "draw", lambda *columns: columns)
-    shown = dict(prediction_images.pictures(program(images, labels), predicted))
+    monkeypatch.setattr(summaries, "SHOWN", 3)
+    monkeypatch.setattr(summaries, "draw", lambda *columns: columns)
+    shown = dict(summaries.pictures(program(images, labels), predicted))
     assert shown.keys() == {"predictions/first", "predictions/mistakes"}
     for tag, rows in (("first", [0, 1, 2]), ("mistakes", [2, 4, 5])):
         for column, whole in zip(
             shown[f"predictions/{tag}"], (images, predicted, labels), strict=True
         ):
             assert np.array_equal(column, whole[rows])
-    assert [*dict(prediction_images.pictures(program(images, labels), labels))] == [
-        "predictions/first"
-    ]
+    assert [*dict(summaries.pictures(program(images, labels), labels))] == ["predictions/first"]

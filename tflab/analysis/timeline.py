@@ -88,8 +88,8 @@ def total_ns(starts: np.ndarray, ends: np.ndarray) -> int:
     return int((ends - starts).sum())
 
 
-# Lanes: rows of op runs that do not overlap. On a CPU the runtime does not say which thread ran an op
-# (every `thread_id` is 0); lanes are the rows that a picture of the overlaps needs.
+# Lanes: rows of op runs that do not overlap. On a CPU the runtime does not say which thread ran an
+# op (every `thread_id` is 0); lanes are the rows that a picture of the overlaps needs.
 
 
 def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, NoReturn, TextIO
 
-from tflab.cli import environment, gone, interrupts, output_paths, temporary, terminal
+from tflab.cli import environment, interrupts, output_paths, temporary, terminal
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import visible
 
@@ -30,6 +30,8 @@ class Parser(argparse.ArgumentParser):
     """argparse, but a wrong argument is a UsageError of one sentence."""
 
     def error(self, message: str) -> NoReturn:
+        from tflab.cli import gone
+
         unknown = message.partition("unrecognized arguments: ")[2].split()
         # Without their dashes, which would make all of them similar
         options = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
@@ -63,6 +65,8 @@ def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text in names:
             return text
+        from tflab.cli import gone
+
         if instead := gone.sentence(text):
             raise UsageError(f"{instead} Choose from {', '.join(names)}.")
         hint = did_you_mean(text, names)

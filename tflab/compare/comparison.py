@@ -7,14 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from tflab.analysis.passes import BETWEEN
 from tflab.cli import interrupts
-from tflab.compare import SweepOptions, configurations, findings, passes, prepare, sweep, view
+from tflab.compare import (
+    PASSES,
+    WITHOUT,
+    SweepOptions,
+    configurations,
+    findings,
+    prepare,
+    sweep,
+    view,
+)
 from tflab.compare.prepare import Prepared
 from tflab.errors import RefusedError, TflabError
 from tflab.exporters import notebook
-from tflab.records.measured import Comparison, ConfigTimes, Rounds
-from tflab.records.options import Options
-from tflab.runtime import machine_load, measure
+from tflab.lifecycle import first_run
+from tflab.records.measured import ChangingPass, Comparison, ConfigTimes, Rounds
+from tflab.records.options import SWITCHES, Options
+from tflab.records.placed import FirstRun, Pass
+from tflab.runtime import machine_load, measure, session
 
 notebook.show_as(Comparison, view.blocks)
 
@@ -25,7 +37,7 @@ def compare(
     """Measure a model's step and draw conclusions; `compare_batch_sizes` says what it raises."""
     chosen = replace(chosen, configs=configurations.changing(chosen.configs))
     with interrupts.released():
-        prepared = passes.prepared(prepare.prepare(model, batch_sizes, chosen, options))
+        prepared = with_each_pass_off(prepare.prepare(model, batch_sizes, chosen, options))
     measured = sweep.run(
         prepared.program,
         prepared.step,
@@ -121,4 +133,43 @@ def concluded(
             )
             for size, batch in batches.items()
         },
+    )
+
+
+# Each pass switched off in turn
+
+
+def with_each_pass_off(one: Prepared) -> Prepared:
+    """Return the sweep with a configuration without each pass that changed the graph and has a
+    switch, in place of PASSES among its configurations."""
+    configs = one.chosen.configs
+    if PASSES not in configs:
+        return one
+    job = measure.job_of(one.program, one.step, one.options)
+    values = next(session.feed_batches(one.program, one.batch_sizes[0], one.split))
+    try:
+        first = first_run.measured(job, values)
+    except first_run.UnknownError:
+        first = FirstRun(0, ())
+    found = changing(one.placed[one.batch_sizes[0]].passes, first)
+    raced = [f"{WITHOUT}{each.name}" for each in found if each.has_switch]
+    kept = [config for config in configs if config != PASSES]
+    chosen = replace(one.chosen, configs=(*kept, *raced))
+    return replace(one, chosen=chosen, passes=found)
+
+
+def changing(log: Sequence[Pass], first: FirstRun) -> tuple[ChangingPass, ...]:
+    """Return the passes of a log that changed the graph, in the order of their first change."""
+    changed: dict[str, set[str]] = {}
+    for step in log:
+        if step.changed and step.name not in BETWEEN:
+            changed.setdefault(step.name, set()).update(step.changed)
+    return tuple(
+        ChangingPass(
+            name=name,
+            changed_nodes=len(nodes),
+            first_run_ns=first.of_pass(name),
+            has_switch=name in SWITCHES,
+        )
+        for name, nodes in changed.items()
     )

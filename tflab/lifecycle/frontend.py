@@ -19,7 +19,6 @@ from tflab.analysis import access_order
 from tflab.datasets import Dataset, Whole
 from tflab.errors import NotImportableError, TflabError, UsageError, reason
 from tflab.escaping import with_full_stop
-from tflab.lifecycle import split
 from tflab.records.graph import Node
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
@@ -55,10 +54,13 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         )
     model = check(name, model, graph)
     places: Mapping[str, str] = {}
-    if options.devices > 1:
-        split.over_devices(graph, options.devices)
-    if options.cluster:
-        places = split.over_tasks(graph, len(options.cluster))
+    if options.devices > 1 or options.cluster:
+        from tflab.lifecycle import split
+
+        if options.devices > 1:
+            split.over_devices(graph, options.devices)
+        if options.cluster:
+            places = split.over_tasks(graph, len(options.cluster))
     dataset = functools.cache(functools.partial(load, name, model, options.data_dir))
     model = replace(model, fixed_batch=fixed_rows(model, dataset))
     program_built = Program(

@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.analysis import wires
 from tflab.cli import interrupts, output_paths
-from tflab.exporters import chrome_trace, tensorboard, xspace
+from tflab.exporters import tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
 from tflab.lifecycle import CHART
 from tflab.records.options import BATCH_SIZES, Options, Program
@@ -174,6 +174,8 @@ def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: floa
         runs = (*execution.runs, *(network.wires if network else ()))
         capture = Capture(placement.program.name, execution.step_times, runs)
         if network:
+            from tflab.exporters import chrome_trace
+
             with (folder / CHART).open("w", encoding="utf-8") as stream:
                 chrome_trace.write(stream, [capture], execution.nodes, placement.transfers)
         if not whole:

@@ -18,7 +18,7 @@ from tflab.analysis import fates, passes
 from tflab.cli import temporary
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
-from tflab.lifecycle import first_run, split
+from tflab.lifecycle import first_run
 from tflab.records.graph import FORWARD, Node, Source, node_of
 from tflab.records.options import Options, Program
 from tflab.records.placed import Fate, FirstRun, Generated, Partition, Snapshot
@@ -52,6 +52,8 @@ def place(backward: Backward, options: Options) -> Placement:
     a fetch that is not in the graph, TflabError if the step cannot run.
     """
     if options.cluster:
+        from tflab.lifecycle import split
+
         split.ask(backward.program.graph, backward.program.places)
     placement = place_once(backward, options)
     if not options.without:

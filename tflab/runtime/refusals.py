@@ -10,7 +10,6 @@ from tflab.cli import confined
 from tflab.errors import RanDryError, RefusedError
 from tflab.escaping import with_full_stop
 from tflab.records.options import Options
-from tflab.runtime import cluster
 
 TIME_LIMIT_S = 120  # of one step
 END_OF_DATA = "End of sequence"  # what an iterator of tf.data says at its end
@@ -24,8 +23,11 @@ OF_EAGER = re.compile(r"( on /job:\S+( by allocator \w+)?)?( \[Op:\w+\].*)?$")
 def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
     """Return as a sentence what the runtime said of a run of this graph, and what would help, if
     that is known and was not done yet."""
-    if options.cluster and (lost := cluster.refused(error, options.cluster)):
-        return lost
+    if options.cluster:
+        from tflab.runtime import cluster
+
+        if lost := cluster.refused(error, options.cluster):
+            return lost
     if isinstance(error, tf.errors.DeadlineExceededError):
         return RefusedError(
             f"A step did not end within {TIME_LIMIT_S} s and was stopped: something in the graph "

@@ -18,7 +18,7 @@ from tflab.errors import TflabError
 from tflab.escaping import with_full_stop
 from tflab.records.options import SWITCHES, Options, Program, Start
 from tflab.records.timed import StepTime
-from tflab.runtime import cluster, dumps, nodes, private, refusals
+from tflab.runtime import dumps, nodes, private, refusals
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 REFERENCES = ("VariableV2", "Variable")  # their output is the value itself
@@ -48,6 +48,8 @@ def config_of(options: Options) -> tf1.ConfigProto:
     if options.xla:
         config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
     if options.cluster:
+        from tflab.runtime import cluster
+
         cluster.configure(config, options.cluster)
     rewrites = config.graph_options.rewrite_options
     for name in options.without:
@@ -83,8 +85,13 @@ def fresh(
     """
     dumps.pause()
     config = config or config_of(options)
-    cluster.check_all(options.cluster)
-    session = tf1.Session(cluster.target(options.cluster), graph, config)
+    address = ""
+    if options.cluster:
+        from tflab.runtime import cluster
+
+        cluster.check_all(options.cluster)
+        address = cluster.target(options.cluster)
+    session = tf1.Session(address, graph, config)
     try:
         with private.ctrl_c_kept():
             yield session

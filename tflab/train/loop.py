@@ -20,7 +20,7 @@ from tflab import datasets
 from tflab.errors import TflabError
 from tflab.records.trained import Epoch, Settings, TrainingStep
 from tflab.runtime import refusals, session
-from tflab.train import checkpoints, prediction_images, summaries
+from tflab.train import checkpoints, summaries
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.trainer import Trainer
 
@@ -81,7 +81,7 @@ def train(
                 summaries.add_epoch(files, record)
                 summaries.add_weights(files, record.step, weights)
                 if predicted is not None:
-                    for tag, picture in prediction_images.pictures(program, predicted):
+                    for tag, picture in summaries.pictures(program, predicted):
                         summaries.add_image(files, record.step, tag, picture)
                 files.flush()  # before the checkpoint: later, these steps do not run again
                 checkpoints.save(trainer.saver, live, folder, record.step)

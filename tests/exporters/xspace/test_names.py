@@ -1,7 +1,7 @@
 """Names: what XProf counts as an op. That it does is tested with XProf, in test_xspace."""
 
 from tests.approval import approve
-from tflab.exporters.xspace import plane as xspace_plane
+from tflab.exporters import xspace
 
 NODES = (
     *("conv1/Relu:_MklNativeFusedConv2D", "_arg_images_0_0:_Arg", "_SOURCE:NoOp", "__X_:NoOp"),
@@ -14,9 +14,9 @@ NODES = (
 def test_names_are_made_to_fit():
     rows = []
     for node, _, op in (name.rpartition(":") for name in NODES):
-        (name,) = xspace_plane.event_names([(node, op)]).values()
+        (name,) = xspace.event_names([(node, op)]).values()
         rows.append(f"{node!r} {op!r} -> {name}")
-    rows += ["", *map(xspace_plane.display_name, ("a/conv1/Relu", "mul", "/x", "x/")), ""]
+    rows += ["", *map(xspace.display_name, ("a/conv1/Relu", "mul", "/x", "x/")), ""]
     approve("xspace-names.txt", "\n".join(rows))
 
 
@@ -31,4 +31,4 @@ def test_names_that_become_the_same_are_numbered_and_those_that_fit_stay():
         ("a", "_FusedConv2D"): "a-2:_FusedConv2D",
     }
     for kinds in (sorted(expected), sorted(expected, reverse=True)):
-        assert xspace_plane.event_names(kinds) == expected
+        assert xspace.event_names(kinds) == expected

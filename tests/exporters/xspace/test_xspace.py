@@ -16,7 +16,6 @@ from tests.examples.profiles import convert, drawn, table, tools
 from tests.exporters.xspace import xplane
 from tflab.analysis import memory, timeline
 from tflab.exporters import xspace
-from tflab.exporters.xspace import plane as xspace_plane
 from tflab.records.timed import Capture, OpRun, StepTime
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
@@ -58,7 +57,7 @@ def counted_ops(recorded: Capture) -> dict[str, tuple[int, float]]:
 
 def traced_ops(recorded: Capture) -> dict[str, tuple[int, float]]:
     """The same from the records."""
-    names = xspace_plane.event_names(dict.fromkeys((run.name, run.op) for run in recorded.runs))
+    names = xspace.event_names(dict.fromkeys((run.name, run.op) for run in recorded.runs))
     calls = Counter(names[run.name, run.op] for run in recorded.runs)
     total_ns: Counter[str] = Counter()
     for run in recorded.runs:
