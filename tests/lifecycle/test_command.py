@@ -14,7 +14,7 @@ from threading import Thread
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tests import walks
+from tests import graphs, walks
 from tests.approval import approve
 from tests.commands import run_here
 from tflab.exporters import text
@@ -313,6 +313,14 @@ def test_a_walk_on_few_rows_is_done_and_says_which_captures_are_left_out(
     assert re.fullmatch(r"few-build-\d{8}-\d{6}", logdir.name)
     profiles = {path.parent.name for path in logdir.glob("plugins/profile/*/*.xplane.pb")}
     assert {name.rpartition("-batch-")[2] for name in profiles} == {"1", "16"}
+
+
+def test_a_file_that_asks_for_a_gpu_is_captured_on_the_devices_that_are_here(tmp_path):
+    graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.on_a_gpu))
+    args = ("--model", "g.pb", "--steps", "2", "--no-values", "--logdir", "logs")
+    done = run_here(command.main, *args, folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(list(tmp_path.glob("logs/plugins/profile/*/*.xplane.pb"))) == 3
 
 
 # Ctrl-C

@@ -137,6 +137,7 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
         fetches=tuple(args.fetch),
         data_dir=args.data_dir,
         without=tuple(args.without),
+        soft_placement=models.is_file(args.model),  # the devices were another machine's
         xla=args.xla,
         experiments=args.experiments or 0,
         values=args.values,
