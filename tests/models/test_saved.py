@@ -299,6 +299,30 @@ def test_an_asset_is_read_from_the_folder_that_the_model_is_in_now(tmp_path):
         assert live.run("read:0") == b"7"
 
 
+def test_a_table_of_words_is_read_from_the_file_that_is_saved_with_the_model(tmp_path):
+    class Words(tf.Module):
+        def __init__(self):
+            super().__init__()
+            lines = tf.lookup.TextFileInitializer(
+                *(str(tmp_path / "words.txt"), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE),
+                *(tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER),
+            )
+            self.table = tf.lookup.StaticHashTable(lines, -1)
+
+        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+        def number(self, words):
+            return {"numbers": self.table.lookup(words)}
+
+    (tmp_path / "words.txt").write_text("a\nb\n")
+    words = Words()
+    tf.saved_model.save(words, str(tmp_path / "model"), words.number)
+    (tmp_path / "words.txt").unlink()
+    program = walk(tmp_path / "model", "placement")["frontend"].program
+    with opened(program.graph, session.start_of(program)) as live:
+        (tensor,) = program.model.feeds
+        assert [*live.run(program.model.output, {tensor: ["b", "c", "a"]})] == [1, -1, 0]
+
+
 def test_a_file_whose_graph_lacks_what_restores_it_is_one_sentence(tmp_path):
     path = Path(graphs.saved_model_v1(tmp_path / "v1"), "saved_model.pb")
     with attacks.changed(path) as meta:

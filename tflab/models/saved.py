@@ -260,11 +260,17 @@ class Imported:
         """Return how the needed variables get their initial values, and the tables theirs."""
         variables = [n.name for n in self.nodes if n.op in VARIABLES and n.name in needed]
         tables, checkpoint = graph_file.table_initializers(self.file), self.file.checkpoint
-        saver = self.file.meta.saver_def
+        saver, waited_for = self.file.meta.saver_def, nodes_needed(self.nodes, tables, ())
+        feeds = {
+            f"{node.name}:0": path
+            for node in self.nodes
+            if node.op in PLACEHOLDERS and node.name in waited_for
+            if (path := graph_file.assets(self.file).get(node.name))
+        }
         if variables and checkpoint and saver.restore_op_name:
             about = f"Variables have the values of the checkpoint of '{self.file.name}'."
             targets = (node_of(saver.restore_op_name), *tables)
-            return Start(targets, {saver.filename_tensor_name: checkpoint}, about)
+            return Start(targets, feeds | {saver.filename_tensor_name: checkpoint}, about)
         kept = tf.train.load_checkpoint(checkpoint) if variables and checkpoint else None
         assigned = {
             node_of(node.inputs[0]): node.name
@@ -281,7 +287,7 @@ class Imported:
                 source_of[self.assign(name)] = "a seed"
         counts = [f"{n:,} from {source}" for source, n in Counter(source_of.values()).items()]
         about = f"{plural(len(variables), 'variable')} got values: {', '.join(counts)}."
-        return Start((*tables, *source_of), about=about if counts else "")
+        return Start((*tables, *source_of), feeds, about if counts else "")
 
     def assign(self, name: str, values: np.ndarray | None = None) -> str:
         """Add a node that assigns values, or seeded ones, to a variable; return its name."""
