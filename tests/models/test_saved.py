@@ -331,6 +331,18 @@ def test_a_file_whose_graph_lacks_what_restores_it_is_one_sentence(tmp_path):
         walk(path.parent)
 
 
+def test_a_loss_whose_file_lacks_what_restores_it_is_one_sentence(tmp_path):
+    def forward():
+        tf.reduce_mean(graphs.dense()[1], name="loss")
+
+    meta = tf1.MetaGraphDef(graph_def=graphs.graph_def(forward))
+    meta.saver_def.restore_op_name, meta.saver_def.filename_tensor_name = "gone", "gone/name:0"
+    (tmp_path / "model.meta").write_bytes(meta.SerializeToString())
+    (tmp_path / "model.index").touch()
+    with pytest.raises(TflabError, match=r"^The variables cannot be initialised: .*gone"):
+        walk(tmp_path / "model.meta", "backward", loss="loss")
+
+
 # Functions in the library of a graph
 
 

@@ -76,12 +76,13 @@ def opened(
     """
     start = session.start_of(program)
     graph, whole = program.graph, program.graph.as_graph_def()
-    targets = {name: graph.get_operation_by_name(node_of(name)).type for name in start.targets}
+    named = {*map(node_of, start.targets)}  # a file may name nodes that its graph lacks
+    targets = {op.name: op.type for op in graph.get_operations() if op.name in named}
     fills = [name for name, op in targets.items() if FILLS.fullmatch(op)]
     ends = {*map(node_of, (*fetches, *wanted, *fills))}
     needed = part_of(whole, nodes.needed(graph, ends))
     variables = variables_of(needed)
-    starting = part_of(whole, nodes.needed(graph, {*variables, *map(node_of, targets)}))
+    starting = part_of(whole, nodes.needed(graph, {*variables, *targets}))
     del whole  # it may be large
     types = {attr.type for node in all_nodes(needed) for attr in node.attr.values()}
     half = next((half.name for half in HALVES if half.as_datatype_enum in types), "")
