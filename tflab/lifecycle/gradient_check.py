@@ -302,7 +302,8 @@ def with_derivatives(
                 checked=error_of(formula, value, named),
             )
         )
-        if rows[-1].checked > ROUNDING * np.abs(value[np.isfinite(value)]).max(initial=0):
+        # The error may be NaN, which is no agreement
+        if not rows[-1].checked <= ROUNDING * np.abs(value[np.isfinite(value)]).max(initial=0):
             rows.pop()
     return replace(checked, derivatives=tuple(rows), no_formula=NO_FORMULA)
 
