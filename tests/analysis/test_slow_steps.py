@@ -44,6 +44,8 @@ def test_a_table_of_which_all_rows_are_updated_for_few(graph):
         (EMB, node("rows", "ResourceGather", (6_001, 8), "emb", "ids"), READ, DECAY, WRITTEN),
         (EMB, ROWS, node("some", "ResourceScatterAdd", None, "emb", "ids", "rows")),
         (EMB, READ, DECAY, WRITTEN),  # nothing is looked up
+        # None of the rows of a constant, which nothing reads or writes
+        (node("none", "GatherV2", (0, 8), "constant", "ids"), node("train", "NoOp")),
         (),
     ],
 )

@@ -106,7 +106,7 @@ def whole_tables_of(nodes: Sequence[Node], lines: Mapping[str, str]) -> tuple[Wh
         elif any(word in node.op for word in WRITING):
             whole.setdefault(holder, shapes.get(node_of(node.inputs[-1])))
     tables = []
-    for name, shape in ((name, whole.get(name)) for name in used):
+    for name, shape in ((name, shape) for name, shape in whole.items() if name in used):
         rows = (shape or (0,))[0] or 0
         taking = [
             node for node in nodes if any(shapes.get(node_of(t)) == shape for t in node.inputs)
