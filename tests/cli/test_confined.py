@@ -132,8 +132,8 @@ def test_without_landlock_and_without_trust_nothing_is_imported(monkeypatch):
     monkeypatch.setattr(confined, "ENABLED", True)
     assert confined.unimported(True) == ""
     assert confined.unimported(False) == (
-        "nothing confines this process, which Linux does with Landlock (5.13 and later). --trust "
-        "runs the graph without"
+        "this process cannot be confined: that needs Landlock (Linux 5.13 and later). --trust "
+        "runs the graph unconfined"
     )
 
 

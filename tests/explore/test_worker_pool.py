@@ -245,7 +245,7 @@ right = tf.reduce_mean(tf.cast(tf.greater(a * x, 0.0), tf.float32))
             "x = tf1.placeholder(tf.int32, [None], 'x')\n"
             "loss = tf.reduce_sum(tf.cast(x, tf.float32))",
             "Sum:0",
-            ["Nothing is derived: the gradient of Sum reaches no placeholder of floats."],
+            ["No gradients are added: the gradient of Sum reaches no placeholder of floats."],
         ),
     ],
 )
@@ -267,11 +267,11 @@ def test_gradients_of_a_graph_that_takes_only_one_size_of_batch_are_checked_with
     assert "with 15 values" in run.error(text, batch_size=15)["message"]
 
 
-def test_a_program_without_a_scalar_is_run_and_not_derived(run):
+def test_a_program_without_a_scalar_is_run_without_gradients(run):
     stages = by_stage(run("x = tf1.placeholder(tf.float32, [None, 3])\ny = x * 2.0\n"))
     assert list(stages) == STAGES
     short = stages["frontend"]["parts"]["In short"]
-    assert "Nothing is derived: no line names a scalar of a float type." in short
+    assert "No gradients are added: no line names a scalar of a float type." in short
 
 
 def test_what_a_program_prints_is_kept_up_to_a_length(run):

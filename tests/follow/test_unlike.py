@@ -93,14 +93,14 @@ def test_what_was_folded_takes_constants_only_and_the_other_node_does_not():
     ledger = "fold: m folded m, o folded o; x executed, k executed, n executed"
     (row,) = found("n", FOLD, "prune: +z; fold: m folded m, o folded o", ledger)
     assert row == (
-        "o was folded by fold (pass 2); all that it takes is constant, and n takes x (Placeholder)"
+        "o was folded by fold (pass 2); all its inputs are constant, and n takes x (Placeholder)"
     )
 
 
 def test_what_was_merged_takes_the_same_and_the_other_node_does_not():
     ledger = "cse: b merged a; x executed, y executed, a executed, c executed"
     log = "cse: -b, b merged a"
-    how = "b was merged with a by cse (pass 1); both take the same, and "
-    assert found("c", EQUAL, log, ledger) == [how + "no other Mul takes what c takes"]
+    how = "b was merged with a by cse (pass 1); both have the same inputs, and "
+    assert found("c", EQUAL, log, ledger) == [how + "no other Mul has those of c"]
     assert found("c", EQUAL + "; d=Mul(y,x)", log, ledger + ", d executed") == []
     assert found("a", EQUAL, log, ledger) == []

@@ -134,7 +134,7 @@ def test_a_read_that_the_kernel_refuses_says_what_would_be_right(tmp_path):
     status, said = run(tmp_path, "--model", model)
     assert (status, SECRET in said) == (1, False)
     assert (
-        "Permission denied (in node 'out'). The graph runs confined; --trust runs it without"
+        "Permission denied (in node 'out'). The graph runs confined; --trust runs it unconfined"
         in said
     )
 

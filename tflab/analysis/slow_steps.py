@@ -38,7 +38,7 @@ TRY = {
     "feeds": "to feed less: feed only what the step uses, in a smaller dtype, and keep constant "
     "data in a variable",
     "copies": "to keep the data in arrays that do (the documentation of run shows how)",
-    "tables": "an optimizer that updates only these rows, such as gradient descent or, in "
+    "tables": "an optimiser that updates only these rows, such as gradient descent or, in "
     "TensorFlow 1, Adagrad",
     "session": "a larger batch, or several steps per call",
 }

@@ -61,8 +61,8 @@ SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
 PARTS = (*SAVED_MODELS, "fingerprint.pb", "variables", "assets", "assets.extra", "debug")
 SPARSE_BYTES, SPARSE = 2**30, 20  # a larger file that occupies less than this part of its size
 UNCONFINED = (
-    "nothing confines this process, which Linux does with Landlock (5.13 and later). --trust runs "
-    "the graph without"
+    "this process cannot be confined: that needs Landlock (Linux 5.13 and later). --trust runs the "
+    "graph unconfined"
 )
 
 

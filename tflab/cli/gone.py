@@ -1,6 +1,6 @@
 """Gone: options that earlier versions had, and what takes their place: for one release."""
 
-CONFINED = "the graph runs confined, --trust runs it without"
+CONFINED = "the graph runs confined; --trust runs it unconfined"
 SAVED = (
     "a saved comparison is its JSON; compare A.json B.json --fail-if-slower 5 shows the verdicts"
 )

@@ -241,8 +241,9 @@ def of_first_run(one: ChangingPass) -> str:
 
 
 PASSES_BASIS = (
-    "Changed are the nodes that the pass added, changed or removed, in all its runs. Its time in "
-    "the first run of a new session was measured once. Without a pass, others may do its work."
+    "The column changed counts the nodes that the pass added, changed or removed, in all its runs. "
+    "Its time in the first run of a new session was measured once. Without a pass, others may do "
+    "its work."
 )
 
 

@@ -1,4 +1,4 @@
-"""View of traced steps: the content of the files, the parts of the time, the dearest ops."""
+"""View of traced steps: the content of the files, the parts of the time, the costliest ops."""
 
 from __future__ import annotations
 

@@ -84,12 +84,12 @@ def build(request: ProgramRequest, source: Source) -> Model:
         model = replace(model, fetches=tuple(dict.fromkeys([*first, *results(names, graph)])))
         return with_note(model, "The program has gradients of its own, so tflab adds none.")
     if loss is None:
-        return with_note(model, "Nothing is derived: no line names a scalar of a float type.")
+        return with_note(model, "No gradients are added: no line names a scalar of a float type.")
     if not depends(loss.op, goals) and not (variables and "loss" in names):
         what = "variable" if variables else "placeholder of floats"
         model = replace(model, output=named.get("output", loss))
         return with_note(
-            model, f"Nothing is derived: the gradient of {loss.op.name} reaches no {what}."
+            model, f"No gradients are added: the gradient of {loss.op.name} reaches no {what}."
         )
     chosen = names.get("optimizer")
     if chosen is None and variables and request.optimiser in OPTIMISERS:

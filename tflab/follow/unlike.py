@@ -107,7 +107,7 @@ def of_merged(graph: Graph, name: str, peer: str, into: str) -> Iterator[str]:
     equal = [one for one in graph.values() if (one.op, one.inputs) == (node.op, node.inputs)]
     same = into in graph and graph[peer].inputs == graph[into].inputs
     if node.inputs and same and equal == [node]:
-        yield f"both take the same, and no other {node.op} takes what {name} takes"
+        yield f"both have the same inputs, and no other {node.op} has those of {name}"
 
 
 def of_folded(graph: Graph, name: str, peer: str, known: set[str]) -> Iterator[str]:
@@ -117,7 +117,7 @@ def of_folded(graph: Graph, name: str, peer: str, known: set[str]) -> Iterator[s
         return [f"{one.name} ({one.op})" for one in others]
 
     if graph[peer].inputs and not varying(graph[peer]) and (others := varying(graph[name])):
-        yield f"all that it takes is constant, and {name} takes {', '.join(others)}"
+        yield f"all its inputs are constant, and {name} takes {', '.join(others)}"
 
 
 def users_of(graph: Graph) -> Users:

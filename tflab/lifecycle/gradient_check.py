@@ -52,10 +52,7 @@ ROWS = "the gradient of a variable has only some of its rows, or is not a separa
 LARGE = (
     f"tflab writes formulas for at most {LARGEST} floats in a variable, and {MOST_OF_ALL} in all"
 )
-NO_FORMULA = (
-    f"tflab has none with at most {chain_rule.LONGEST} names and ops that was seen to give the "
-    "values"
-)
+NO_FORMULA = f"no formula of at most {chain_rule.LONGEST} names and ops was confirmed by the values"
 
 T = TypeVar("T")
 

@@ -84,7 +84,7 @@ def partial(lab: Lab, names: Sequence[str]) -> Iterator[str]:
 
 
 def results(lab: Lab) -> Iterator[Fact]:
-    """Yield the results on the first screen: nodes, step times, the dearest op, the accuracy."""
+    """Yield the results on the first screen: nodes, step times, the most expensive op."""
     if lab.walked:
         yield Fact("nodes written", f"{len(lab.walked.stages[0].nodes):,}")
         placing = lab.walked.placement
@@ -382,7 +382,7 @@ def found(comparison: Comparison) -> Table:
 
 def finding_at(comparison: Comparison, size: int) -> str:
     """Return `From batch 1 to 16, a call of Conv2D takes 2.3 times as long for 16 times the ...`,
-    of the dearest op; only its share if it did not run as often in a step of the size before."""
+    of the costliest op; only its share if it did not run as often in a step of the size before."""
     largest = max(
         (row for row in comparison.rows if size in row.cells),
         key=lambda row: row.cells[size].share,
@@ -415,7 +415,7 @@ def dearest(comparison: Comparison) -> Table:
 
 
 def calls_at_each_size(comparison: Comparison) -> Table:
-    """Return the time of the dearest ops at every batch size, as calls times their mean."""
+    """Return the time of the costliest ops at every batch size, as calls times their mean."""
 
     def column(size: int) -> Column:
         def cell(row: Compared) -> str:

@@ -152,7 +152,7 @@ def read(path: Path) -> Life:
         text = unzip.decompress(packed, MOST_TEXT)
         content = json.loads(text) if unzip.eof else None
         if not isinstance(content, dict) or content.get("kind") != KIND:
-            raise TflabError(f"{DAMAGED}no life of tflab is in it.")
+            raise TflabError(f"{DAMAGED}it has no graph that tflab wrote.")
         if content.get("format") != FORMAT:
             raise TflabError("Another version of tflab wrote this run. Write it again to see it.")
         if not all(isinstance(content.get(name), kind) for name, kind in HOLDS.items()):

@@ -20,7 +20,7 @@ NOT_NEEDED = "not needed by this group"
 LEAST_SAMPLES = 10  # of a line, for its time
 PRECISE = 0.1  # the largest error of a time that is shown as one number
 ONCE = "*"  # marks a time that comes from one traced run
-TITLE = "The costliest lines, over all runs: without a line, the program saves its time at most"
+TITLE = "The costliest lines, over all runs: without a line, the program saves at most its time"
 
 Line = tuple[str, int]
 

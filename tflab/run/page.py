@@ -94,7 +94,7 @@ EXPLAINED = (
     "gradients, and waiting is the time in which they waited for data, in all runs except the "
     "first ones, estimated from the traced runs. Python is the time of the line itself, and "
     "TensorFlow is the time of its calls to TensorFlow and Keras. Both are sampled outside of "
-    "runs. A program without the nodes of a line saves their time at most, because ops run at "
+    "runs. Without the nodes of a line, the program saves at most their time, because ops run at "
     "the same time; the critical path is the chain of ops that a step waits for. "
     f"{lines.ONCE} marks what one traced run says."
 )

@@ -44,7 +44,7 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
         message += f" (in node '{nodes[0]}')"
     message = with_full_stop(message)
     if DENIED in message and confined.CONFINED is not None:
-        message += " The graph runs confined; --trust runs it without, if you trust it."
+        message += " The graph runs confined; --trust runs it unconfined, if you trust it."
     refusal = RefusedError(f"The runtime refused the step: {message}")
     refusal.nodes = nodes
     refusal.inside = tuple(INSIDE.findall(error.message))

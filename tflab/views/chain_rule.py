@@ -20,12 +20,12 @@ DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps
 NAMED = 5  # nodes in a fact
 EQUATION = 160  # characters of an equation, which are two lines
 FEW = 2  # derivatives that are facts; more have a table
-NO_FORMULA = "tflab has no formula that was seen to give the values"
+NO_FORMULA = "no formula was confirmed by the values"
 STOPS = (
     "derivatives leave out how the loss depends on variables through it, finite differences do not"
 )
 CUSTOM = (
-    "TensorFlow takes what this function returns for the derivative, whether or not it is; finite "
+    "TensorFlow uses what this function returns as the derivative, even if it is not; finite "
     "differences do not"
 )
 BACKWARDS = (

@@ -118,6 +118,6 @@ def headline(runs: Sequence[OpRun], step: StepTime, critical: set[str]) -> str:
 
 def caption(step: StepTime) -> str:
     return (
-        f"Step {step.step}. Strong colour: the critical path by median times, a model. Grey "
+        f"Step {step.step}. Strong colour: the critical path by median times, an estimate. Grey "
         "columns: no op was running. A row has ops that did not overlap; it is not a thread."
     )
