@@ -91,7 +91,7 @@ class Cells:
     def tflab(self, line: str, cell: str) -> object:
         """Show the life of this cell, a program of graph code: lines that build nodes.
 
-        `tf`, `tf1` and `np` are there; what is called `loss` is derived. Options: --stage STAGE
+        `tf`, `tf1` and `np` are there; the tensor `loss` is differentiated. Options: --stage STAGE
         (the last one to show), --batch-size N, --devices N, --xla, --without PASS ..., --optimiser
         NAME. `%%tflab watch` runs a cell in the notebook itself, and shows where its time went.
         """
