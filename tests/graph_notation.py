@@ -77,7 +77,13 @@ def named(text: str) -> tuple[str, str]:
     return (name, changes) if colon else ("", text)
 
 
-def one_pass(text: str, before: int = 0, after: int = 0) -> Pass:
+def one_pass(
+    text: str,
+    before: int = 0,
+    after: int = 0,
+    iteration: int | None = None,
+    definitions: tuple[Node, ...] = (),
+) -> Pass:
     """A pass by what it did, between graphs of so many nodes."""
     name, changes = named(text)
     signs: dict[str, list[str]] = {sign: [] for sign in "+-~@"}
@@ -91,8 +97,9 @@ def one_pass(text: str, before: int = 0, after: int = 0) -> Pass:
             taken.append(takeover(change))
     added, removed, rewired, moved = map(tuple, signs.values())
     return Pass(
-        *(name, None, before, after),
+        *(name, iteration, before, after),
         *(added, removed, tuple(rewritten), rewired, moved, tuple(taken)),
+        definitions=definitions,
     )
 
 

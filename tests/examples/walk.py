@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from tests.graph_notation import fates, graph, one_pass
 from tests.records_by_hand import CPU_0, CPU_1, op_total
-from tflab.records.graph import Node
-from tflab.records.placed import Fate, Origin, Partition, Pass, Rewrite, Takeover
+from tflab.records.placed import Fate, Origin, Partition
 from tflab.records.stages import Backward, Execution, Frontend, Gradient, GradientCheck, Placement
 from tflab.records.timed import (
     CriticalPath,
@@ -18,32 +18,24 @@ from tflab.records.timed import (
     StepTime,
 )
 
-X = Node("x", "Placeholder")
-W = Node("w", "VarHandleOp")
-READ = Node("read", "ReadVariableOp", ("w",))
-MATMUL = Node("matmul", "MatMul", ("x", "read"), ("w",))
-RELU = Node("relu", "Relu", ("matmul",))
-DIM = Node("dim", "Range")
-LOSS = Node("loss", "Mean", ("relu", "dim"), ("read",))
-FORWARD = (X, W, READ, MATMUL, RELU, DIM, LOSS)
-
-SEED = Node("seed", "Fill", ("loss",))
-RELU_GRAD = Node("relu_grad", "ReluGrad", ("loss", "relu"))
-W_GRAD = Node("w_grad", "MatMul", ("x", "relu_grad"))
-SUM = Node("sum", "AddN", ("w_grad",))
-DECAY = Node("decay", "Mul", ("w",))
-UPDATE = Node("update", "Apply", ("w", "sum"))
-TRAIN = Node("train", "NoOp", (), ("update", "decay"))
-WHOLE = (*FORWARD, SEED, RELU_GRAD, W_GRAD, SUM, DECAY, UPDATE, TRAIN)
+FORWARD = graph(
+    """x=Placeholder; w=VarHandleOp; read=ReadVariableOp(w); matmul=MatMul(x,read,^w);
+    relu=Relu(matmul); dim=Range; loss=Mean(relu,dim,^read)"""
+)
+X, W, READ, MATMUL, RELU, DIM, LOSS = FORWARD
+ADDED = graph(
+    """seed=Fill(loss); relu_grad=ReluGrad(loss,relu); w_grad=MatMul(x,relu_grad);
+    sum=AddN(w_grad); decay=Mul(w); update=Apply(w,sum); train=NoOp(^update,^decay)"""
+)
+SEED, RELU_GRAD, W_GRAD, SUM, DECAY, UPDATE, TRAIN = ADDED
+WHOLE = (*FORWARD, *ADDED)
 
 X_PLACED, W_PLACED = replace(X, device=CPU_0), replace(W, device=CPU_0)
-FUSED = Node("relu", "_FusedMatMul", ("x", "read"), ("w",))
-FAST_UPDATE = Node("update", "FastApply", ("w", "sum"))
-FOLDED = Node("dim_folded", "Const")
-SHORT_LOSS = Node("loss", "Mean", ("relu", "dim_folded"), ("read",))
-ARG = Node("_arg_x", "_Arg", device=CPU_0)
-FED = Node("relu", "_FusedMatMul", ("_arg_x", "read"), ("w",))
-FED_GRAD = Node("w_grad", "MatMul", ("_arg_x", "relu_grad"))
+FUSED, FAST_UPDATE = graph("relu=_FusedMatMul(x,read,^w); update=FastApply(w,sum)")
+FOLDED, SHORT_LOSS = graph("dim_folded=Const; loss=Mean(relu,dim_folded,^read)")
+ARG, FED, FED_GRAD = graph(
+    f"_arg_x=_Arg@{CPU_0}; relu=_FusedMatMul(_arg_x,read,^w); w_grad=MatMul(_arg_x,relu_grad)"
+)
 RAN = (
     *(W_PLACED, READ, FED, SHORT_LOSS, RELU_GRAD, FED_GRAD, SUM, DECAY, FAST_UPDATE, TRAIN),
     *(FOLDED, ARG),
@@ -57,7 +49,7 @@ CHECKS = tuple(
 BACKWARD = Backward(
     None,
     WHOLE,
-    added_nodes=tuple(node.name for node in WHOLE[len(FORWARD) :]),
+    added_nodes=tuple(node.name for node in ADDED),
     gradients=(
         Gradient("relu", "Relu", "_ReluGrad", ("relu_grad",)),
         Gradient("matmul", "MatMul", "_MatMulGrad", ("w_grad",)),
@@ -69,52 +61,30 @@ BACKWARD = Backward(
     shared_nodes=("seed", "sum"),
 )
 PASSES = (
-    Pass("placer", None, 14, 14, moved=("x", "w"), definitions=(X_PLACED, W_PLACED)),
-    Pass("layout", 0, 14, 14),
-    Pass(
-        "remapper",
-        0,
-        14,
-        13,
-        removed=("matmul",),
-        rewritten=(
-            Rewrite("relu", "Relu", "_FusedMatMul"),
-            Rewrite("update", "Apply", "FastApply"),
-        ),
-        rewired=("relu",),
-        taken=(Takeover("matmul", "fused", "relu"),),
-        definitions=(FUSED, FAST_UPDATE),
+    one_pass("placer: @x, @w", 14, 14, None, (X_PLACED, W_PLACED)),
+    one_pass("layout: ", 14, 14, 0),
+    one_pass(
+        "remapper: -matmul, relu Relu>_FusedMatMul, update Apply>FastApply, ~relu, "
+        "matmul fused relu",
+        *(14, 13, 0, (FUSED, FAST_UPDATE)),
     ),
-    Pass("layout", 1, 13, 13),
-    Pass(
-        "constant_folding",
-        1,
-        13,
-        12,
-        added=("dim_folded",),
-        removed=("dim", "seed"),
-        rewired=("loss",),
-        taken=(Takeover("dim", "folded", "dim_folded"), Takeover("seed", "removed", None)),
-        definitions=(FOLDED, SHORT_LOSS),
+    one_pass("layout: ", 13, 13, 1),
+    one_pass(
+        "constant_folding: +dim_folded, -dim, -seed, ~loss, dim folded dim_folded, seed removed",
+        *(13, 12, 1, (FOLDED, SHORT_LOSS)),
     ),
-    Pass(
-        "feeds_and_fetches",
-        None,
-        12,
-        12,
-        added=("_arg_x",),
-        removed=("x",),
-        rewired=("relu", "w_grad"),
-        taken=(Takeover("x", "removed", "_arg_x"),),
-        definitions=(ARG, FED, FED_GRAD),
+    one_pass(
+        "feeds_and_fetches: +_arg_x, -x, ~relu, ~w_grad, x removed _arg_x",
+        *(12, 12, None, (ARG, FED, FED_GRAD)),
     ),
-    Pass("memory_optimizer", None, 12, 12),
+    one_pass("memory_optimizer: ", 12, 12),
 )
 GONE = {
-    "x": Fate("x", "removed", "feeds_and_fetches", "_arg_x"),
-    "matmul": Fate("matmul", "fused", "remapper", "relu"),
-    "dim": Fate("dim", "folded", "constant_folding", "dim_folded"),
-    "seed": Fate("seed", "unreached", "constant_folding", None),
+    fate.name: fate
+    for fate in fates(
+        "feeds_and_fetches: x removed _arg_x; remapper: matmul fused relu; "
+        "constant_folding: dim folded dim_folded, seed unreached"
+    )
 }
 REWRITTEN = {"relu": "remapper", "update": "remapper"}
 PLACEMENT = Placement(
