@@ -118,6 +118,19 @@ TOTALS = tuple(
     )
     for rank in range(1, 13)
 )
+CURVE = LiveBytes(
+    step=5,
+    points=((1_000, 2_048), (6_000, 5_120), (9_000, 0)),
+    peak_bytes=5_120,
+    peak_ns=6_000,
+    holders=(
+        Holder("relu", "_FusedMatMul", 2_048, running=True),
+        Holder("read", "ReadVariableOp", 1_536, running=False),
+        Holder("loss", "Mean", 1_024, running=False),
+        Holder("decay", "Mul", 512, running=False),
+    ),
+)
+MEMORY = Memory((OpMemory("relu", 3_072), OpMemory("loss", 512)), 7_168, CURVE)
 EXECUTION = Execution(
     None,
     RAN,
@@ -156,21 +169,6 @@ EXECUTION = Execution(
         ns=9_600,
         parallelism=1.25,
     ),
-    memory=Memory(
-        per_op=(OpMemory("relu", 3_072), OpMemory("loss", 512)),
-        peak_bytes=7_168,
-        curve=LiveBytes(
-            step=5,
-            points=((1_000, 2_048), (6_000, 5_120), (9_000, 0)),
-            peak_bytes=5_120,
-            peak_ns=6_000,
-            holders=(
-                Holder("relu", "_FusedMatMul", 2_048, running=True),
-                Holder("read", "ReadVariableOp", 1_536, running=False),
-                Holder("loss", "Mean", 1_024, running=False),
-                Holder("decay", "Mul", 512, running=False),
-            ),
-        ),
-    ),
+    memory=MEMORY,
 )
 STAGES = (FRONTEND, BACKWARD, PLACEMENT, EXECUTION)

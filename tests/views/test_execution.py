@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.examples.printed import approve_view
-from tests.examples.step import CURVE, MEMORY, OPS, STAGE
+from tests.examples.walk import CURVE, EXECUTION, MEMORY, TOTALS
 from tests.records_by_hand import LOAD, op_total
 from tflab.records.graph import Node
 from tflab.records.timed import CriticalPath, Memory
@@ -28,7 +28,7 @@ EXPERIMENTS = Experiments(
 # Title -> what is different
 VARIANTS = {
     "many types and nodes": {"top_types": MANY, "top_ops": MANY[:13]},
-    "ten types and nodes": {"top_types": OPS * 5, "top_ops": OPS * 5},
+    "ten types and nodes": {"top_types": TOTALS[:10], "top_ops": TOTALS[:10]},
     "an interruption of a busy machine": {"load": LOAD, "interrupted": True},
     "a failure": {"failure": "No."},
     "one step": {"steps": 1, "warmup_steps": 1},
@@ -49,5 +49,5 @@ VARIANTS = {
 
 
 def test_the_view_says_where_the_time_of_a_step_went():
-    variants = {title: stages.blocks(replace(STAGE, **to)) for title, to in VARIANTS.items()}
-    approve_view("views-execution.txt", stages.blocks(STAGE), variants)
+    variants = {title: stages.blocks(replace(EXECUTION, **to)) for title, to in VARIANTS.items()}
+    approve_view("views-execution.txt", stages.blocks(EXECUTION), variants)

@@ -6,46 +6,19 @@ import pytest
 
 from tests.approval import approve
 from tests.examples.printed import printed
-from tests.examples.step import OPS, STAGE
-from tests.records_by_hand import CPU_0, CPU_1, source
+from tests.examples.walk import BACKWARD, EXECUTION, FORWARD, FRONTEND, PLACEMENT
+from tests.records_by_hand import source
 from tflab.records.gradients import Derivative
-from tflab.records.graph import Node, Tensor
-from tflab.records.placed import Fate, Partition, Pass
-from tflab.records.stages import Backward, Frontend, GradientCheck, Placement
+from tflab.records.graph import Tensor
 from tflab.records.values import ValuesStep
 from tflab.views import stages, words
 
-RECORDED = ValuesStep("the first step", 1, (), ())
-LINE = source(3, "x = placeholder()")
-NODES = (
-    Node("x", "Placeholder", source=LINE),
-    Node("exp", "Exp", ("x",), source=LINE),
-    Node("mul", "Mul", ("x", "exp"), ("x",)),
-    Node("end", "NoOp", (), ("mul", "exp")),
-)
-FATES = tuple(
-    Fate(f"n{n}", fate, None, None)
-    for n, fate in enumerate(["executed", "unreached", "fused", "removed", "folded", "merged"])
-)
+OF_A_LINE = tuple(replace(node, source=source(3, "x = placeholder()")) for node in FORWARD[:2])
 WALK = (
-    Frontend(None, NODES, notes=("A note.",)),
-    Backward(
-        None,
-        NODES,
-        added_nodes=("n",) * 1_002,
-        derivatives=(Derivative("y", "mean(x)", -0.633878, 1e-8, 0.0),),
-        gradient_checks=(GradientCheck("y", 1.25e-8, 1, 1, "float64"),),
-        variable_count=1,
-    ),
-    Placement(
-        None,
-        NODES,
-        user_nodes=NODES[:3],
-        partitions=(Partition(CPU_1, ("x",)), Partition(CPU_0, ())),
-        passes=(Pass("placer", None, 4, 4),),
-        ledger=FATES + FATES[:2],
-    ),
-    replace(STAGE, top_ops=OPS * 4, values_step=RECORDED),
+    replace(FRONTEND, nodes=OF_A_LINE + FORWARD[2:], notes=("A note.",)),
+    replace(BACKWARD, derivatives=(Derivative("y", "mean(x)", -0.633878, 1e-8, 0.0),)),
+    PLACEMENT,
+    replace(EXECUTION, values_step=ValuesStep("the first step", 1, (), ())),
 )
 
 

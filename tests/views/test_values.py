@@ -7,7 +7,7 @@ import pytest
 
 from tests.examples.histories import value
 from tests.examples.printed import approve_view
-from tests.examples.step import STAGE
+from tests.examples.walk import EXECUTION
 from tests.records_by_hand import LOAD, source
 from tflab.records.blocks import fact_table
 from tflab.records.values import Entered, NotFinite, ValuesStep
@@ -49,7 +49,7 @@ STILL = (*(large(f"v{n}", 20, "variable", moved=0.0) for n in range(3)), LARGE[0
 
 
 def blocks(rows, **step):
-    return shown(replace(STAGE, values=rows, values_step=replace(STEP, **step)))
+    return shown(replace(EXECUTION, values=rows, values_step=replace(STEP, **step)))
 
 
 def shown(stage):
@@ -67,7 +67,7 @@ def test_every_number_of_a_small_step_is_shown_in_the_order_of_execution():
         "notes": blocks(SMALL, notes=("One thing was not seen.", "Another neither.")),
         "nothing was recorded": blocks((), ns=None, notes=("It was not fetched. No room.",)),
         "no tensors": blocks(()),
-        "not asked for": shown(replace(STAGE, values=SMALL, values_step=None)),
+        "not asked for": shown(replace(EXECUTION, values=SMALL, values_step=None)),
     }
     approve_view("views-values-small.txt", blocks(SMALL), variants)
 
@@ -120,7 +120,7 @@ ORIGINS = (  # what is different
 
 def odd(results, origins):
     step = replace(STEP, not_finite=results)
-    return replace(STAGE, values_step=step, not_finite=origins)
+    return replace(EXECUTION, values_step=step, not_finite=origins)
 
 
 def test_where_nan_or_inf_came_from_is_said_with_what_went_in():
