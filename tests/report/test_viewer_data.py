@@ -1,10 +1,10 @@
-"""What the boxes of a small drawing show of a recorded step, worked out by hand."""
+"""What the boxes of a small drawing show of a recorded step, and the panel beside it of a node."""
 
 import json
 from dataclasses import replace
 
 from tests.approval import approve
-from tests.examples.histories import KNOWN, ONE, PRODUCT, VALUES
+from tests.examples.histories import FUSED, KNOWN, ONE, PLAIN, PRODUCT, VALUES
 from tests.examples.walk import EXECUTION, STAGES
 from tflab.analysis.passes import Version
 from tflab.exporters import json as export
@@ -12,7 +12,7 @@ from tflab.follow import node_history
 from tflab.records.graph import Node, Source, Tensor
 from tflab.records.stages import Backward, Frontend
 from tflab.report import drawing, viewer_data
-from tflab.report.contents import DrawnGraph
+from tflab.report.contents import DrawnGraph, State
 
 SHOWN = ("data", "grad", "missing", "meaning", "bookkeeping")
 
@@ -127,3 +127,40 @@ def test_the_numbers_in_the_boxes_are_those_of_the_json():
     assert boxes["y"]["data"] == f"{exported['y'][0]:g} → {after[0]:g}"
     for name in ("mul", "product", "x"):
         assert boxes[name]["data"] == f"[{', '.join(f'{n:g}' for n in exported[f'{name}:0'])}]"
+
+
+# The panel: the parts of a history, as links that the page can follow
+
+INDEX = {"conv": 0, "relu": 1, "split": 2, "bias": 3, "x": 4}
+STATES = tuple(
+    State(stage, title, "", (), (), (), place=place)
+    for stage, title, place in (
+        ("frontend", "Frontend", None),
+        ("backward", "With gradients", None),
+        ("placement", "layout", 1),
+        ("placement", "MklLayoutRewritePass", 4),
+        ("placement", "remapper", 6),
+        ("execution", "Execution", None),
+    )
+)
+
+
+def section_lines(history, states=STATES) -> str:
+    """The sections of a history, a line of JSON for each of its lines."""
+    parts = []
+    for section in viewer_data.sections(history, states, INDEX):
+        parts.append(f"{section['title']}: {section['about']} (state {section['state']})")
+        parts += (f"  {json.dumps(line)}" for line in section["lines"])
+    return "\n".join(parts)
+
+
+def test_links_go_to_nodes_and_states_by_their_numbers():
+    parts = {
+        "a convolution that was fused": section_lines(FUSED),
+        "only the program is drawn": section_lines(PLAIN, STATES[:1]),
+        "nothing is drawn": section_lines(PLAIN, ()),
+        "bookkeeping of gradients": section_lines(KNOWN["gate"]),
+        "a product, with its values": section_lines(KNOWN["mul"]),
+    }
+    texts = (f"==== {title}\n{text}\n" for title, text in parts.items())
+    approve("report-panel.txt", "\n".join(texts))
