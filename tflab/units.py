@@ -51,8 +51,8 @@ TASK = re.compile(r"/job:([^/]+)(?:/replica:0)?(?:/task:(\d+))?")
 
 
 def short_device(device: str) -> str:
-    """Return `/job:localhost/replica:0/task:0/device:CPU:1` as `CPU:1`; that of a task as `task 1
-    CPU:0`, and this process beside them as `client CPU:0`."""
+    """Return `/job:localhost/replica:0/task:0/device:CPU:1` as `CPU:1`; a device of a task as `task
+    1 CPU:0`, and a device of this process beside tasks as `client CPU:0`."""
     task = short_task(task_of(device))
     return f"{task} {device.rpartition('device:')[2]}".strip()
 
@@ -63,8 +63,8 @@ def task_of(device: str) -> str:
 
 
 def short_task(task: str) -> str:
-    """Return `/job:worker/replica:0/task:1` as `task 1`, that of a job with another name as `ps
-    task 1`; this process as `client` beside tasks, and as nothing without them."""
+    """Return `/job:worker/replica:0/task:1` as `task 1`, a task of another job as `ps task 1`, and
+    this process beside tasks as `client`; "" without tasks."""
     match = TASK.fullmatch(task)
     if not match:
         return task

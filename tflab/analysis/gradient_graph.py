@@ -256,8 +256,8 @@ class GradientGraph:
         return {}
 
     def computes(self, name: str) -> str:
-        """Return the formula of a forward node in terms of its inputs; "" if that does not give its
-        value."""
+        """Return the formula of a forward node in terms of its inputs; "" if the formula does not
+        give its value."""
         node = self.by_name[name]
         return self.text(self.composer.formula(node, [*map(self.forward_name, node.inputs)]), name)
 

@@ -44,8 +44,8 @@ def stops(
     says, by (op, node of the input), what is wrong with the gradient that a gradient function
     returned; "" if nothing is.
 
-    Of several ops without a gradient that follow one another, the one nearest to the node counts:
-    TensorFlow calls no gradient function behind a result that is no floating-point number.
+    If several ops without a gradient follow one another, the one nearest to the node counts:
+    TensorFlow calls no gradient function beyond a result that is not a floating-point number.
     """
     inputs = makers(nodes)
     users = turned_around(inputs)

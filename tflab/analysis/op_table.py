@@ -69,8 +69,8 @@ def rows(
     time, largest first. A node that ran as several types has a row for each of them.
 
     `steps` is the number of steps that `nodes` cover, and `images` the number of images in them
-    (None if unknown). `fused_from` names the user's nodes that the ledger says were fused into
-    those of the row; by line, it names their lines instead, if these differ from the line of the
+    (None if unknown). `fused_from` names the user's nodes that, by the ledger, were fused into the
+    nodes of the row; by line, it names their lines instead, if these differ from the line of the
     row: a node's time belongs to the line of the node whose name it has.
 
     Raises UsageError for an unknown `by`.

@@ -37,7 +37,7 @@ TRY = {
     "ops gains less",
     "feeds": "to feed less: feed only what the step uses, in a smaller dtype, and keep constant "
     "data in a variable",
-    "copies": "to keep the data in arrays that do (the documentation of run shows how)",
+    "copies": "to keep the data in aligned arrays (the documentation of run shows how)",
     "tables": "an optimiser that updates only these rows, such as gradient descent or, in "
     "TensorFlow 1, Adagrad",
     "session": "a larger batch, or several steps per call",
@@ -81,10 +81,10 @@ MANY_ROWS = 10  # times as many as a step uses
 
 
 def whole_tables_of(nodes: Sequence[Node], lines: Mapping[str, str]) -> tuple[WholeTable, ...]:
-    """Return the variables of which a step looks up some rows, and updates all; `nodes` have the
+    """Return the variables of which a step looks up some rows but updates all; `nodes` have the
     shapes of their first outputs, and `lines` the lines of the program.
 
-    If an op takes all rows and makes something else of them, such as a product, a step uses them.
+    A step uses all rows if an op makes something else from all of them, such as a product.
     """
     by_name = {node.name: node for node in nodes}
     shapes = {node.name: node.outputs[0].shape for node in nodes if node.outputs}
@@ -186,8 +186,8 @@ def reason(
     nodes: Sequence[Work] = (),
     subject: str = "",
 ) -> Reason:
-    """Return the reason `34.0 % of a median step at batch 16 (123 us of 362 us) is ...`, whose
-    cost is that of its nodes or, without nodes, the time outside of ops."""
+    """Return the reason `34.0 % of a median step at batch 16 (123 us of 362 us) is ...`; it costs
+    the time of its nodes or, without nodes, the time outside of ops."""
     cost_ns = batch.cost_ns(nodes) if nodes else batch.outside_ns
     share = cost_ns / batch.step_ns
     sentence = (
@@ -302,7 +302,7 @@ RULES = (movement, whole_tables, small_ops, one_op, time_outside_ops)
 
 
 def reasons(evidence: Iterable[Evidence], least: int = LEAST_STEPS) -> list[Reason]:
-    """Return all reasons that hold; none for a step of which fewer than `least` were traced."""
+    """Return all reasons that hold in the steps of which at least `least` were traced."""
     enough = [step for step in evidence if step.steps >= least]
     return [reason for step in enough for rule in RULES for reason in rule(step)]
 

@@ -115,8 +115,8 @@ def runs_without(repeated: Counter[tuple[str, str, int, int]], runs: OpRuns) -> 
 
 
 def work_runs(runs: Iterable[OpRun]) -> OpRuns:
-    """Return the runs whose times are those of a node's work: its kernels and copies if it has any
-    on a GPU, and then not the launches, which end before the work is done."""
+    """Return the runs that have the times of a node's work: its kernels and copies if it has any on
+    a GPU. Launches do not count then, because they end before the work is done."""
     table = op_runs.of(runs)
     tracks = {device: track_kind(device) for *_, device in table.kinds}
     on_gpu = {name for name, _, device in table.kinds if tracks[device] in ON_GPU}

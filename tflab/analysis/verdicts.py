@@ -81,7 +81,7 @@ def of_pair(pair: Pair) -> Estimate:
 
 
 def of_race(groups: Sequence[tuple[Ratios, Ratios]]) -> tuple[Verdict, ...]:
-    """Return a verdict for each group: the observed ratios, and those of its control."""
+    """Return a verdict for each group: the observed ratios, and the ratios of its control."""
     return decided(
         [of_ratios(ratios) for ratios, _ in groups],
         [interval(control, OF_CONTROL) for _, control in groups],

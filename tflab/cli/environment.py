@@ -61,8 +61,7 @@ EXTRAS = {  # the packages of each, by the names under which they are imported
 
 
 def missing(*packages: str) -> str:
-    """Return the command that installs the extra of the first of these packages that is not here;
-    "" if all are."""
+    """Return the command that installs the extra of the first missing package; "" if all are here."""
     for package in packages:
         if importlib.util.find_spec(package) is None:
             return installing(next(name for name, own in EXTRAS.items() if package in own))

@@ -49,7 +49,7 @@ class Interrupts:
     show: Callable[[], Any] | None = None  # prints the results so far
 
     def status(self, status: int) -> int:
-        """Return the exit status of a command that would otherwise exit with this one."""
+        """Return the exit status of a command that would otherwise exit with `status`."""
         return 128 + self.signal if self.signal and status == INTERRUPTED else status
 
     def __call__(self, number: int, frame: FrameType | None) -> None:

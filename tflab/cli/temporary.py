@@ -83,7 +83,7 @@ def remove_now() -> None:
 
 
 def file() -> BinaryIO:
-    """Return a temporary file; if there is no folder for it, one that keeps nothing."""
+    """Return a temporary file; if there is no folder for it, a file that keeps nothing."""
     try:
         return tempfile.TemporaryFile()
     except OSError:

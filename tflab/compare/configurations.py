@@ -84,7 +84,7 @@ def changing(configs: Sequence[str]) -> tuple[str, ...]:
 
 def observe(prepared: Prepared, step_ns: float) -> Iterator[Observed]:
     """Yield the untraced steps of every configuration at every batch size, one observation after
-    the other; `step_ns` is what the default's steps of all batch sizes take together.
+    the other; `step_ns` is the time of the default's steps at all batch sizes together.
 
     After `race_s` seconds no further observation starts, except those that a verdict requires.
     """

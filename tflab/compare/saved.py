@@ -191,8 +191,8 @@ def gate_of(limit: float, named: Mapping[str, Verdict | None], widened: bool = T
 
 
 def decide(gate: Gate | None, first: str) -> None:
-    """Raise TflabError if a step is slower, UndecidedError if that is undecided; their status is
-    that of the command."""
+    """Raise TflabError if a step is slower, UndecidedError if that is undecided; the command exits
+    with their status."""
     if gate and gate.slower:
         raise TflabError(sentence(gate, first))
     if gate and gate.undecided:

@@ -68,9 +68,9 @@ def write(
 ) -> list[Path]:
     """Write each capture to `<logdir>/plugins/profile/<name>/<host>.xplane.pb`; return the paths.
 
-    Of a capture of several tasks each gets a file of its own, as a host of its name. A capture
-    never goes into a folder that exists, because XProf caches its results there.
-    `modules` are the serialised HloProtos that XLA compiled for the steps, by name.
+    Each task of a capture gets a file of its own, as a host with its name. A capture never goes
+    into a folder that exists, because XProf caches its results there. `modules` are the serialised
+    HloProtos that XLA compiled for the steps, by name.
     """
     host = file_name(host or socket.gethostname(), "localhost")
     paths: list[Path] = []
@@ -220,7 +220,7 @@ MISREAD = re.compile(
 
 
 def event_names(kinds: Iterable[Kind]) -> dict[Kind, str]:
-    """Return a `<node>:<OpType>` for each node and type, in which no two have the same node.
+    """Return a `<node>:<OpType>` for each node and type; no two have the same node.
 
     Characters that are not allowed become underscores. A leading underscore marks nodes that the
     runtime has added, and XProf does not count these: `_arg_x` becomes `runtime/arg_x`. A name that
@@ -307,8 +307,8 @@ def group_ids(steps: Iterable[StepTime]) -> dict[int, int]:
 def add_steps(
     plane: Plane, steps: Sequence[StepTime], runs: OpRuns, zero: int, elsewhere: Iterable[OpRun]
 ) -> None:
-    """Add a line of markers for the steps, and one below it with the time between their ops, those
-    that ran `elsewhere` on other hosts among them.
+    """Add a line of markers for the steps, and one below it with the time between their ops, which
+    include those that ran `elsewhere` on other hosts.
 
     Steps of several sessions that ran at the same time get more than one such pair of lines.
     """

@@ -130,8 +130,8 @@ def line_text(line: Line) -> str:
 
 
 def fate_words(fate: Fate) -> str:
-    """Return the fate of the node. The value of a removed node may still have been needed, and that
-    of a folded one may be in no constant."""
+    """Return the fate of the node. The value of a removed node may still have been needed, and the
+    value of a folded node may be in no constant."""
     if fate.fate == "folded" and not fate.has_value:
         return INSIDE
     if fate.replaced:

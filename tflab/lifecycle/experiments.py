@@ -129,7 +129,7 @@ def same_kernels(
 
 
 def types_that_run(job: measure.Job, placement: Placement, options: Options) -> dict[str, str]:
-    """Return the op type of each node of the graph that runs; none if it cannot run."""
+    """Return the op type of each node of the graph that runs; {} if the graph cannot run."""
     values = next(session.feed_batches(placement.program, options.batch_size))
     metadata = tf1.RunMetadata()
     try:

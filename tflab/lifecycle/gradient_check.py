@@ -132,14 +132,14 @@ def check_at(copy: Copy, program: Program, pairs: Pairs, seed: int) -> Checked:
 
 
 def spread(items: Sequence[T], most: int) -> list[T]:
-    """Return at most so many items, evenly spread, with the first and the last."""
+    """Return at most `most` items, evenly spread, with the first and the last."""
     if len(items) <= most:
         return list(items)
     return [items[int(place)] for place in np.linspace(0, len(items) - 1, most)]
 
 
 def losses_of(loss: Callable[[], np.ndarray], runs: int) -> tuple[list[np.ndarray], float]:
-    """Return a loss computed so many times, fewer if that takes long, and the seconds of the last
+    """Return a loss computed `runs` times, or fewer if that takes long, and the seconds of the last
     run."""
     losses = []
     start = time.monotonic()
@@ -168,8 +168,8 @@ def affordable(elements: int, seconds: float) -> int:
 
 
 def chosen(gradient: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the indices of the largest gradients and of random others, `count` in total if there
-    are so many."""
+    """Return the indices of the largest gradients and of random others, `count` in total, or all if
+    there are fewer."""
     order = np.argsort(-np.abs(gradient), axis=None)
     half = (count + 1) // 2
     largest, others = order[:half], order[half:]

@@ -38,8 +38,8 @@ class Captures:
 def chosen_sizes(
     placement: Placement, execution: Execution | None, seconds: float
 ) -> tuple[list[int], list[str]]:
-    """Return the batch sizes to capture, that of the walk first, and a sentence about each of the
-    others: the data have too few rows, or the steps would take longer than this many seconds,
+    """Return the batch sizes to capture, that of the walk first, and for each other size a
+    sentence: the data have too few rows, or the steps would take longer than this many seconds,
     judged by the execution's steps."""
     data, own = placement.program.dataset("train"), placement.batch_size
     wanted = {own} if placement.program.model.fixed_batch else {own, *BATCH_SIZES}

@@ -89,8 +89,8 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
 
 
 def nodes_of(program: Program, listed: Iterable[Node]) -> Iterator[Node]:
-    """Yield the nodes of a program; for those of gradients and updates, lines of tflab do not
-    count. An update that tflab added has the line that made the optimiser."""
+    """Yield the nodes of a program. A line of tflab's own does not count as a node's line. An
+    update that tflab added has the line that made the optimiser."""
     for node in listed:
         source = node.source
         if source is not None and Path(source.file).parent in OWN:
@@ -142,7 +142,7 @@ def value_of(array: np.ndarray, **known: Any) -> Value:
 
 
 def notes_of(graph: Sequence[Node]) -> Iterator[str]:
-    """Yield what of the step has no values."""
+    """Yield notes on the parts of the step that have no values."""
     if inside := sum(depth > 0 for depth in analysis.depths(graph).values()):
         yield (
             f"{plural(inside, 'node')} inside loops and branches have no values: only what goes in "

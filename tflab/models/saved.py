@@ -203,7 +203,7 @@ class Imported:
         return ends, f"no other node uses {'it' if len(ends) == 1 else 'them'}"
 
     def output(self, fetches: Sequence[str]) -> tf.Tensor | None:
-        """Return the first fetched tensor, otherwise the last one that the fetches need."""
+        """Return the first fetched tensor, otherwise the last tensor that the fetches need."""
         needed = nodes_needed(self.nodes, fetches, ())
         made = (
             node.name
@@ -222,8 +222,8 @@ class Imported:
         return tuple(handles or [tensor for tensor in fed if tensor.dtype.is_floating])
 
     def given(self, options: Saved) -> Given:
-        """Return the user's array, otherwise the shape, by tensor. Raises UsageError for one that
-        cannot be fed."""
+        """Return the user's array, otherwise the shape, by tensor. Raises UsageError for a tensor
+        that cannot be fed."""
         keys = dict(self.signature.inputs) if self.signature else {}
         ops = {op.name for op in self.graph.get_operations()}
 
@@ -237,8 +237,8 @@ class Imported:
         return shapes | {named(name): load(name, path) for name, path in options.feeds}
 
     def fed(self, given: Iterable[str], ends: Sequence[str]) -> tuple[list[tf.Tensor], set[str]]:
-        """Return the tensors to feed, and the nodes that the ends then need: those that the user
-        names, the inputs of the signature, and the placeholders that the ends still need."""
+        """Return the tensors to feed, and the nodes that the ends then need. To feed are those that
+        the user names, the inputs of the signature, and the placeholders that are still needed."""
         by_user = list(map(self.tensor, given))
         inputs = self.signature.inputs.values() if self.signature else ()
         of_signature = [self.tensor(info.name) for info in inputs if info.name]
@@ -351,9 +351,9 @@ def columns_of(fed: Sequence[tf.Tensor], given: Given) -> tuple[dict[str, Column
 
 
 def feed_shape(tensor: tf.Tensor, given: np.ndarray | tuple[int, ...] | None) -> Shape:
-    """Return the shape to feed: of the user's array, or the user's own, otherwise the static one,
-    in which the first open dimension is the batch (None) and any other is 1; a vector if none is
-    known."""
+    """Return the shape to feed: that of the user's array, or the user's own, or else the static
+    one, in which the first open dimension is the batch (None) and any other is 1; a vector if none
+    is known."""
     known = tensor.shape.rank is not None
     dims = tensor.shape.as_list() if known else [None]
     if given is None:

@@ -127,7 +127,7 @@ def table(
     drawing: bool = False,
     tone: Callable[[Row], str] = no_tone,
 ) -> Table:
-    """Return a table of the first rows, with the number of the others."""
+    """Return a table of the first rows, with the number of rows that it omits."""
     every = tuple(rows)
     shown = Table(title, columns, every[:most], drawing, tone=tone)
     if len(every) <= most:

@@ -145,8 +145,8 @@ def makers(nodes: Iterable[Node]) -> dict[str, list[str]]:
 
 
 def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the edges in the other direction: for those of `makers`, the nodes that take from each
-    node."""
+    """Return the edges in the other direction: for edges of `makers`, the nodes that take from
+    each."""
     turned: dict[str, list[str]] = {}
     for name, ends in edges.items():
         for end in dict.fromkeys(ends):
@@ -169,7 +169,7 @@ def reach(
 
 
 def in_order(parents: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the same nodes in topological order, in time linear in the edges.
+    """Return the nodes in topological order, in time linear in the edges.
 
     A depth-first search with an explicit stack, because a chain may be longer than Python's stack.
     Edges that close a cycle are omitted: TensorFlow makes only those of `NextIteration`, but a

@@ -39,8 +39,8 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     """Return the boxes in rows from top to bottom, an edge's source above its target.
 
     A long edge has a lane in each row that it crosses, and so has an edge that enters or leaves
-    these boxes. If these are more than MOST_LANES, the longest edges have none. Of a cycle one edge
-    points upwards.
+    these boxes. If there are more lanes than MOST_LANES, the longest edges have none. One edge of a
+    cycle points upwards.
     """
     by_name = {box.name: box for box in boxes}
     ordered = in_order(between(boxes, waits))
@@ -83,7 +83,7 @@ def with_lanes(edges: Sequence[tuple[str, str]], level: Mapping[str, int]) -> li
 
 
 def crossings(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
-    """Return the boxes that something outside comes into, and those from which something leaves."""
+    """Return the boxes that edges from outside lead into, and those that edges lead out of."""
     around = {name: box.name for box in boxes for name in nodes_of(box)}
     coming = {box for name, box in around.items() if not waits[name] <= around.keys()}
     leaving = {

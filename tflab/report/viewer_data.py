@@ -215,7 +215,7 @@ def show_values(
     histories: Iterable[NodeHistory], nodes: Sequence[Row], boxes: Sequence[Row]
 ) -> None:
     """Give each node what its box shows of the program's values: data and gradient, or why there
-    are none; a closed scope shows those of the node whose name it has."""
+    are none; a closed scope shows the values of the node with its name."""
     for node, history in zip(nodes, histories, strict=True):
         shown = ((value, value.after) for value in history.values[:OUTPUTS])
         texts = [

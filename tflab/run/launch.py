@@ -139,7 +139,7 @@ def witness_of_group() -> int:
 
 
 def ended(witness: int) -> list[int]:
-    """End a witness, and return the signals that it got; none where /proc does not tell."""
+    """End a witness, and return the signals that it got; none if /proc does not have them."""
     pending = 0
     with suppress(OSError):
         status = Path(f"/proc/{witness}/status").read_text()

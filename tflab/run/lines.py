@@ -101,7 +101,7 @@ def sampled(ns: int, samples: int) -> str:
 
 
 def spread(say: Callable[[float], str], value: float, samples: int) -> str:
-    """Return a sampled value, or its interval; nothing if there are too few samples."""
+    """Return a sampled value, or its interval; "" if there are too few samples."""
     known = interval(value, samples)
     if known is None:
         return ""

@@ -426,7 +426,7 @@ class Largest:
 
 
 def read(folder: Path) -> tuple[Recorded | None, RecordedValues | None]:
-    """Return the saved graph and values; None where they are missing or incomplete."""
+    """Return the saved graph and values; None if they are missing or incomplete."""
     from tflab.records.codec import WrongError, decoded
     from tflab.records.watched import Recorded, RecordedValues
 

@@ -220,7 +220,7 @@ class Recorder:
         return run
 
     def begin_function(self, function: Any) -> Run | None:
-        """Begin a call of a concrete function, unless a function's graph gets it as a node."""
+        """Begin a call of a concrete function, unless it becomes a node of another graph."""
         called = private.called(function)
         run = self.next_run() if called else None
         if called is None or run is None:
@@ -303,7 +303,7 @@ class Recorder:
     # Results of runs
 
     def results(self, run: Run | None, session: tf1.Session, fetched: Sequence[Any]) -> Any:
-        """Look at the fetched values of a run, and return those that the program asked for."""
+        """Look at the fetched values of a run, and return the values that the program asked for."""
         if run is None:
             return fetched
         own = fetched[: run.values.own] if run.values else fetched
@@ -405,7 +405,7 @@ class Recorder:
             self.waiting.append((run.group, content, ended_ns - run.began_ns, cost_ns))
 
     def read_traces(self) -> None:
-        """Add up the waiting traces, in another thread than those that run steps."""
+        """Add up the waiting traces, in a thread that runs no steps."""
         while self.waiting:
             group, content, took_ns, cost_ns = self.waiting[0]
             began_ns = perf_counter_ns()

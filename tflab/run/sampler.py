@@ -300,7 +300,7 @@ def stacks_of_threads() -> dict[int, list[FrameType]]:
 
 
 def outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame and those that called it; of another thread only in `stacks_of_threads`."""
+    """Yield a frame and its callers; for another thread, only in `stacks_of_threads`."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -345,7 +345,7 @@ def is_called(stack: Stack) -> bool:
 
 
 def installed_package(file: str) -> list[str] | None:
-    """Return the parts of the path of an installed package, of which this file is a part."""
+    """Return the path, in parts, of the installed package that this file belongs to."""
     parts = file.split(os.sep)
     place = next((at for at, part in enumerate(parts) if part in PACKAGES), None)
     return None if place is None else parts[: place + 2]

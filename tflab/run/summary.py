@@ -293,8 +293,8 @@ def costliest_stage(groups: Sequence[Segment]) -> str:
     """Return the stage of tf.data that took more than half of the time of the profiled calls,
     without the stages from which it takes its data; "" if none did.
 
-    A profile has only what both began and ended in it. So the stages that it has may be short ones
-    within a longer one that it does not have, and their share of all stages says nothing.
+    A profile has only stages that began and ended within it. These may be short parts of a longer
+    stage that it lacks, so their share of all stages says nothing.
     """
     own: Counter[str] = Counter()
     for path, ns in (item for group in groups for item in group["stages"].items()):

@@ -200,8 +200,8 @@ def watched(program: Program, steps: int) -> Watched:
 
 
 def turn_of(seen: Watched, place: int, group: str | None) -> Turn:
-    """Return the times of a process. Its steps are the runs of this group; without that, of the one
-    that took longest."""
+    """Return the times of a process. Its steps are the runs of this group or, without one, of the
+    group that took longest."""
     repeated = [each for each in seen.groups if each.median_ns]
     steps = max(repeated, key=lambda of: (name_of(of) == group, of.total_ns), default=None)
     times: defaultdict[Row, float] = defaultdict(float)

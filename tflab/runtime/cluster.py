@@ -38,8 +38,8 @@ AWAY = (
 
 @contextmanager
 def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the addresses of tasks: of this number of new ones on this machine, which end with the
-    context, or of those given, once each has answered.
+    """Yield the addresses of tasks: of this many new tasks on this machine, which end with the
+    context, or of the given tasks, once each has answered.
 
     Raises TflabError, with the task's name, for one that does not come.
     """
@@ -201,8 +201,8 @@ def client_host(addresses: Sequence[str]) -> str:
 
 
 def close(session: tf1.Session) -> None:
-    """Close a session over tasks. The runtime asks each task and waits for ever for one that has
-    died, so this waits for a few seconds only."""
+    """Close a session over tasks. The runtime asks each task and waits for ever for a dead one, so
+    this waits for a few seconds only."""
     closing = threading.Thread(target=session.close, daemon=True)
     closing.start()
     closing.join(ANSWER_S)

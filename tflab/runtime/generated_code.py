@@ -143,7 +143,7 @@ def llvm_functions(module: str) -> dict[str, list[str]]:
 
 def machine_code(data: bytes) -> dict[str, tuple[int, list[str]]]:
     """Return the size and the disassembled instructions of each function of an ELF object file for
-    x86-64 or AArch64; nothing for another, and without the packages of an extra."""
+    x86-64 or AArch64; nothing for other processors, or without the packages of the extra."""
     if package_environment.missing(*package_environment.EXTRAS["code"]):
         return {}
     import capstone

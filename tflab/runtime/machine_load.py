@@ -50,8 +50,8 @@ def average() -> float | None:
 
 def others_s(stat: Path = STAT) -> float | None:
     """Return the processor time that other programs and the host used: user, nice, system, irq,
-    softirq and steal in the first line of /proc/stat, less that of this process and its children
-    that ended. None if it is unknown."""
+    softirq and steal in the first line of /proc/stat, less the time of this process and of its
+    children that ended. None if it is unknown."""
     try:
         _, *numbers = stat.read_text("utf-8").partition("\n")[0].split()
         user, nice, system, _, _, irq, softirq, stolen = map(int, numbers[:8])

@@ -93,8 +93,8 @@ class Updates:
                 self.phases[node.name] = UPDATE
 
     def mark_used(self) -> None:
-        """Mark nodes that updates use; those that depend on the loss or that gradients use only if
-        nothing else does."""
+        """Mark nodes that updates use; a node that the loss depends on, or that gradients use, only
+        if nothing else does."""
         waiting = turned_around({node.name: node.control_inputs for node in self.nodes})
         shared = self.on_loss | reach(self.of(BACKWARD), self.inputs)
         summaries = {node.name for node in self.nodes if SUMMARY.search(node.op)}

@@ -108,7 +108,7 @@ def start_of(program: Program) -> Start:
 
 def initializers(graph: tf.Graph) -> tuple[str, ...]:
     """Return the nodes that initialise the variables, global and local (such as those of a metric),
-    the tables, and the iterators of tf.data: each by its first data set that takes nothing fed."""
+    the tables, and the iterators of tf.data (by a first data set that needs no feed)."""
     variables = [
         *graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES),
         *graph.get_collection(tf1.GraphKeys.LOCAL_VARIABLES),
@@ -272,7 +272,7 @@ def timed_step(traced: Run, values: Sequence[np.ndarray], index: int) -> tuple[S
 
 
 def variable_readers(graph: tf.Graph, names: Iterable[str]) -> dict[str, str]:
-    """Return the tensor that is the value of each of the named nodes that is a variable.
+    """Return, by variable, the tensor that is its value, for the named nodes that are variables.
 
     A read that waits for another node does not count: that node may change the variable. A variable
     without such a read is omitted.

@@ -251,7 +251,7 @@ def profiled_durations(content: bytes) -> Profiled:
     """Yield node, start and duration in ns of every op run. A run that waits for data of an
     iterator is that of `DATA`, whatever its node.
 
-    The name of an event is that of its node and its type; all other events have none such. On a
+    The name of an event is that of its node and its type; no other event has such a name. On a
     device other than the host the profiler names kernels, which are left out.
     """
     profile = Profiled([], [], [], {}, Counter())

@@ -151,7 +151,7 @@ def recipe_of(name: str, model: Model) -> Recipe:
 
 
 def classes(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tensor]:
-    """Return the predicted class of each row: that of its highest score. Empty without classes."""
+    """Return the class with the highest score of each row; empty without classes."""
     if scores is None or labels is None or not labels.dtype.is_integer:
         return []
     if scores.shape.rank is None or scores.shape[:-1].rank != labels.shape.rank:

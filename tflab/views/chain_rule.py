@@ -94,8 +94,8 @@ def loss(stage: Backward) -> str:
 
 def equation(stage: Backward) -> str:
     """Return `dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest path; "" if there is
-    none. If gradients also come back on other paths, it is only one of the terms. Of a long one
-    there are the first and the last factors."""
+    none. If gradients also come back on other paths, it is only one of the terms. A long one has
+    only its first and last factors."""
     from tflab.analysis import chain_rule  # `--help` does not need NumPy
 
     if not stage.chain_rule:
@@ -123,7 +123,7 @@ def differential(name: str) -> str:
 
 
 def with_respect_to(link: Link) -> str:
-    """Return the input of a step, as far as the gradient is that of it: `y`, `y, in part` if other
+    """Return the input that the gradient of a step is with respect to: `y`, `y, in part` if other
     ops contribute, `y, as input 1` if the op takes it several times, and `rows of y`."""
     rows = "rows of " * link.gradient.startswith("rows of ")
     _, part, place = link.gradient.partition(f" by {link.forward}")

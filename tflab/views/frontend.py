@@ -69,8 +69,8 @@ def lines(nodes: Sequence[Node]) -> Table:
 
 
 def whole(drawn: str, scoped: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
-    """Return a graph, one node per line, with data flowing down the rails; of a large one the
-    outermost scopes, and in full all scopes and nodes. Each of the two has its own title."""
+    """Return a graph, one node per line, with data flowing down the rails. For a large one, return
+    the outermost scopes; in full, all scopes and nodes. Each of the two has its own title."""
     if len(nodes) <= DRAWN_WHOLE:
         order = rails.ordered(nodes, ends)
         return table(

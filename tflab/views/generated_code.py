@@ -56,13 +56,13 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
 
 
 def bytes_of(size: int) -> str:
-    """Return `, 1,234 bytes of machine code`; nothing for a function that has none of its own."""
+    """Return `, 1,234 bytes of machine code`; "" for a function that has no code of its own."""
     return f", {size:,} bytes of machine code" if size else ""
 
 
 def listings(kernel: CompiledKernel) -> Iterable[Frame]:
-    """Yield the kernel in each language: its first lines, of instructions those that compute with
-    floating-point numbers."""
+    """Yield the kernel in each language by its first lines, but only those instructions that
+    compute with floating-point numbers."""
     languages = {"HLO": kernel.hlo, "LLVM IR": kernel.llvm, "machine code": kernel.machine}
     for language, lines in languages.items():
         chosen = [line for line in lines if ARITHMETIC.search(line)] or lines

@@ -141,7 +141,7 @@ def called(part: FirstPart) -> str:
 
 
 def changed(stage: Placement, part: FirstPart) -> str:
-    """Return how many nodes a pass changed; nothing for what is no pass of the graph."""
+    """Return how many nodes a pass changed; "" for a part that is not a pass of the graph."""
     key = part.owner, part.iteration
     log = [step.changed for step in stage.passes if (step.name, step.iteration) == key]
     if not log or part.owner in BETWEEN:

@@ -77,5 +77,5 @@ def control_text(verdict: Verdict) -> str:
 
 
 def ends_text(low: float, high: float) -> str:
-    """Return `[0.98, 1.02]`; nothing for the interval of too few observations."""
+    """Return `[0.98, 1.02]`; "" if there are too few observations."""
     return f"[{low:.2f}, {high:.2f}]" if isfinite(low) and isfinite(high) else ""

@@ -18,7 +18,7 @@ LETTERS = 36  # of a name
 
 @style.applied()
 def draw(rows: Sequence[OpStats], by: str) -> Figure:
-    """Draw a bar for each layer in the order of execution; of ops, nodes and lines one for each of
+    """Draw a bar for each layer in the order of execution; for ops, nodes or lines, one for each of
     the ten most expensive, and one for all others. A bar has its time and its share beside it."""
     if not rows:
         return style.message("No op ran", "There are no op runs to add up.")

@@ -260,7 +260,7 @@ class TraceBuffers:
         return self._client.TF_NewBufferFromString(self._options(**fields).SerializeToString())
 
     def content(self, buffer: Any) -> bytes:
-        """Return what a buffer holds: of RunOptions that ask for nothing, nothing."""
+        """Return what a buffer holds; nothing if its RunOptions ask for nothing."""
         return bytes(self._client.TF_GetBuffer(buffer))
 
     def taken(self, metadata: Any) -> bytes:

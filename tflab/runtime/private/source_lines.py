@@ -227,8 +227,8 @@ def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any
 
 
 def calling(original: Any) -> Any:
-    """Return a `Layer.__call__` that records which nodes it made, and in which name scope; of
-    nested layers the innermost counts, and inside a layer that is not a model the outer one."""
+    """Return a `Layer.__call__` that records which nodes it made, and in which name scope; the
+    innermost of nested layers counts, but inside a layer that is not a model the outer one."""
     import tensorflow as tf
 
     around: list[Any] = []  # the calls that are running, the outermost first

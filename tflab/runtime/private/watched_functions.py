@@ -75,7 +75,7 @@ def watch_functions(calls: Any, tracings: Any, outer: Any = None) -> Callable[[]
 
 def called(function: Any) -> tuple[Any, Any] | None:
     """Return the name under which the runtime knows a function that eager code calls, and its
-    graph; None where the call becomes a node of another graph.
+    graph; None if the call becomes a node of another graph.
 
     `AtomicFunction._bound_context` and `_cached_graph`, as above.
     """
