@@ -63,7 +63,7 @@ class GradientGraph:
 
     @cached_property
     def incoming(self) -> dict[tuple[str, str], str]:
-        """Return the output that each gradient belongs to that a gradient function received."""
+        """Return, by op and received gradient, the output that the gradient is for."""
         return {
             (call.forward, tensor): output_name(call.forward, number)
             for call in self.calls

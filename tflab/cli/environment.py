@@ -61,7 +61,7 @@ EXTRAS = {  # the packages of each, by the names under which they are imported
 
 
 def missing(*packages: str) -> str:
-    """Return the command that installs the extra of the first missing package; "" if all are here."""
+    """Return the command that installs the extra of the first missing package; "" without one."""
     for package in packages:
         if importlib.util.find_spec(package) is None:
             return installing(next(name for name, own in EXTRAS.items() if package in own))

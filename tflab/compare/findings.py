@@ -60,7 +60,7 @@ def throughput(
 
 
 def by_round(small: StepTimes, large: StepTimes) -> list[float]:
-    """Return the ratio of the images per second, larger batch to smaller one, in each round."""
+    """Return, for each round, the larger batch's images per second over the smaller one's."""
     rates = zip(small.round_rates, large.round_rates, strict=False)
     return [after / before for before, after in rates]
 

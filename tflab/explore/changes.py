@@ -20,7 +20,7 @@ CALLED = {"bytes": "memory at most", "ns": "a step, median"}
 
 
 def marks(before: Nodes, now: Nodes) -> dict[str, str]:
-    """Return `new` for a node, or `changed` if its op, its inputs or its outputs are others."""
+    """Return `new` for each new node, `changed` for each with another op, inputs or outputs."""
     new = {name: "new" for name in now if name not in before}
     both = (name for name in now if name in before)
     return new | {name: "changed" for name in both if before[name][1] != now[name][1]}

@@ -172,8 +172,8 @@ def blank(node: Node, kind: str) -> NodeHistory:
 
 
 def carrier_of(history: NodeHistory, fate: Fate | None, executed: Mapping[str, Node]) -> str | None:
-    """Return the executed node that does a node's work: itself, or its replacement. Each output of
-    a removed node may have another replacement."""
+    """Return the executed node that does a node's work: itself, or its replacement. A
+    removed node with several outputs has none, because each output may have another one."""
     if history.name in executed:
         return history.name
     several = len(history.outputs) > 1 and fate is not None and fate.fate == "removed"

@@ -231,8 +231,8 @@ def compare(
 
     A difference is off by ROUNDINGS * eps * |loss| / h, where eps is that of the dtype. A gradient
     adds up numbers as large as the other gradients, so it is off by ROUNDINGS * eps * max(|loss|,
-    the largest gradient of all variables). A wrong gradient is taken for 0 only if the loss does
-    not show either that the gradient is not 0.
+    the largest gradient of all variables). A wrong gradient passes for 0 only if the differences of
+    the loss are 0 within rounding, too.
     """
     analytic = gradient.flat[elements]
     of_slope = ROUNDINGS * EPSILON[dtype] * loss / STEPS[dtype]

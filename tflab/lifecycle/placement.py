@@ -127,7 +127,7 @@ def code_of_output(
     program: Program, options: Options
 ) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
     """Return the code that XLA generates for the model's output alone if the graph is small,
-    compiled for a batch that fills vectors; if it is not available, a note about that."""
+    compiled for a batch that fills vectors; a note if it is not available."""
     small = len(program.graph.get_operations()) <= SMALL
     if options.xla or options.cluster or not small or not options.explained:
         return (), ()  # XLA compiles for one process

@@ -139,7 +139,7 @@ class Values:
         )
 
     def enter_function(self, name: str) -> bool:
-        """Run a tf.function op by op if this call of it is the wanted one or the one before."""
+        """Run a tf.function op by op if its call is the wanted one or the one before."""
         number = self.numbers[name] + 1
         wanted = number in (self.run - 1, self.run) and not self.ops.origins
         if not (wanted and private.is_eager()):

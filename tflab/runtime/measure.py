@@ -91,7 +91,7 @@ class Outcome:
     failure: RefusedError | None = None
 
     def check(self, kept: bool) -> None:
-        """Raise what ended it if nothing was kept."""
+        """Raise the error that ended the measurement if nothing was kept."""
         if self.interrupted and not kept:
             interrupts.take()
             raise KeyboardInterrupt
