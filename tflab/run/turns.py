@@ -166,7 +166,7 @@ def turns_of(programs: Sequence[Program], steps: int, budget_s: float) -> Iterat
 
 
 def watched(program: Program, steps: int) -> Watched:
-    """Run a program, interrupted after so many steps if there are any, and return what was seen.
+    """Run a program, interrupt it after `steps` steps if they are not 0, and return what was seen.
     Its input is empty, and its output is only shown if it fails. Raises TflabError then."""
     settings = {"OVERHEAD": "5", "STEPS": str(steps), "KEEP": "1"}
     with temporary.folder("turn") as folder, temporary.file() as output:

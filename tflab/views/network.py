@@ -17,7 +17,7 @@ def facts(stage: Execution) -> Iterator[Fact]:
     """Yield the transfers that the runtime did not record."""
     if stage.network and stage.network.unrecorded > 0:
         missing = plural(stage.network.unrecorded, "transfer")
-        yield Fact("not recorded", missing, "their time is in another part, and on no path")
+        yield Fact("not recorded", missing, "in another part of the step, and on no path")
 
 
 def tables(stage: Execution) -> Iterator[Block]:
