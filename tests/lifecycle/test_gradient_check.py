@@ -172,6 +172,16 @@ def test_a_loss_that_only_looks_random_is_checked(value):
     assert (check.agrees, check.precision) == (True, "float64")
 
 
+def test_a_variable_that_asks_for_the_device_of_an_op_is_checked():
+    def loss_of(x):
+        squares = tf.square(x)
+        with tf1.colocate_with(squares.op):
+            return tf.reduce_mean(squares * tf1.get_variable("w", []))
+
+    (check,) = differentiate(model_of(loss_of, {})).gradient_checks
+    assert (check.agrees, check.precision) == (True, "float64")
+
+
 # Which variables are checked
 
 

@@ -148,9 +148,13 @@ def copied(
 
 
 def part_of(graph_def: tf1.GraphDef, names: Set[str]) -> tf1.GraphDef:
-    """Return these nodes of a graph, with all functions."""
+    """Return these nodes of a graph, with all functions. They no longer ask for the device of other
+    nodes, which may be missing."""
     kept = [node for node in graph_def.node if node.name in names]
-    return tf1.GraphDef(node=kept, library=graph_def.library, versions=graph_def.versions)
+    part = tf1.GraphDef(node=kept, library=graph_def.library, versions=graph_def.versions)
+    for node in part.node:
+        node.attr.pop("_class", None)
+    return part
 
 
 def all_nodes(graph_def: tf1.GraphDef) -> Iterator[tf1.NodeDef]:
