@@ -138,7 +138,7 @@ def traits(node: NodeDef) -> tuple[str, str, Types]:
 @functools.cache
 def fitting(op: str, label: str, types: Types, device_type: str) -> tuple[int, str | None]:
     """Return how many registered kernels may run an op with these traits on a type of device, and
-    the conditions of the one of the highest priority: `CPU, T in float32`.
+    the conditions of the kernel with the highest priority: `CPU, T in float32`.
 
     Those that are registered for every device (`DEFAULT`) count only if it has none of its own.
     """

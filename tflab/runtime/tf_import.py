@@ -107,6 +107,6 @@ def keras_later() -> Iterator[None]:
 
 
 def without(notes: str, said: str) -> str:
-    """Return the lines that do not begin as these notes do; without notes all of them."""
+    """Return the lines that do not begin like one of the notes; all lines if there are no notes."""
     lines = said.splitlines(keepends=True)
     return "".join(line for line in lines if not (notes and re.match(notes, line)))

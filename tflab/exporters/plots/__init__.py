@@ -68,7 +68,7 @@ def png(figure: Figure) -> bytes:
 
 
 def svg(figure: Figure) -> str:
-    """Return the figure as an `<svg>` element, for a page or a file; the same figure as the same
+    """Return the figure as an `<svg>` element, for a page or a file; one figure always has one
     text.
 
     Text stays text: it can be selected, searched and read aloud. Ids begin with a hash of the
