@@ -75,7 +75,7 @@ class Points:
         return self.everywhere(lambda values: bool((values[tensor] == number).all()))
 
     def everywhere(self, test: Callable[[Values], bool]) -> bool:
-        """Return whether a test holds at every point; False if a tensor has no value."""
+        """Return whether a test holds at every point; False for one point, or without a value."""
         try:
             return len(self.values) > 1 and all(test(values) for values in self.values)
         except KeyError:

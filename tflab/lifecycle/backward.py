@@ -183,7 +183,7 @@ def gradient_pairs(model: Model, together: bool) -> list:
 
 
 def fetching(model: Model, pairs: Pairs, train_op: str | None) -> Model:
-    """Return the fetches of a step that computes the gradients, if no optimiser uses them."""
+    """Return the model; without an optimiser, its steps fetch the loss and the gradients."""
     if train_op or model.loss is None:
         return model
     known = (gradient for gradient, _ in pairs if gradient is not None)

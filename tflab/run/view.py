@@ -95,8 +95,8 @@ def program_ns(seen: Watched) -> int:
 
 
 def time_outside_runs(seen: Watched) -> Iterator[str]:
-    """Yield `53 % of its time passed outside session.run, 16 % at train.py:88 in next_batch.`, or
-    `of the main thread's time` if other threads ran steps, too."""
+    """Yield `53 % of its time passed outside session.run, 16 % at train.py:88 in next_batch.`, then
+    a run that did not end, and the runs in other threads."""
     others, all_ns = in_other_threads(seen), program_ns(seen)
     within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
     at_line = seen.costliest and share_at(seen.costliest, all_ns)
