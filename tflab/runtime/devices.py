@@ -224,7 +224,7 @@ def cuda() -> str:
 
 
 def onednn() -> str:
-    """Return whether TensorFlow uses the kernels of oneDNN in this process."""
+    """Return `on` if TensorFlow uses the kernels of oneDNN in this process, otherwise `off`."""
     given = os.environ.get(environment.ONEDNN)
     on = "on" if private.onednn_is_on() else "off"
     return f"{on} ({environment.ONEDNN}={given})" if given else on

@@ -39,7 +39,7 @@ FEWEST = 3  # of an equation that would be longer
 
 def facts(stage: Backward) -> Iterator[Fact]:
     """Yield the equation of the chain rule for this graph, the derivatives if they are few, and
-    what is not written or not derived."""
+    what has no formula, or stops or replaces a gradient."""
     if stage.chain_rule:
         yield Fact("chain rule", equation(stage))
         yield Fact("L", loss(stage), detail=True)
