@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.approval import approve
+from tests.examples.comparison import POOL, STEPS
 from tests.examples.lab import COMPARED, HISTORY, LAB, LINEAR, RACED
 from tests.records_by_hand import LOAD, config_times, verdict
 from tests.shown import grid
@@ -35,10 +36,6 @@ ENVIRONMENT = (
     ("CUDA", "built for 12.5; not in use, there is no GPU"),
     ("Other packages", "2.2.0"),
 )
-# A step has one call of _FusedConv2D, and half of one of MaxPool
-STEPS = {
-    size: replace(COMPARED.steps[size], steps=steps) for size, steps in ((4, 12), (16, 18), (64, 3))
-}
 DIGITS = replace(HISTORY.settings, data="digits, not MNIST")
 WHOLE = replace(
     LAB,
@@ -100,18 +97,17 @@ def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
 
 
 def test_a_call_is_compared_with_the_batch_size_before_if_a_step_has_as_many():
-    """400 us is 4 times 100 us, and 64 is 16 times 4."""
-    conv = COMPARED.rows[0]
-    compared = replace(COMPARED, batch_sizes=(4, 64), rows=(conv,), steps=STEPS)
+    """240 us is 4 times 60 us, and 64 is 16 times 4."""
+    compared = replace(COMPARED, batch_sizes=(4, 64), rows=(POOL,), steps=STEPS)
     assert chapters.finding_at(compared, 64) == (
-        "From batch 4 to 64, a call of _FusedConv2D takes 4.0 times as long for 16 times the "
-        "images; its share of the op time goes from 62.5 % to 12.5 %."
+        "From batch 4 to 64, a call of MaxPool takes 4.0 times as long for 16 times the images; "
+        "its share of the op time goes from 75.0 % to 61.0 %."
     )
-    alone = "_FusedConv2D takes 12.5 % of the op time, 400 us a call."
-    more_calls = {**STEPS, 4: replace(STEPS[4], steps=6)}
+    alone = "MaxPool takes 61.0 % of the op time, 240 us a call."
+    more_calls = {**STEPS, 4: replace(STEPS[4], steps=19)}
     assert chapters.finding_at(replace(compared, steps=more_calls), 64) == alone
     assert chapters.finding_at(replace(compared, batch_sizes=(64,)), 64) == alone
-    first = replace(conv, cells={1: conv.cells[64]})
+    first = replace(POOL, cells={1: POOL.cells[64]})
     smallest = replace(compared, batch_sizes=(1,), rows=(first,), steps={1: STEPS[64]})
     assert chapters.finding_at(smallest, 1) == alone
 
