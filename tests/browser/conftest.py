@@ -27,7 +27,6 @@ from tflab.report.contents import Chapter, DrawnGraph, Question, Report
 ROOT = Path(__file__).parents[2]
 # An empty page has no storage
 FORGET = "() => { try { localStorage.clear(); sessionStorage.clear() } catch {} }"
-WRITE_SECONDS = 120  # TensorFlow's import and some sixty steps, on a slow machine
 START_SECONDS = 240  # TensorFlow's import, beside much other work
 STOP_SECONDS = 10
 # All of the drawing, with the whole legend beside it.

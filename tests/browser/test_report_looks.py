@@ -225,6 +225,7 @@ def test_paper_has_whole_drawings_with_arrowheads_and_legends_and_no_controls(at
     page.emulate_media(media="print")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     page.screenshot(path=artefacts / "report_print.png", full_page=True)
+    assert page.locator("#folded p").is_visible()
     captions = viewer.locator(".prints figcaption").all_inner_texts()
     stages = ["Frontend", "Backward", "Placement", "Execution"]
     assert [caption.partition(":")[0] for caption in captions] == stages
@@ -264,16 +265,3 @@ def test_a_phone_has_one_column_of_whole_sentences_and_low_rows(at, page, artefa
         return box("panel").top >= box("paper").bottom;
     }"""
     assert viewer.evaluate(below)
-
-
-def test_a_folded_chapter_opens_by_its_link_and_on_paper(at, page, written):
-    at("toy")
-    sentence = page.locator("#folded p")
-    assert not sentence.is_visible()
-    page.locator("nav a", has_text="Folded").click()
-    sentence.wait_for(state="visible")
-    page.goto(written.as_uri() + "#toy")
-    page.reload()
-    assert not sentence.is_visible()
-    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert sentence.is_visible()

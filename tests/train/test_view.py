@@ -3,41 +3,31 @@
 import math
 from dataclasses import replace
 
-from tests.approval import approve
-from tflab.exporters import text
-from tflab.records.trained import Epoch, History, Settings, TrainingStep
+from tests.examples.lab import HISTORY
+from tests.examples.printed import approve_view
+from tflab.records.trained import Settings, TrainingStep
 from tflab.train import view
 
-SETTINGS = Settings("lenet", "MNIST", 60_000, 10_000, 128, 8, 1)
-EPOCHS = (
-    Epoch(1, 469, 0.393, 0.8749, 0.0742, 0.9771, 2.31, 25_974.0),
-    Epoch(2, 938, 0.00338, 0.9993, 0.0305, 0.9926, 2.25, 26_667.0),
-)
+EPOCHS = HISTORY.epochs
 SILENT = tuple(replace(e, train_accuracy=math.nan, test_accuracy=math.nan) for e in EPOCHS)
 
 
-HISTORY = History(replace(SETTINGS, epochs=2), (TrainingStep(1, 2, 1, 0.1, 0.01),) * 10, EPOCHS)
-
-
 def test_the_whole_view():
-    small = Settings("toy", "points", 1_001, 503, 100, 1, 7)
-    histories = {
-        "whole": HISTORY,
-        "interrupted": replace(HISTORY, settings=SETTINGS),
-        "without classes": replace(HISTORY, epochs=SILENT),
-        "some without classes": replace(HISTORY, epochs=(SILENT[0], EPOCHS[1])),
-        "before its first epoch": replace(HISTORY, epochs=()),
+    settings = HISTORY.settings
+    variants = {
+        "interrupted": view.blocks(replace(HISTORY, settings=replace(settings, epochs=4))),
+        "without classes": view.blocks(replace(HISTORY, epochs=SILENT)),
+        "some without classes": view.blocks(replace(HISTORY, epochs=SILENT[:1] + EPOCHS[1:])),
+        "before its first epoch": view.blocks(replace(HISTORY, epochs=())),
+        "plans and progress": [
+            view.plan_line(settings, 8),
+            view.plan_line(Settings("toy", "points", 1_001, 503, 100, 1, 7), 1),
+            view.progress(settings, TrainingStep(804, 0.5, 0.75, 0.1, 0.01)),
+            view.progress(settings, TrainingStep(805, 6.0, math.nan, 0.1, 0.01)),
+            view.progress(settings, EPOCHS[0]),
+        ],
     }
-    lines = [
-        view.plan_line(SETTINGS, 8),
-        view.plan_line(replace(SETTINGS, epochs=2), 8),
-        view.plan_line(small, 1),
-        view.progress(SETTINGS, TrainingStep(938, 0.5, 0.75, 0.1, 0.01)),
-        view.progress(SETTINGS, TrainingStep(939, 6.0, math.nan, 0.1, 0.01)),
-        view.progress(SETTINGS, EPOCHS[0]),
-    ]
-    parts = [f"== {name}\n{text.as_text(view.blocks(h))}" for name, h in histories.items()]
-    approve("training.txt", "\n".join([*lines, "", *parts]))
+    approve_view("views-training.txt", view.blocks(HISTORY), variants)
 
 
 def test_the_time_of_a_training_is_told_after_ten_warm_steps():

@@ -3,17 +3,14 @@
 from dataclasses import replace
 
 from tests.examples.comparison import COMPARISON
-from tests.examples.lab import HISTORY
 from tests.examples.printed import approve_view
 from tests.examples.recordings import RECORDED
 from tflab.compare import view as of_sizes
 from tflab.convert import conversion
 from tflab.convert import view as of_trace
-from tflab.train import view as of_training
 
 
-def test_the_tables_of_comparisons_traces_and_trainings_give_way():
+def test_the_tables_of_comparisons_and_traces_give_way():
     one_size = replace(COMPARISON, tables={4: COMPARISON.tables[4]})
     approve_view("views-comparison.txt", of_sizes.blocks(one_size))
     approve_view("views-trace.txt", of_trace.blocks(conversion.convert(RECORDED)))
-    approve_view("views-training.txt", of_training.blocks(HISTORY))
