@@ -3,8 +3,6 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-import pytest
-
 from tests.examples.printed import approve_view
 from tflab.analysis.gradient_nodes import GATES, STARTS, WHOLE
 from tflab.records.blocks import fact_table
@@ -93,7 +91,11 @@ VARIANTS = {
     },
     "of many layers the first and the last": chain_of(*(f"layer{n}/op" for n in range(9))),
     "a gradient of several parts": {
-        "chain_rule": (LINKS[0], replace(LINKS[1], gradient="dL/dy by mul", alone=False))
+        "chain_rule": (
+            LINKS[0],
+            replace(LINKS[1], gradient="dL/dy by mul", alone=False),
+            replace(LINKS[2], gradient="rows of dL/d(x2) by mul[1]", alone=False),
+        )
     },
     "the largest graph that is drawn": {"gradient_nodes": MANY[:64]},
     "a graph that is too large to draw": {"gradient_nodes": MANY},
@@ -114,18 +116,3 @@ def test_bookkeeping_is_dim_in_the_drawing():
     table = chain_rule.drawing(STAGE)
     dim = [row[1].name for row in table.rows if table.tone(row) == "less"]
     assert dim == ["gradients/start", "gradients/shape", "gradients/gate"]
-
-
-@pytest.mark.parametrize(
-    "gradient, text",
-    [
-        ("dL/d(a/y)", "a/y"),
-        ("dL/d(a/y) by a/mul", "a/y, in part"),
-        ("dL/d(a/y) by a/mul[1]", "a/y, as input 1"),
-        ("rows of dL/d(a/y)", "rows of a/y"),
-        ("rows of dL/d(a/y) by a/mul", "rows of a/y, in part"),
-    ],
-)
-def test_a_step_names_what_its_gradient_is_with_respect_to(gradient, text):
-    link = Link("a/mul", "", "a/y", "a/read/y", gradient, "", True)
-    assert chain_rule.with_respect_to(link) == text

@@ -19,7 +19,7 @@ Y = Node("y", "VarHandleOp", outputs=(Tensor("resource", ()),), source=source(21
 READ = Node("mul/Read", "ReadVariableOp", ("y",), (), "", (Tensor("float32", ()),), LINE_23)
 MUL = Node("mul", "Mul", ("x", "mul/Read"), (), "", (Tensor("float32", None),), LINE_23)
 SPLIT = Node(
-    "split", "Split", ("mul",), outputs=(Tensor("float32", (None, 4)), Tensor("int32", (None, 6)))
+    "split", "Split", ("mul",), outputs=(Tensor("float32", (None, 4)), Tensor("int32", (0, 6)))
 )
 INIT = Node("init", "NoOp", control_inputs=("y",), source=source(20, "init()", "start.py"))
 THEN = Function(
