@@ -1,33 +1,20 @@
 """The columns of op statistics: every one, of a row known and a row hardly known."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.approval import approve
-from tests.records_by_hand import op_stats
+from tests.records_by_hand import op_row, op_stats
 from tflab.records.blocks import Table
-from tflab.records.measured import OpStats
 from tflab.views import op_table
 
-ROW = OpStats(
-    key="conv/Relu",
-    ops=("_FusedConv2D", "Conv2D"),
-    nodes=("conv/Relu",),
-    fused_from=("conv/Conv2D", "conv/BiasAdd", "twin/BiasAdd"),
-    calls=1_204,
-    total_ns=9_000_000,
-    self_ns=8_000_000,
-    mean_ns=150_000,
-    median_ns=120_000,
-    p95_ns=310_000,
-    share=0.375,
-    cumulative_share=0.875,
-    requested_bytes=3 * 2**10,
-    flops=1_254_400,
-    gflops=8.364,
-    step_ns=451_000,
-    step_median_ns=433_000,
-    peak_bytes=5 * 2**10,
-    image_ns=28_200,
+ROW = replace(
+    op_row(
+        *("conv/Relu", "_FusedConv2D Conv2D", "conv/Relu", "conv/Conv2D conv/BiasAdd twin/BiasAdd"),
+        *(1_204, 9_000_000, 8_000_000, 150_000, 120_000, 310_000, 0.375),
+        *(0.875, 3 * 2**10, 1_254_400, 8.364, 451_000, 5 * 2**10, 433_000, 28_200),
+    ),
     forward_ns=5_000_000,
     backward_ns=2_000_000,
     update_ns=1_000_000,
