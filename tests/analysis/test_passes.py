@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests import graph_notation
-from tests.graph_notation import graph, graphs, node
+from tests.graph_notation import graph, graphs
 from tflab.analysis import passes
 from tflab.analysis.fates import Indexed, Replacement, Step
 from tflab.records.graph import Node
@@ -419,41 +419,18 @@ def test_every_step_between_the_groups_of_passes_has_a_purpose():
     assert set(passes.STEPS.values()) <= set(passes.PURPOSES)
 
 
-def test_a_purpose_is_one_phrase():
-    for purpose in passes.PURPOSES.values():
-        assert purpose[0].islower() and not purpose.endswith(".") and "\n" not in purpose
-
-
 # The replay
 
 
-X, K = graph("x; k=Const")
-
-
-def test_each_version_of_a_node_stands_from_its_definition_to_the_next_or_until_it_goes():
-    negative, changed, again = graph("a=Neg(x)")[0], node("a=Sqrt(x)"), node("k=Const@CPU:1")
-    versions = passes.replay(
-        [
-            ((), [X, K, negative]),
-            (["k"], []),
-            ((), [changed]),
-            (["x"], [again]),
-            ((), []),
-        ]
+def test_a_node_that_changes_and_one_that_comes_back_have_several_versions():
+    steps_between(
+        graphs("x; k=Const; a=Neg(x) => x; a => x; a=Sqrt(x) => k=Const@CPU:1; a => k; a")
     )
-    assert versions == {
-        "x": [passes.Version(0, 2, X)],
-        "k": [passes.Version(0, 0, K), passes.Version(3, 4, again)],
-        "a": [passes.Version(0, 1, negative), passes.Version(2, 4, changed)],
-    }
-    assert list(versions) == ["x", "k", "a"]
-    states = graphs("x; k=Const; a=Neg(x) => x; a => x; a=Sqrt(x) => k=Const@CPU:1; a => k; a")
-    for state, nodes in enumerate(states):
-        assert passes.graph_at(versions, state) == by_name(nodes)
 
 
 def test_what_was_never_there_can_go_and_nothing_leaves_nothing():
-    assert passes.replay([(["unknown"], [X])]) == {"x": [passes.Version(0, 0, X)]}
+    (x,) = graph("x")
+    assert passes.replay([(["unknown"], [x])]) == {"x": [passes.Version(0, 0, x)]}
     assert passes.replay([]) == {}
 
 

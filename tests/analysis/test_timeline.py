@@ -11,10 +11,7 @@ from tests.records_by_hand import run
 from tflab.analysis import timeline
 from tflab.records.timed import StepTime
 
-STEPS = (
-    StepTime(0, start_ns=1000, wall_ns=100),
-    StepTime(1, start_ns=2000, wall_ns=50),
-)
+STEPS = (StepTime(0, start_ns=1000, wall_ns=100), StepTime(1, start_ns=2000, wall_ns=50))
 OWNERS = [timeline.BEFORE, timeline.BUSY, timeline.GAPS, timeline.AFTER]
 
 

@@ -66,14 +66,5 @@ def test_every_event_is_taken_in_and_every_arrow_fastened_to_its_runs(page):
     capture = Capture("one", (StepTime(0, 999_000, 5_000),), runs)
     found = imported(page, capture, nodes=nodes, transfers=(sent,))
     assert found["warnings"] == []
-    assert sorted(found["arrows"]) == [
-        ["a", "b"],
-        ["a", "c"],
-        ["b", "c"],
-        ["c", "d"],
-    ]
-    assert sorted(found["processes"]) == [
-        [CPU, [4, 1], []],
-        [OTHER, [1], []],
-        ["steps", [1], []],
-    ]
+    assert sorted(found["arrows"]) == [["a", "b"], ["a", "c"], ["b", "c"], ["c", "d"]]
+    assert sorted(found["processes"]) == [[CPU, [4, 1], []], [OTHER, [1], []], ["steps", [1], []]]

@@ -4,16 +4,7 @@ import re
 
 import pytest
 
-from tests.browser.conftest import (
-    ASKED,
-    PHONE,
-    drawn,
-    node,
-    places,
-    press,
-    save_graph,
-    title,
-)
+from tests.browser.conftest import ASKED, PHONE, drawn, node, places, press, save_graph, title
 from tests.examples.layer import EVIL
 from tflab.escaping import visible
 from tflab.records.graph import Node

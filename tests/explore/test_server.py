@@ -220,10 +220,7 @@ def test_the_file_is_followed_and_saved(site):
     assert site.request("GET", f"/file?known={known}")[0] == 204
     site.path.write_text("x = 2\n")
     status, _, text = site.request("GET", f"/file?known={known}")
-    assert (status, json.loads(text)) == (
-        200,
-        {"text": "x = 2\n", "mark": sources.mark("x = 2\n")},
-    )
+    assert (status, json.loads(text)) == (200, {"text": "x = 2\n", "mark": sources.mark("x = 2\n")})
     status, _, text = site.request("POST", "/save", {"text": "x = 3\n", "known": known})
     assert status == 409
     assert "was changed elsewhere" in json.loads(text)["message"]

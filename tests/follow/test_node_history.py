@@ -26,13 +26,7 @@ from tflab.errors import UsageError
 from tflab.follow import node_history, view
 from tflab.records.graph import Node, Source, Tensor
 from tflab.records.measured import OpStats
-from tflab.records.placed import (
-    Assignment,
-    CompiledKernel,
-    Fate,
-    Generated,
-    Kernel,
-)
+from tflab.records.placed import Assignment, CompiledKernel, Fate, Generated, Kernel
 from tflab.records.stages import Backward, Frontend
 from tflab.records.timed import CriticalPath
 

@@ -17,14 +17,7 @@ from tflab.records.stages import Placement
 from tflab.records.timed import Spread
 from tflab.records.trained import Settings
 from tflab.report import __main__ as report
-from tflab.report import (
-    chapters,
-    contents,
-    graph_states,
-    handout,
-    html,
-    selection,
-)
+from tflab.report import chapters, contents, graph_states, handout, html, selection
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
 
@@ -257,12 +250,7 @@ def test_a_training_ends_after_its_time_or_by_a_signal_and_keeps_its_steps(monke
         except KeyboardInterrupt:
             complete = False
         history = lab.history
-        return history and (
-            len(history.steps),
-            len(history.epochs),
-            history.interrupted,
-            complete,
-        )
+        return history and (len(history.steps), len(history.epochs), history.interrupted, complete)
 
     def interrupted(files, step):
         if step.step == last:

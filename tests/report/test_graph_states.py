@@ -6,36 +6,7 @@ import pytest
 
 from tests import graph_notation
 from tests.approval import approve
-from tests.examples.walk import (
-    ARG,
-    BACKWARD,
-    DECAY,
-    DIM,
-    EXECUTION,
-    FAST_UPDATE,
-    FED,
-    FED_GRAD,
-    FOLDED,
-    FORWARD,
-    FRONTEND,
-    FUSED,
-    LOSS,
-    PASSES,
-    PLACEMENT,
-    RAN,
-    READ,
-    RELU_GRAD,
-    SEED,
-    SHORT_LOSS,
-    STAGES,
-    SUM,
-    TRAIN,
-    W_GRAD,
-    W_PLACED,
-    WHOLE,
-    X_PLACED,
-)
-from tflab.analysis import passes
+from tests.examples.walk import BACKWARD, EXECUTION, FORWARD, FRONTEND, PASSES, PLACEMENT, STAGES
 from tflab.records.gradients import GradientStop
 from tflab.records.stages import Backward
 from tflab.report import graph_states, viewer_data
@@ -52,7 +23,7 @@ def told(states) -> str:
                 state.about,
                 *(f"- {line}" for line in state.lines),
                 f"gone: {' '.join(state.gone)}",
-                f"defined: {' '.join(node.name for node in state.defined)}",
+                *(f"defined: {n.name} {n.op} {n.inputs} {n.device}" for n in state.defined),
                 f"touched: {' '.join(state.touched)}",
             ]
         )
@@ -62,13 +33,6 @@ def told(states) -> str:
 
 def test_a_walk_has_a_state_for_each_stage_and_each_pass_that_changed_something():
     approve("report-states.txt", told(STATES))
-    defined = {state.title: state.defined for state in STATES}
-    assert defined["Frontend"] == FORWARD
-    assert defined["Backward"] == WHOLE[7:]
-    assert defined["placer"] == (X_PLACED, W_PLACED)
-    assert defined["remapper"] == (FUSED, FAST_UPDATE)
-    assert defined["constant_folding, iteration 2"] == (FOLDED, SHORT_LOSS)
-    assert defined["feeds_and_fetches"] == (ARG, FED, FED_GRAD)
 
 
 @pytest.mark.parametrize("length, count", [(1, 1), (2, 2), (3, 6)])
@@ -137,22 +101,6 @@ AGAIN = replace(PASSES[3], name="remapper")
 )
 def test_the_passes_that_changed_nothing_stand_apart_from_the_states(steps, sentence):
     assert graph_states.idle(replace(PLACEMENT, passes=steps)) == sentence
-
-
-def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
-    versions = graph_states.versions(STATES)
-    graphs = [tuple(passes.graph_at(versions, state).values()) for state in range(7)]
-    placed = (X_PLACED, W_PLACED)
-    backward = (RELU_GRAD, W_GRAD, SUM, DECAY)
-    assert graphs == [
-        FORWARD,
-        WHOLE,
-        (*placed, *WHOLE[2:]),
-        (*placed, READ, FUSED, DIM, LOSS, SEED, *backward, FAST_UPDATE, TRAIN),
-        (*placed, READ, FUSED, SHORT_LOSS, *backward, FAST_UPDATE, TRAIN, FOLDED),
-        RAN,
-        RAN,
-    ]
 
 
 def stops(states, many_devices=False):

@@ -21,13 +21,7 @@ from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.records.stages import Frontend
 from tflab.report import drawing, html, viewer_data
-from tflab.report.contents import (
-    Chapter,
-    DrawnGraph,
-    Method,
-    Picture,
-    Report,
-)
+from tflab.report.contents import Chapter, DrawnGraph, Method, Picture, Report
 
 
 def drawn_graph(stages, name="a graph"):
