@@ -1,5 +1,6 @@
 """--v1: TensorFlow 1's names, its tutorials' MNIST, and what is said of names that are gone."""
 
+import importlib.util
 import json
 import os
 import sys
@@ -12,6 +13,7 @@ import tensorflow as tf
 from tests.commands import run_python
 from tflab.datasets import Dataset, mnist
 from tflab.run import input_data, v1
+from tflab.runtime.import_hook import Hook
 
 pytestmark = pytest.mark.tensorflow
 
@@ -145,6 +147,18 @@ def test_results_are_written_while_the_program_imports_the_reader(monkeypatch):
     monkeypatch.setitem(sys.modules, "tflab.run.input_data", SimpleNamespace())
     monkeypatch.delattr(sys, "last_value", raising=False)
     assert v1.notes() == []
+
+
+def test_a_program_may_ask_for_a_module_before_it_imports_it(tmp_path, monkeypatch):
+    (tmp_path / "sought.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    executed = []
+    hook = Hook("sought", lambda module, execute: executed.append(execute(module)))
+    assert importlib.util.find_spec("sought")
+    assert not executed
+    importlib.import_module("sought")
+    hook.remove()
+    assert executed == [None]
 
 
 MODEL = """

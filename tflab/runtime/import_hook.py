@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 
 
 class Hook:
-    """Finds one module as Python does, once, and lets `around` execute it."""
+    """Finds one module as Python does, and lets `around` execute it."""
 
     def __init__(self, module: str, around: Callable[[ModuleType, Execute], object]) -> None:
-        self.module, self.around = module, around
+        self.module, self.around, self.looking = module, around, False
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if name != self.module:
+        if name != self.module or self.looking:
             return None
         from importlib.util import find_spec
 
-        self.remove()
-        spec = find_spec(name)
+        self.looking = True
+        try:
+            spec = find_spec(name)
+        finally:
+            self.looking = False
         if spec and spec.loader:
             execute = spec.loader.exec_module
             spec.loader.exec_module = lambda module: self.around(module, execute)  # type: ignore
