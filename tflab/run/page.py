@@ -74,6 +74,7 @@ def groups(seen: Watched) -> Table:
         numbers("traced", lambda row: f"{row[1].traced:,}"),
         Column("fetches", lambda row: ", ".join(row[1].fetches), elastic=True),
         Column("fed", lambda row: ", ".join(map(" ".join, row[1].feeds.items())), elastic=True),
+        most=len(seen.groups),
     )
 
 
