@@ -139,7 +139,7 @@ def save(path: Path, text: str, known: str) -> None:
     real = Path(os.path.realpath(path))
     draft = real.with_name(f".{real.name}-{secrets.token_hex(8)}")
     try:
-        draft.write_text(text, encoding="utf-8", newline="")
+        draft.write_bytes(text.encode())
         if real.exists():
             shutil.copymode(real, draft)
         os.replace(draft, real)
