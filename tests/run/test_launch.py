@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.approval import approve
 from tflab.run import __main__ as run
 from tflab.run import launch
 
@@ -17,23 +18,25 @@ def here(tmp_path, monkeypatch):
         Path(name).touch()
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["x/y.py"], "There is no script 'x/y.py'; give the name of a Python file, as seen from"),
-        (["empty"], "'empty' is a folder without a __main__.py; give a Python file."),
-        (["notes.ipynb"], "is a notebook; convert it to a Python file: jupyter nbconvert --to"),
-        ([], "There is no program to run; give the name of a Python file."),
-        (["-m"], "There is no program to run; give the name of a Python file."),
-        (["--overhead", "101", "train.py"], "has to be a percentage from 0 to 100."),
-        (["--steps", "0", "train.py"], "it has to be a whole number of at least 1."),
-    ],
+WRONG = (
+    "x/y.py",
+    "empty",
+    "notes.ipynb",
+    "",
+    "-m",
+    "--overhead 101 train.py",
+    "--steps 0 train.py",
 )
-def test_bad_input_is_a_sentence(words, sentence, capsys):
-    assert run.main(words) == 2
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
-    assert sentence in err
+
+
+def test_bad_input_is_a_sentence(capsys):
+    said = []
+    for line in WRONG:
+        assert run.main(line.split()) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        said.append(f"run {line}\n  {err}")
+    approve("run-refused.txt", "".join(said).replace(str(Path.cwd()), "FOLDER"))
 
 
 @pytest.mark.parametrize("program", ["train.py", "package", "-m", "-"])

@@ -7,6 +7,7 @@ from types import FrameType, SimpleNamespace
 
 import pytest
 
+from tests.approval import approve
 from tflab.run import sampler
 
 LOOP = ("train.py", 7, "loop")
@@ -238,54 +239,43 @@ def stack_of(*files):
 
 
 TF = "/lib/site-packages/tensorflow/python/"
+LIBRARY = f"{os.path.dirname(os.__file__)}{os.sep}"
 
 
-@pytest.mark.parametrize(
-    ("stack", "owner", "line"),
-    [
-        (["train.py"], sampler.BETWEEN, 0),
-        (["/lib/site-packages/numpy/core.py", "train.py"], sampler.BETWEEN, 0),
-        (["<string>", "train.py"], sampler.BETWEEN, 0),
-        ([sys.modules["os"].__file__, "model.py", "train.py"], sampler.BETWEEN, 1),
-        ([f"{TF}framework/ops.py", "train.py"], sampler.FRAMEWORK, 0),
-        ([f"{TF}client/session.py", "train.py"], sampler.FRAMEWORK, 0),
-        ([f"{TF}framework/ops.py", f"{TF}training/saver.py", "train.py"], sampler.FRAMEWORK, 0),
-        ([f"{TF}training/saver.py", "train.py"], sampler.SAVING, 0),
-        ([f"{TF}ops/gen_math_ops.py", f"{TF}ops/math_ops.py", "a.py"], sampler.EAGER, 0),
-        ([f"{TF}ops/gen_dataset_ops.py@iterator_get_next", "a.py"], sampler.DATA, 0),
-        ([f"{TF}ops/gen_dataset_ops.py@range_dataset", "a.py"], sampler.EAGER, 0),
-        ([f"{TF}framework/op_def.py", f"{TF}ops/gen_math_ops.py"], sampler.FRAMEWORK, None),
-        (["<frozen importlib._bootstrap>", "train.py"], sampler.IMPORTS, None),
-        (["<frozen importlib._bootstrap>", f"{TF}__init__.py"], sampler.IMPORT_TENSORFLOW, None),
-        (["model.py", "<frozen importlib._bootstrap>", "train.py"], sampler.BETWEEN, 2),
-        ([], sampler.BETWEEN, None),
-    ],
+STACKS = (
+    *("train.py", "/lib/site-packages/numpy/core.py, train.py", "<string>, train.py"),
+    *("LIB/os.py, model.py, train.py", "model.py, <frozen importlib._bootstrap>, train.py"),
+    *("<frozen importlib._bootstrap>, train.py", "<frozen importlib._bootstrap>, TF/__init__.py"),
+    *("TF/framework/ops.py, train.py", "TF/client/session.py, train.py"),
+    *("TF/framework/ops.py, TF/training/saver.py, train.py", "TF/training/saver.py, train.py"),
+    "TF/ops/gen_math_ops.py, TF/ops/math_ops.py, a.py",
+    "TF/eager/context.py, TF/ops/math_ops.py",
+    "TF/ops/gen_dataset_ops.py@iterator_get_next, a.py",
+    "TF/ops/gen_dataset_ops.py@range_dataset, a.py",
+    *("TF/framework/op_def.py, TF/ops/math_ops.py", ""),
 )
-def test_a_stack_has_an_owner_and_a_line(stack, owner, line):
-    seen = sampler.Sampler(0).owner_of(stack_of(*stack))
-    assert seen == (owner, None if line is None else (stack[-1 - line], line + 1, "f"))
 
 
-@pytest.mark.parametrize(
-    ("stack", "owner"),
-    [
-        (["train.py"], sampler.BETWEEN),
-        ([f"{TF}framework/ops.py", "train.py"], sampler.GRAPHS),
-        ([f"{TF}client/session.py", "train.py"], sampler.FRAMEWORK),
-        ([f"{TF}ops/gen_math_ops.py", f"{TF}ops/math_ops.py", "train.py"], sampler.GRAPHS),
-        ([f"{TF}eager/context.py", f"{TF}ops/math_ops.py", "train.py"], sampler.GRAPHS),
-        ([f"{TF}ops/gen_dataset_ops.py@iterator_get_next", "train.py"], sampler.GRAPHS),
-        ([f"{TF}training/saver.py", "train.py"], sampler.SAVING),
-        (["<frozen importlib._bootstrap>", "train.py"], sampler.IMPORTS),
-    ],
-)
-def test_while_a_graph_is_built_calls_of_tensorflow_build_it(stack, owner):
+def sampling(builds):
     seen = sampler.Sampler(0)
-    seen.builds = lambda: True
-    assert seen.owner_of(stack_of(*stack)) == (
-        owner,
-        None if owner == sampler.IMPORTS else ("train.py", 1, "f"),
-    )
+    seen.builds = lambda: builds
+    return seen
+
+
+def test_a_stack_has_an_owner_and_a_line_also_while_a_graph_is_built():
+    """What an eager program would run, a program that builds a graph adds to it."""
+    said = []
+    for stack in STACKS:
+        whole = stack.replace("LIB/", LIBRARY).replace("TF/", TF)
+        (owner, line), (while_built, same) = (
+            sampling(builds).owner_of(stack_of(*whole.split(", ")) if stack else [])
+            for builds in (False, True)
+        )
+        assert line == same
+        place = f"{line[0]}:{line[1]} in {line[2]}" if line else "no line"
+        owners = owner if owner == while_built else f"{owner}; while a graph is built {while_built}"
+        said.append(f"{stack or 'nothing'}\n  {owners}, at {place}")
+    approve("owners-of-stacks.txt", "\n".join(said))
 
 
 @pytest.mark.parametrize("number", [None, 0])
@@ -329,9 +319,6 @@ def test_the_time_before_a_function_begins_passed_in_its_caller():
     assert entered_from(at(begins, at(begins, caller))) is caller
     assert entered_from(at(begins, None)) is None
     assert entered_from(None) is None
-
-
-LIBRARY = f"{os.path.dirname(os.__file__)}{os.sep}"
 
 
 POOL = ("threading.py", "multiprocessing/pool.py", "/code/a.py")
