@@ -1,70 +1,37 @@
-"""Worker: what is said of wrong addresses."""
+"""Worker: where a task listens, what is no address, and what a cluster cannot do."""
 
 import argparse
 
-import pytest
-
+from tests.approval import approve, refused
 from tflab import worker
 from tflab.cli import arguments
-from tflab.errors import UsageError
+
+ADDRESSES = {
+    "2222": "127.0.0.1:2222",
+    ":2222": "127.0.0.1:2222",
+    "localhost:2222": "localhost:2222",
+    "[::1]:0": "[::1]:0",
+}
+TASKS = {"2": 2, "a:1,b:2": ("a:1", "b:2"), "127.0.0.1:2222": ("127.0.0.1:2222",)}
+NO_ADDRESSES = ("", "here:", "here:port", "here:70000", "::1:22", "a:b:1")
+NO_TASKS = ("0", "1000", "two", "a:1,a:1", "a:1,b", "a:0")
+ALONE = {"cluster": 2, "devices": 1, "xla": False, "experiments": None, "configs": ["default"]}
+NOT_TOGETHER = {"devices": 2, "xla": True, "experiments": 60, "configs": ["default", "xla"]}
 
 
-@pytest.mark.parametrize(
-    "given, address",
-    [
-        ("2222", "127.0.0.1:2222"),
-        (":2222", "127.0.0.1:2222"),
-        ("localhost:2222", "localhost:2222"),
-        ("[::1]:0", "[::1]:0"),
-    ],
-)
-def test_where_it_listens(given, address):
-    assert worker.parser().parse_args([given]).address == address
+def test_where_it_listens():
+    parse = worker.parser().parse_args
+    assert {given: parse([given]).address for given in ADDRESSES} == ADDRESSES
 
 
-@pytest.mark.parametrize("given", ["", "here:", "here:port", "here:70000", "::1:22", "a:b:1"])
-def test_what_is_no_address_is_said(given):
-    with pytest.raises(UsageError, match=r"is not the address of a task; give it as HOST:PORT\.$"):
-        arguments.address_to_listen_at(given)
+def test_tasks_are_a_number_or_addresses():
+    assert {given: arguments.tasks(given) for given in TASKS} == TASKS
 
 
-@pytest.mark.parametrize(
-    "given, tasks",
-    [("2", 2), ("a:1,b:2", ("a:1", "b:2")), ("127.0.0.1:2222", ("127.0.0.1:2222",))],
-)
-def test_tasks_are_a_number_or_addresses(given, tasks):
-    assert arguments.tasks(given) == tasks
-
-
-@pytest.mark.parametrize(
-    "given, said",
-    [
-        ("0", "The number of tasks is '0'; it has to be a whole number from 1 to 16."),
-        ("1000", "The number of tasks is '1000'; it has to be a whole number from 1 to 16."),
-        ("two", "The number of tasks is 'two'; it has to be a whole number from 1 to 16."),
-        ("a:1,a:1", "The task a:1 is listed twice in 'a:1,a:1'; list each once."),
-        ("a:1,b", "'b' is not the address of a task; give it as HOST:PORT."),
-        ("a:0", "'a:0' is not the address of a task: its port cannot be 0."),
-    ],
-)
-def test_what_is_no_cluster_is_said(given, said):
-    with pytest.raises(UsageError) as error:
-        arguments.tasks(given)
-    assert str(error.value) == said
-
-
-@pytest.mark.parametrize(
-    "option, value, why",
-    [
-        ("devices", 2, "each task has one CPU device; give one of the two"),
-        ("xla", True, "XLA compiles for the devices of one process"),
-        ("experiments", 60, "the experiments run in one process"),
-        ("configs", ["default", "xla"], "it measures the step in other processes"),
-    ],
-)
-def test_what_does_not_go_together_is_said(option, value, why):
-    usual = {"cluster": 2, "devices": 1, "xla": False, "experiments": None, "configs": ["default"]}
-    arguments.check_cluster(argparse.Namespace(**usual))
-    with pytest.raises(UsageError) as error:
-        arguments.check_cluster(argparse.Namespace(**usual | {option: value}))
-    assert str(error.value) == f"--cluster cannot be combined with --{option}: {why}."
+def test_what_is_no_address_or_no_cluster_or_does_not_go_with_one_is_refused():
+    said = [refused(arguments.address_to_listen_at, given) for given in NO_ADDRESSES]
+    said += [refused(arguments.tasks, given) for given in NO_TASKS]
+    arguments.check_cluster(argparse.Namespace(**ALONE))
+    for option, value in NOT_TOGETHER.items():
+        said.append(refused(arguments.check_cluster, argparse.Namespace(**ALONE | {option: value})))
+    approve("clusters-refused.txt", "\n".join(said))

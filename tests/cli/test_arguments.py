@@ -1,26 +1,40 @@
-"""Arguments: what the types of several commands' options take, and what they say of the rest."""
+"""What commands are given: shapes, saved files that may come from strangers, and free memory."""
 
-import pytest
+from tests.approval import approve, refused
+from tflab.cli import arguments, environment, saved_files
 
-from tflab.cli import arguments
-from tflab.errors import UsageError
+SHAPES = {
+    "x=1,224,224,3": ("x", (1, 224, 224, 3)),
+    "dequeue:1=16": ("dequeue:1", (16,)),
+    "keep_prob=": ("keep_prob", ()),
+}
+NO_SHAPES = ("x", "=3", "x=3,-1", "x=three", "x=3,,4", "")
+NO_OBJECTS = (b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[1]", b"1" * 1_000)
 
 
-@pytest.mark.parametrize(
-    ("text", "shape"),
-    [
-        ("x=1,224,224,3", ("x", (1, 224, 224, 3))),
-        ("dequeue:1=16", ("dequeue:1", (16,))),
-        ("keep_prob=", ("keep_prob", ())),
-        *((wrong, None) for wrong in ("x", "=3", "x=3,-1", "x=three", "x=3,,4", "")),
-    ],
-)
-def test_a_shape_is_a_name_and_sizes_or_none_for_a_scalar(text, shape):
-    if shape:
-        assert arguments.shape(text) == shape
-        return
-    with pytest.raises(UsageError) as error:
-        arguments.shape(text)
-    assert str(error.value) == (
-        f"'{text}' is not a shape; give it as NAME=1,224,224,3, or NAME= for a scalar."
-    )
+def test_a_shape_is_a_name_and_sizes_or_none_for_a_scalar():
+    assert {text: arguments.shape(text) for text in SHAPES} == SHAPES
+
+
+def test_what_is_no_shape_and_what_is_no_object_in_json_is_refused(tmp_path, monkeypatch):
+    said = [refused(arguments.shape, text) for text in NO_SHAPES]
+    for content in NO_OBJECTS:
+        if content.startswith(b"1"):
+            monkeypatch.setattr(saved_files, "LARGEST", 100)
+        (tmp_path / "x").write_bytes(content)
+        said.append(refused(saved_files.read_object, str(tmp_path / "x"), "give one"))
+    approve("given-refused.txt", "\n".join(said).replace(str(tmp_path), "FOLDER"))
+
+
+def test_free_memory_is_what_the_machine_and_the_container_both_have(tmp_path, monkeypatch):
+    monkeypatch.setattr(environment, "MEMINFO", tmp_path / "meminfo")
+    monkeypatch.setattr(environment, "CGROUP", tmp_path)
+    assert environment.free_memory() is None
+    environment.MEMINFO.write_text("MemTotal: 9 kB\nMemAvailable:   3 kB\nSwapFree: 1 kB\n")
+    assert environment.free_memory() == 4096
+    (tmp_path / "memory.max").write_text("3000\n")
+    (tmp_path / "memory.current").write_text("2900\n")
+    (tmp_path / "memory.stat").write_text("anon 1000\nactive_file 700\ninactive_file 1200\n")
+    assert environment.free_memory() == 2000, "what files left in memory is given back"
+    (tmp_path / "memory.max").write_text("max\n")
+    assert environment.free_memory() == 4096

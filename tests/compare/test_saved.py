@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.approval import approve
+from tests.approval import approve, refused
+from tests.examples.watched import WATCHED
+from tflab.cli import saved_files
 from tflab.compare import __main__ as command
 from tflab.compare import saved
-from tflab.errors import UsageError
 from tflab.exporters import text
 
 STILL = (1.0, 1.01, 0.99, 1.0, 1.0)
@@ -90,34 +91,32 @@ def test_the_exit_status_says_if_a_step_is_slower(files, capsys, factor, spread,
     assert ("by more than" in said.err) == (status > 0)
 
 
-@pytest.mark.parametrize(
-    "changes, sentence",
-    [
-        ({"rounds": 1}, "'b' is not in the format that tflab writes: rounds is not an object"),
-        ({"rounds": {}}, "'a' has batch sizes [4, 16], and 'b' []"),
-        ({"phase": "training"}, "'a' has --phase inference, and 'b' --phase training"),
-        ({"by": "layer"}, "'a' has --by op, and 'b' --by layer"),
-        ({"rounds": {"4": {"step_ns": [0.0], "rows_ns": {}}}}, "a step takes no time"),
-        ({"rounds": {"4": {"step_ns": [-1.0], "rows_ns": {}}}}, "is below zero"),
-    ],
+WRONG_FILES = (
+    *({"rounds": 1}, {"rounds": {}}, {"phase": "training"}, {"by": "layer"}),
+    *({"rounds": {"4": {"step_ns": [ns], "rows_ns": {}}}} for ns in (0.0, -1.0)),
 )
-def test_a_wrong_file_is_a_sentence(changes, sentence):
-    with pytest.raises(UsageError) as error:
-        saved.compare("a", "b", content(), content(**changes))
-    assert sentence in str(error.value)
+WRONG = (
+    *("a.json b.json", "a.json", "a.json a.json", "a.json c.json", "lenet toy"),
+    *("a.json b.json --images 4", "--fail-if-slower 5", "a.json b.json --fail-if-undecided"),
+    # Two runs of one program have no verdict
+    *("run.json again.json", "run.json again.json --fail-if-slower 5"),
+    # Programs
+    *("a.py", "a.py -- x", "-- x -- y", "gone.py b.json", "a.py b.json", "a.py a.py --images 4"),
+)
 
 
-def test_wrong_arguments_are_a_sentence_and_status_2(files, tmp_path, capsys):
-    a, b = files(content(), {"kind": "other"})
-    for line, sentence in (
-        ([a, b], "'b' is not a saved comparison; give two files that"),
-        ([a], "The number of files is 1; give two files"),
-        ([a, a], "is given twice"),
-        ([a, str(tmp_path / "c.json")], "There is no file"),
-        (["lenet", "toy"], "Did you mean '--model lenet'?"),
-        ([a, b, "--images", "4"], "--images applies to a new measurement"),
-        (["--fail-if-slower", "5"], "--fail-if-slower compares two saved comparisons"),
-        ([a, b, "--fail-if-undecided"], "gone"),
-    ):
-        assert command.main(line) == 2
-        assert sentence in capsys.readouterr().err
+def test_wrong_files_and_arguments_are_a_sentence_and_status_2(
+    files, tmp_path, capsys, monkeypatch
+):
+    said = []
+    for changes in WRONG_FILES:
+        said.append(f"{refused(saved.compare, 'a', 'b', content(), content(**changes))}\n")
+    files(content(), {"kind": "other"})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").touch()
+    for name in ("run.json", "again.json"):
+        (tmp_path / name).write_text(saved_files.run_text(WATCHED))
+    for line in WRONG:
+        assert command.main(line.split()) == 2
+        said.append(f"compare {line}\n  {capsys.readouterr().err}")
+    approve("compare-saved-errors.txt", "".join(said).replace(str(tmp_path), "FOLDER"))

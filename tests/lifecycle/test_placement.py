@@ -8,9 +8,9 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import walks
+from tests.approval import approve, refused
 from tests.examples.models import placed
 from tflab import datasets
-from tflab.errors import UsageError
 from tflab.lifecycle import first_run, placement
 from tflab.records.options import SWITCHES, Model, Options
 from tflab.views import placement as view
@@ -186,17 +186,7 @@ def test_a_node_is_fetched_by_its_first_output_and_run_where_it_has_none(walked)
     assert names == ["mul:0", "mul:0", "train"]
 
 
-@pytest.mark.parametrize(
-    "name, complaint",
-    [
-        ("mull", "There is no node 'mull' to fetch in the graph. Did you mean 'mul'?"),
-        ("qqqqqqqq", "There is no node 'qqqqqqqq' to fetch in the graph."),
-        ("add:1", "'add:1' cannot be fetched: 'add' has 1 output, numbered from 0."),
-        ("add:x", "'add:x' cannot be fetched: 'add' has 1 output, numbered from 0."),
-        ("x", "'x' is fed, so it cannot be fetched. Fetch a node that uses it."),
-    ],
-)
-def test_a_fetch_that_is_not_in_the_graph_is_refused(name, complaint, walked):
-    with pytest.raises(UsageError) as error:
-        fetch(walked, "toy", name)
-    assert str(error.value) == complaint
+def test_a_fetch_that_is_not_in_the_graph_is_refused(walked):
+    names = ("mull", "qqqqqqqq", "add:1", "add:x", "x")
+    said = "\n".join(refused(fetch, walked, "toy", name) for name in names)
+    approve("fetches-refused.txt", said)

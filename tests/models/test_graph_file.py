@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import graphs
-from tflab.errors import TflabError, UsageError
+from tests.approval import approve, refused
+from tflab.errors import TflabError
 from tflab.models import graph_file
 
 pytestmark = pytest.mark.tensorflow
@@ -42,27 +43,20 @@ def test_only_the_checkpoint_of_the_same_stem_belongs_to_a_graph(tmp_path):
     assert beside.checkpoint == str(path.parent / "model")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "is not a graph, or is damaged"),
-        (b"\x89PNG\r\n\x1a\n" + bytes(100), "is not a graph, or is damaged"),
-        (b"# Read me\n\nThis is no graph.\n", "is not a graph, or is damaged"),
-        (b"\x89HDF\r\n\x1a\n" + bytes(100), "save it as .keras"),
-        (b"\x0a\xff\xff\xff\xff\x07", "is not a graph, or is damaged"),  # claims 2 GiB
-    ],
+NO_GRAPHS = (
+    *(b"", b"\x89PNG\r\n\x1a\n" + bytes(100), b"# Read me\n\nThis is no graph.\n"),
+    *(b"\x89HDF\r\n\x1a\n" + bytes(100), b"\x0a\xff\xff\xff\xff\x07"),  # which claims 2 GiB
 )
-def test_what_is_no_graph_is_refused(content, message, tmp_path):
-    path = tmp_path / "graph.pb"
-    path.write_bytes(content)
-    with pytest.raises(UsageError, match=message):
-        graph_file.read(path)
 
 
-def test_a_folder_says_what_is_in_it_instead(tmp_path):
-    (tmp_path / "model.index").touch()
-    with pytest.raises(UsageError, match=r"has no saved_model.pb, but model.index"):
-        graph_file.read(tmp_path)
+def test_what_is_no_graph_is_refused_and_a_folder_says_what_is_in_it_instead(tmp_path):
+    said, path = [], tmp_path / "graph.pb"
+    for content in NO_GRAPHS:
+        path.write_bytes(content)
+        said.append(refused(graph_file.read, path))
+    path.rename(tmp_path / "model.index")
+    said.append(refused(graph_file.read, tmp_path))
+    approve("no-graphs.txt", "\n".join(said).replace(str(tmp_path), "FOLDER"))
 
 
 @pytest.fixture(scope="module")

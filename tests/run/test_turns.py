@@ -14,7 +14,6 @@ import pytest
 
 from tests.approval import approve
 from tests.examples.watched import WATCHED, with_graph
-from tflab.cli import saved_files
 from tflab.compare import __main__ as command
 from tflab.errors import TflabError
 from tflab.exporters import text
@@ -151,15 +150,6 @@ def test_the_step_is_the_group_that_took_longest_and_stays_it():
     assert (again.group, again.times[WHOLE, STEP]) == ("eval with x:0 (8, 4)", 5)
 
 
-@pytest.mark.parametrize("lines", [[], ["--fail-if-slower", "5"]])
-def test_two_watched_runs_have_no_verdict(tmp_path, capsys, lines):
-    files = [tmp_path / "a.json", tmp_path / "b.json"]
-    for file in files:
-        file.write_text(saved_files.run_text(WATCHED))
-    assert command.main([*map(str, files), *lines]) == 2
-    assert "'a' is not a saved comparison; give two files that " in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("files", "lists", "names", "words"),
     [
@@ -175,22 +165,6 @@ def test_programs_are_named_by_what_differs(monkeypatch, files, lists, names, wo
     programs = turns.programs_of(files, lists)
     assert [program.name for program in programs] == names
     assert [program.words[1:] for program in programs] == words
-
-
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        (["a.py"], "You gave 1 program and 0 lists of arguments; give two programs, or one"),
-        (["a.py", "--", "x"], "You gave 1 program and 1 list of arguments"),
-        (["--", "x", "--", "y"], "You gave 0 programs and 2 lists of arguments"),
-        (["a.py", "b.json"], "There is no script 'a.py'"),
-        ([__file__, "b.json"], "'b.json' is not a Python file"),
-        ([__file__, __file__, "--images", "4"], "--images applies to a new measurement"),
-    ],
-)
-def test_wrong_arguments_are_a_sentence_and_status_2(capsys, line, sentence):
-    assert command.main(line) == 2
-    assert sentence in capsys.readouterr().err
 
 
 def ending_with(error, after):
