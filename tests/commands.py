@@ -37,9 +37,11 @@ def run_here(
 
 def run_python(folder: Path, *words: str, log: str = "2", **given: str) -> CompletedProcess[str]:
     """What `python WORDS` prints in this folder, with this tflab, without what the tests ask of the
-    runtime, and with these variables."""
+    runtime, and with these variables; with the log that a user has if `log` is empty."""
     usual = {name: text for name, text in os.environ.items() if not OF_TESTS.match(name)}
-    known = {"PYTHONPATH": str(Path(__file__).parents[1]), "TF_CPP_MIN_LOG_LEVEL": log}
+    known = {"PYTHONPATH": str(Path(__file__).parents[1])}
+    if log:
+        known["TF_CPP_MIN_LOG_LEVEL"] = log
     return subprocess.run(
         [sys.executable, *words],
         cwd=folder,

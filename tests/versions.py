@@ -1,7 +1,4 @@
-"""What older versions of TensorFlow cannot do: such a test is skipped there, with the reason.
-
-A test of what they do instead is skipped on the newer ones.
-"""
+"""What older versions of TensorFlow cannot do: such a test is skipped there, with the reason."""
 
 from importlib import metadata
 
@@ -12,9 +9,3 @@ HERE = tuple(int(part) for part in metadata.version("tensorflow").split(".")[:2]
 
 def since(major: int, minor: int, reason: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif((major, minor) > HERE, reason=f"TensorFlow {major}.{minor}: {reason}")
-
-
-def before(major: int, minor: int, reason: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(
-        (major, minor) <= HERE, reason=f"TensorFlow {major}.{minor}: {reason}"
-    )

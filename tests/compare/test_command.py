@@ -17,13 +17,7 @@ from tests.approval import approve
 from tests.commands import in_one_process
 from tflab.analysis import memory
 from tflab.analysis.row_labels import KEYS, RUNTIME
-from tflab.compare import (
-    SweepOptions,
-    compare_batch_sizes,
-    configurations,
-    prepare,
-    sweep,
-)
+from tflab.compare import SweepOptions, compare_batch_sizes, configurations, prepare, sweep
 from tflab.compare import __main__ as compare
 from tflab.datasets import Dataset
 from tflab.errors import TflabError

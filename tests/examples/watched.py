@@ -152,7 +152,7 @@ def with_graph(file: str) -> Watched:
         variables=1,
         fetches=("g:0",),
         executed=notation.graph("x; six=Const; y=_Fused(x,six)"),
-        passes=(replace(notation.one_pass("remapper: -m, -init", 6, 4), iteration=0, taken=gone),),
+        passes=(replace(notation.one_pass("remapper: -m, -init", 6, 4, 0), taken=gone),),
         ledger=tuple(notation.fates(ledger)),
         origins=(),
         assignments=(),

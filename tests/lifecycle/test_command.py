@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,7 +15,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tests import graphs, walks
 from tests.approval import approve
-from tests.commands import run_here
+from tests.commands import run_here, run_python
 from tflab.exporters import text
 from tflab.lifecycle import __main__ as command
 from tflab.records.blocks import Table
@@ -27,8 +26,6 @@ from tflab.views import stages
 
 pytestmark = pytest.mark.tensorflow
 
-ROOT = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-m", "tflab.lifecycle")
 WIDTH = 100
 NODES = (Node("s/x", "Placeholder"), Node("s/exp", "Exp", ("s/x",)))
 ESCAPE = "\x1b"
@@ -42,9 +39,7 @@ SILENT = {
         *("stopped", "unchecked", "unordered"),
     },
     "placement": {"not_run", "notes", "toggle"},
-    "execution": {
-        *("failure", "network", "not_finite"),
-    },
+    "execution": {"failure", "network", "not_finite"},
 }
 
 # The toy, but it writes a line to a file in every step.
@@ -79,14 +74,6 @@ def raises():
 """
 
 
-@pytest.fixture(scope="module")
-def environment():
-    """That of a user, whose TensorFlow is not set to be quiet."""
-    quiet = ("TF_CPP_MIN_LOG_LEVEL", "COLUMNS", "FORCE_COLOR")
-    known = {name: value for name, value in os.environ.items() if name not in quiet}
-    return known | {"PYTHONPATH": str(ROOT)}
-
-
 @pytest.fixture
 def run_in(tmp_path):
     """Run the command in this process, in an empty folder, and expect it to be done."""
@@ -115,17 +102,11 @@ def logdir(toy):
 
 
 @pytest.fixture(scope="module")
-def as_text(environment, logdir, tmp_path_factory):
-    """The toy again, in colourless text, by a process of its own, into a logdir that has been
-    written to."""
-    before = contents(logdir)
-    done = subprocess.run(
-        [*COMMAND, "--logdir", str(logdir)],
-        cwd=tmp_path_factory.mktemp("empty"),
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+def as_text(logdir, tmp_path_factory):
+    """The toy again, in colourless text, by a process of its own, whose TensorFlow is not set to be
+    quiet, into a logdir that has been written to."""
+    before, empty = contents(logdir), tmp_path_factory.mktemp("empty")
+    done = run_python(empty, "-m", "tflab.lifecycle", "--logdir", str(logdir), log="")
     assert (done.returncode, CHATTER.findall(done.stderr)) == (0, []), done.stderr
     return done, before
 

@@ -6,14 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 
 from tests import walks
-from tests.examples.models import executed
+from tests.approval import refused
+from tests.examples.models import executed, model_of
 from tflab import datasets
-from tflab.errors import TflabError
 from tflab.lifecycle import execution, logdir
-from tflab.records.options import Model, Options
+from tflab.records.options import Options
 from tflab.runtime import session, trace
 
 pytestmark = pytest.mark.tensorflow
@@ -109,19 +108,14 @@ def test_an_interrupt_before_the_first_step_is_passed_on(walked, monkeypatch):
 
 
 def test_a_step_that_fails_is_one_sentence():
-    def model():
-        x = tf1.placeholder(tf.float32, [None], name="x")
-        return Model(tf.debugging.check_numerics(x, "x is bad", name="checked"), {x: "x"}, data)
-
     def data(split, data_dir):
         x = np.zeros(100, np.float32)
         x[20] = np.nan  # in the second batch: the trial step of placement is fine
         return datasets.Dataset("one bad row", split, {"x": x})
 
-    with pytest.raises(TflabError) as error:
-        executed(model)
-    assert str(error.value).startswith("The runtime refused the step: x is bad")
-    assert "\n" not in str(error.value)
+    checked = model_of(lambda x: tf.debugging.check_numerics(x, "x is bad"), {}, data)
+    said = refused(executed, lambda: replace(checked(), loss=None))
+    assert said.startswith("RefusedError: The runtime refused the step: x is bad")
 
 
 def test_a_walk_that_was_interrupted_leaves_a_profile_of_its_steps(walked, tmp_path):

@@ -5,8 +5,10 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests.examples.models import differentiate, differentiated, model_of
+from tests.examples.models import differentiate, differentiated, executed, model_of
+from tflab.datasets import Dataset
 from tflab.lifecycle import gradient_check
+from tflab.records.options import Model, Options
 from tflab.records.stages import GradientCheck
 
 pytestmark = pytest.mark.tensorflow
@@ -180,6 +182,26 @@ def test_a_variable_that_asks_for_the_device_of_an_op_is_checked():
 
     (check,) = differentiate(model_of(loss_of, {})).gradient_checks
     assert (check.agrees, check.precision) == (True, "float64")
+
+
+def test_tables_and_local_variables_have_their_initial_values_in_the_check_and_in_steps():
+    def build():
+        ids = tf1.placeholder(tf.int64, [None], name="ids")
+        keys = tf.range(9, dtype=tf.int64)
+        pairs = tf.lookup.KeyValueTensorInitializer(keys, keys % 3)
+        weights = tf1.get_variable("weights", [3], use_resource=True)
+        output = tf.gather(weights, tf.lookup.StaticHashTable(pairs, 0).lookup(ids))
+        loss = tf.reduce_mean(tf.square(output))
+        descent, (_, mean) = tf1.train.GradientDescentOptimizer(0.1), tf1.metrics.mean(loss)
+        return Model(output, {ids: "id"}, nine, loss=loss, optimizer=descent, updates=[mean])
+
+    def nine(split, data_dir=None):
+        return Dataset("made", split, {"id": np.arange(64) % 9})
+
+    stage = executed(build, Options(batch_size=8, steps=3, warmup=1))
+    assert stage.steps == 3
+    (check,) = differentiate(build).gradient_checks
+    assert check.max_relative_error < 1e-5
 
 
 # Which variables are checked

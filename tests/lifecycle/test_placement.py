@@ -9,7 +9,7 @@ import tensorflow.compat.v1 as tf1
 
 from tests import walks
 from tests.approval import approve, refused
-from tests.examples.models import placed
+from tests.examples.models import model_of, numbers, ones, placed
 from tflab import datasets
 from tflab.lifecycle import first_run, placement
 from tflab.records.options import SWITCHES, Model, Options
@@ -130,19 +130,14 @@ def test_a_transfer_has_both_its_ends_the_tensor_that_its_send_takes_and_its_siz
 
 
 def test_text_is_transferred_too_and_its_size_does_not_follow_from_its_shape():
-    def data(split, _):
-        return datasets.Dataset("rows", split, {"x": np.ones(8, np.float32)})
-
     def build():
         x = tf1.placeholder(tf.float32, [None], name="x")
         with tf.device("CPU:0"):
             text = tf.strings.as_string(x, name="text")
         with tf.device("CPU:1"):
-            lengths = tf.strings.length(text)
-        return Model(lengths, {x: "x"}, data)
+            return Model(tf.strings.length(text), {x: "x"}, ones)
 
-    chosen = Options(batch_size=4, devices=2)
-    stage = placed(build, chosen)
+    stage = placed(build, Options(batch_size=4, devices=2))
     (sent,) = [transfer for transfer in stage.transfers if transfer.tensor == "text"]
     assert (sent.dtype, sent.shape, sent.bytes) == ("string", (4,), None)
     ops = {node.name: node.op for node in stage.nodes}
@@ -153,16 +148,12 @@ def test_text_is_transferred_too_and_its_size_does_not_follow_from_its_shape():
 def test_what_a_pass_composed_of_one_line_has_that_line_and_its_phase():
     """The derivative of GELU contains exp(-x * x), of which Grappler makes one op."""
 
-    def gelu() -> Model:
-        x = tf1.placeholder(tf.float32, [None, 8], name="x")
-        y = tf.nn.gelu(x @ tf1.get_variable("w", [8, 8]))
-        descent = tf1.train.GradientDescentOptimizer(0.1)
-        return Model(y, {x: "x"}, data, loss=tf.reduce_mean(y**2), optimizer=descent)
+    def loss_of(x, w):
+        y = tf.nn.gelu(x @ w)
+        return tf.reduce_mean(y**2)
 
-    def data(split: str, data_dir: str | None) -> datasets.Dataset:
-        return datasets.Dataset("made up", split, {"x": np.ones((32, 8), np.float32)})
-
-    stage = placed(gelu)
+    start = np.ones((4, 8), np.float32)
+    stage = placed(model_of(loss_of, {"w": start}, numbers, shape=(None, 4)))
     (composed,) = (node for node in stage.nodes if node.op == "_UnaryOpsComposition")
     fused = [fate.name for fate in stage.ledger if fate.into == composed.name]
     assert [name.rpartition("/")[2] for name in fused] == ["Neg", "Exp"]

@@ -46,21 +46,21 @@ def step_stats(**devices: list[SimpleNamespace]) -> SimpleNamespace:
     )
 
 
-@pytest.mark.parametrize(
-    ("label", "size", "rate"),
-    [
-        ("[25600B] [1.5Mb/s]", 25_600, 1.5e6),
-        ("[25600B] [2.0Gb/s]", 25_600, 2e9),
-        ("[1.5MB] [250.0Mb/s]", 1_572_864, 2.5e8),
-    ],
-)
-def test_what_came_over_the_wire_has_its_bytes_and_bits_a_second(label, size, rate):
-    words = f"{label} edge_26_flatten/Reshape from /job:worker/task:0 to /job:worker/task:1"
-    row = node_stats("RecvTensor", words, all_start_micros=7, all_end_rel_micros=3)
-    other = node_stats("mul", "mul = Mul(x, y)")
+def test_what_came_over_the_wire_has_its_bytes_and_bits_a_second():
+    rates = {
+        "[25600B] [1.5Mb/s]": (25_600, 1.5e6),
+        "[25600B] [2.0Gb/s]": (25_600, 2e9),
+        "[1.5MB] [250.0Mb/s]": (1_572_864, 2.5e8),
+    }
     ends = "edge_26_flatten/Reshape", "/job:worker/task:0", "/job:worker/task:1"
-    assert list(trace.received(4, step_stats(cpu0=[other, row]))) == [
-        Received(4, *ends, size, rate, 7_000, 3_000)
+    words = "edge_26_flatten/Reshape from /job:worker/task:0 to /job:worker/task:1"
+    rows = [
+        node_stats("RecvTensor", f"{label} {words}", all_start_micros=7, all_end_rel_micros=3)
+        for label in rates
+    ]
+    other = node_stats("mul", "mul = Mul(x, y)")
+    assert list(trace.received(4, step_stats(cpu0=[other, *rows]))) == [
+        Received(4, *ends, *rate, 7_000, 3_000) for rate in rates.values()
     ]
 
 
@@ -84,38 +84,25 @@ def test_every_row_of_every_device_is_a_run_in_the_runtimes_order():
     assert list(trace.op_runs(0, step_stats(), {})) == []
 
 
-@pytest.mark.parametrize(
-    ("allocators", "allocations"),
-    [
-        # Frees are not requested
-        (
-            [memory((10, 64), (12, -64)), memory((11, 256))],
-            ((10, 64, "cpu"), (12, -64, "cpu"), (11, 256, "cpu")),
-        ),
-        # Old traces have only a total of each
-        ([memory(total=64), memory(total=256)], ()),
-    ],
-)
-def test_memory_of_all_allocators_counts(allocators, allocations):
-    row = node_stats("a", memory=allocators)
-    (run,) = trace.op_runs(0, step_stats(cpu=[row]), {"a": "Op"})
-    assert (run.requested_bytes, run.allocations) == (320, allocations)
+def test_memory_of_all_allocators_counts():
+    """Frees are not requested. Old traces have only a total of each allocator."""
+    known = node_stats("a", memory=[memory((10, 64), (12, -64)), memory((11, 256))])
+    old = node_stats("a", memory=[memory(total=64), memory(total=256)])
+    runs = list(trace.op_runs(0, step_stats(cpu=[known, old]), {"a": "Op"}))
+    events = ((10, 64, "cpu"), (12, -64, "cpu"), (11, 256, "cpu"))
+    assert [(run.requested_bytes, run.allocations) for run in runs] == [(320, events), (320, ())]
 
 
-@pytest.mark.parametrize(
-    "micros, times",
-    [
-        ({"all_start_micros": 7, "all_end_rel_micros": 3, "op_end_rel_micros": 2}, (7_000, 3_000)),
-        ({"all_start_micros": 7, "op_end_rel_micros": 2}, (7_000, 2_000)),
-        (
-            {"all_start_micros": 7, "all_end_rel_micros": 3, "all_start_nanos": 7_019},
-            (7_019, 0),
-        ),
-    ],
-)
-def test_microseconds_count_where_there_are_no_nanoseconds(micros, times):
-    (run,) = trace.op_runs(0, step_stats(cpu=[node_stats("a", **micros)]), {})
-    assert (run.start_ns, run.duration_ns) == times
+def test_microseconds_count_where_there_are_no_nanoseconds():
+    rows = [
+        node_stats("a", all_start_micros=7, all_end_rel_micros=3, op_end_rel_micros=2),
+        node_stats("a", all_start_micros=7, op_end_rel_micros=2),
+        node_stats("a", all_start_micros=7, all_end_rel_micros=3, all_start_nanos=7_019),
+    ]
+    runs = trace.op_runs(0, step_stats(cpu=rows), {})
+    assert [(run.start_ns, run.duration_ns) for run in runs] == [
+        *((7_000, 3_000), (7_000, 2_000), (7_019, 0)),
+    ]
 
 
 def varint(number: int) -> bytes:
@@ -186,18 +173,15 @@ def test_an_incomplete_trace_is_refused(monkeypatch):
     assert times == (["a", "a"], [1, 1], [5, 5])
 
 
-@pytest.mark.parametrize(
-    "label, op",
-    [
-        ("mul = Mul(x, mul/ReadVariableOp)", "Mul"),
-        ("[mklcpu 1.2MB 1.2MB] conv1/Relu = _FusedConv2D(a, b)", "_FusedConv2D"),
-        ("a = Identity", "Identity"),
-        ("MEMCPYHtoD", "MEMCPYHtoD"),
-        ("", "unknown"),
-    ],
-)
-def test_a_label_names_the_type_behind_its_equals_sign(label, op):
-    assert trace.labelled_type(label) == op
+def test_a_label_names_the_type_behind_its_equals_sign():
+    types = {
+        "mul = Mul(x, mul/ReadVariableOp)": "Mul",
+        "[mklcpu 1.2MB 1.2MB] conv1/Relu = _FusedConv2D(a, b)": "_FusedConv2D",
+        "a = Identity": "Identity",
+        "MEMCPYHtoD": "MEMCPYHtoD",
+        "": "unknown",
+    }
+    assert {label: trace.labelled_type(label) for label in types} == types
 
 
 def test_shapes_stand_under_the_names_of_tensors_and_what_changes_in_a_loop_is_unknown():
