@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import needs
+from tests.commands import run_python
 from tflab.cli import confined
 from tflab.errors import UsageError
 
@@ -223,17 +224,6 @@ def test_a_confined_process_has_an_empty_environment_and_reads_the_model_alone(t
 # Commands on graphs from files
 
 
-def command(folder, *arguments):
-    """(exit status, standard output, standard error) of a command in a folder of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tflab", *map(str, arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
 @pytest.mark.tensorflow
 @needs.LANDLOCK
 @pytest.mark.parametrize(
@@ -255,9 +245,9 @@ def test_what_measures_in_processes_of_its_own_does_so_for_a_file(tmp_path, argu
         tf.matmul(x, tf.ones([8, 2]), name="out")
 
     graphs.write(tmp_path / "g.pb", graphs.graph_def(product))
-    status, out, err = command(tmp_path, *arguments, "--model", "g.pb")
-    assert (status, "ended with status" in err) == (0, False), err
-    assert "Batch 4" in out or (tmp_path / "report" / "report.html").exists()
+    done = run_python(tmp_path, "-m", "tflab", *arguments, "--model", "g.pb")
+    assert (done.returncode, "ended with status" in done.stderr) == (0, False), done.stderr
+    assert "Batch 4" in done.stdout or (tmp_path / "report" / "report.html").exists()
 
 
 @pytest.mark.tensorflow

@@ -1,12 +1,11 @@
 """Temporary folders: removed with their process, and one sentence if there is no place for them."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import run_python
 from tflab.cli import temporary
 from tflab.errors import TflabError
 
@@ -18,14 +17,7 @@ def test_a_folder_is_removed_with_its_context_and_that_of_the_process_at_its_end
         "    print(folder.parent == temporary.process_folder(), folder.is_dir())\n"
         "print(folder.exists(), folder.parent.exists())"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=Path(__file__).parents[2],
-        env={"TMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python(Path.cwd(), "-c", program, TMPDIR=str(tmp_path))
     assert done.stdout == "True True\nFalse True\n"
     assert not any(tmp_path.iterdir())
 
@@ -75,12 +67,7 @@ runpy.run_module("tflab", run_name="__main__")
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(("stage", "status"), [("frontend", 0), ("placement", 1)])
 def test_the_frontend_needs_no_temporary_folder(stage, status, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", NOWHERE, "lifecycle", "--stage", stage],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+    done = run_python(tmp_path, "-c", NOWHERE, "lifecycle", "--stage", stage)
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr
     assert ("No temporary folder can be written" in done.stderr) == bool(status)

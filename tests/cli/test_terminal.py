@@ -10,6 +10,7 @@ from tests.examples.streams import Terminal
 from tflab import __main__
 from tflab.__main__ import COMMANDS
 from tflab.cli import terminal
+from tflab.cli.command import prepare_streams
 
 PATH = "/srv/somebody/with/a/rather/long/name/of/a/folder/runs/lenet-20260101-120000"
 
@@ -47,6 +48,29 @@ def test_help_is_no_wider_than_the_terminal_and_has_every_word(command, monkeypa
         narrow = help_of(columns)
         assert max(map(len, narrow.splitlines())) <= columns
         assert "".join(wide.split()) == "".join(narrow.split())
+
+
+# Streams
+
+
+@pytest.mark.parametrize(
+    "encoding, printed", [("utf-8", "├─● é日?"), ("ascii", "??? ???"), ("gbk", "├─● é日?")]
+)
+def test_what_the_encoding_lacks_is_a_question_mark(monkeypatch, encoding, printed):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
+    monkeypatch.setattr(sys, "stdout", stream)
+    prepare_streams()
+    print("├─● é日\udc80", end="")
+    assert stream.buffer.getvalue().decode(encoding) == printed
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_a_walk_with_a_closed_stream_is_no_failure(monkeypatch, name):
+    from tflab.lifecycle import __main__ as lifecycle
+
+    monkeypatch.setattr(sys, name, None)  # as `>&-` leaves it
+    assert lifecycle.main(["--model", "toy", "--stage", "frontend"]) == 0
 
 
 # Progress

@@ -3,12 +3,14 @@
 from collections import defaultdict
 from dataclasses import replace
 from math import ceil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.graph_notation import graph
 from tests.records_by_hand import op_stats, source
 from tflab.analysis.slow_steps import Evidence, Work
 from tflab.compare import prepare, sweep
@@ -85,6 +87,28 @@ STEP_NS = {
 )
 def test_a_sweep_takes_as_many_whole_batches_as_there_is_time_for(seconds, rows):
     assert prepare.rows_within(seconds, STEP_NS, 1_000) == rows
+
+
+NODES = graph(
+    "w=VarHandleOp; gradient=Mul; update=AssignSubVariableOp(w,gradient); loss=Mean;"
+    "train=NoOp(^update)"
+)
+
+
+@pytest.mark.parametrize(
+    ("train_op", "fetches", "updates", "trains"),
+    [
+        ("train", (), ("update",), True),  # by the optimiser of the model
+        (None, ("loss:0", "train"), ("update",), True),  # by updates of the program's own
+        (None, ("loss:0",), ("update",), False),  # which nothing that is fetched depends on
+        (None, ("train",), (), False),  # the update is no optimiser's
+        (None, (), ("update",), False),
+    ],
+)
+def test_a_step_trains_if_what_it_fetches_depends_on_updates(train_op, fetches, updates, trains):
+    program = SimpleNamespace(train_op=train_op, model=SimpleNamespace(fetches=fetches))
+    stage = SimpleNamespace(program=program, nodes=NODES, update_nodes=updates)
+    assert prepare.trains(stage) is trains
 
 
 # What takes turns

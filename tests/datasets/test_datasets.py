@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pytest
 
 from tests.approval import approve, refused
 from tflab.datasets import Dataset, batches, centred
@@ -68,19 +67,12 @@ def test_images_are_centred_in_a_black_frame():
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "unit"),
-    [
-        ("images", (6,), "image"),
-        ("pictures", (6, 6), "row"),
-        ("x", (28, 28, 1), "image"),
-        ("x", (28, 28, 4), "image"),
-        ("x", (3, 28, 28), "image"),
-        ("x", (28, 28, 2), "row"),
-        ("x", (5, 28, 28, 3), "row"),
-        ("x", (), "row"),
-    ],
-)
-def test_a_row_is_an_image_by_its_name_or_its_shape(name, shape, unit):
+def unit(name: str, shape: tuple[int, ...]) -> str:
     columns = {"labels": np.zeros(2), name: np.zeros((2, *shape))}
-    assert Dataset("some", "train", columns).unit == unit
+    return Dataset("some", "train", columns).unit
+
+
+def test_a_row_is_an_image_by_its_name_or_its_shape():
+    images = [("images", (6,)), ("x", (28, 28, 1)), ("x", (28, 28, 4)), ("x", (3, 28, 28))]
+    rows = [("pictures", (6, 6)), ("x", (28, 28, 2)), ("x", (5, 28, 28, 3)), ("x", ())]
+    assert [unit(*column) for column in (*images, *rows)] == ["image"] * 4 + ["row"] * 4

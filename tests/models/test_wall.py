@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import tensorflow.compat.v1 as tf1
 from google.protobuf import text_format
 
 from tests import attacks, graphs, needs
+from tests.commands import run_python
 from tflab import models
 from tflab.errors import UsageError
 from tflab.records.options import Saved
@@ -75,14 +74,7 @@ def attempts(place):
 
 def ends(place, attempts, way):
     work = str(place / "work")
-    own = {"TMPDIR": work, "HOME": work, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(
-        [sys.executable, "-c", CONFINED, way, *attempts],
-        cwd=place / "work",
-        env={**os.environ, **own},
-        capture_output=True,
-        text=True,
-    )
+    done = run_python(place / "work", "-c", CONFINED, way, *attempts, TMPDIR=work, HOME=work)
     return dict(map(json.loads, done.stdout.splitlines())), done.stdout + done.stderr
 
 
@@ -115,15 +107,8 @@ sys.exit(main(["lifecycle", *sys.argv[2:]]))
 """
 
 
-def run(folder, *arguments, import_s=120, **variables):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(import_s), "--steps", "2", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **variables},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+def run(folder, *arguments, import_s=120):
+    done = run_python(folder, "-c", PROGRAM, str(import_s), "--steps", "2", *arguments)
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 

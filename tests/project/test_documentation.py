@@ -1,5 +1,6 @@
 """The documentation: its commands exist, its links lead somewhere, its columns are explained."""
 
+import importlib
 import re
 import shlex
 from pathlib import Path
@@ -11,6 +12,8 @@ from tflab.views.words import FATES
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("README*.md"), *ROOT.glob("docs/*.md"), ROOT / "examples" / "README.md"])
+PROGRAMS = {"torch_lenet", "torch_peer", "watched_program"}  # which benchmarks run
+BENCHMARKS = {file.stem for file in (ROOT / "benchmarks").glob("*.py")} - {"__init__"} - PROGRAMS
 COMMAND = re.compile(r"python -m tflab(?:\.| )([\w-]+)((?: [^\n`|]*)?)")
 
 
@@ -83,6 +86,12 @@ def test_the_help_of_every_command_is_complete_and_points_to_the_glossary(name):
     text = module_of(name).parser().format_help()
     assert "docs/reference.md" in text
     assert not re.search(r"\{[A-Z_]+\b[^,]*?\}", text)  # an f-string without its f
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", sorted(BENCHMARKS))
+def test_a_benchmark_still_finds_what_it_measures(name):
+    assert importlib.import_module(f"benchmarks.{name}").__doc__
 
 
 def test_every_column_of_every_table_is_explained():

@@ -3,11 +3,11 @@
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.commands import run_python
 from tests.levels import REPRESENTATIVES
 from tflab.__main__ import COMMANDS
 
@@ -16,27 +16,15 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 WITHOUT_TENSORFLOW = (
-    "lifecycle",
-    "records",
-    "units",
     *(f"analysis.{file.stem}" for file in (ROOT / "tflab" / "analysis").glob("*.py")),
     *(f"views.{file.stem}" for file in (ROOT / "tflab" / "views").glob("*.py")),
-    "runtime.trace",
-    "follow.node_history",
-    "report.drawing",
-    "report.graph_states",
-    "convert.__main__",
-    "convert.read",
-    "convert.conversion",
-    "compare.saved",
-    "compare",
-    "compare.findings",
-    "exporters.chrome_trace",
-    "exporters.xspace",
-    "exporters.text",
-    "exporters.markdown",
-    "exporters.json",
-    "exporters.csv",
+    *("lifecycle", "records", "units", "runtime.trace", "follow.node_history"),
+    *("report.drawing", "report.graph_states", "compare", "compare.saved", "compare.findings"),
+    *(f"convert.{module}" for module in ("__main__", "read", "conversion")),
+    *(
+        f"exporters.{module}"
+        for module in ("chrome_trace", "xspace", "text", "markdown", "json", "csv")
+    ),
 )
 
 HELP = """
@@ -56,21 +44,14 @@ print(json.dumps(found))
 """
 
 
-def python(program: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    return done.stdout
-
-
 def test_what_needs_no_tensorflow_does_not_import_it():
     imports = "".join(f"import tflab.{module}\n" for module in WITHOUT_TENSORFLOW)
-    assert python(f"{imports}import sys; print('tensorflow' in sys.modules)") == "False\n"
+    done = run_python(ROOT, "-c", f"{imports}import sys; print('tensorflow' in sys.modules)")
+    assert done.stdout == "False\n"
 
 
-def test_every_command_answers_help_on_one_screen_and_imports_nothing_slow(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    assert json.loads(python(HELP)) == {
+def test_every_command_answers_help_on_one_screen_and_imports_nothing_slow():
+    assert json.loads(run_python(ROOT, "-c", HELP, COLUMNS="100").stdout) == {
         name: [0, f"usage: python -m tflab.{name}", True, []] for name in COMMANDS
     }
 

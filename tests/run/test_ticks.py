@@ -4,13 +4,13 @@ import ctypes
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
 
 import pytest
 
+from tests.commands import run_python
 from tflab.run import ticks
 
 PROGRAM = """
@@ -76,8 +76,7 @@ def test_every_kind_of_line_is_seen(tmp_path):
     """Without ticks, bytecode is seen only where another process interrupts it."""
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
-    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True)
+    done = run_python(tmp_path, str(script), OPENBLAS_NUM_THREADS="1")
     seen = json.loads(done.stdout)
     kinds = ("bytecode", "calls that release the GIL", "an operator that releases it", "waiting")
     assert seen.pop("by the main thread") > 20
@@ -100,11 +99,8 @@ def test_the_first_of_two_threads_looks_at_a_tick(monkeypatch):
 
 
 def test_both_timers_tick_at_the_same_moments_and_the_interval_changes(monkeypatch):
-    watching, set_to, intervals = (
-        ticks.Ticks(print, None, 61, 60),
-        [],
-        iter([16_000_000, 7_000_000]),
-    )
+    watching, set_to = ticks.Ticks(print, None, 61, 60), []
+    intervals = iter([16_000_000, 7_000_000])
 
     class Library:
         def timer_settime(self, timer, flags, spec, before):

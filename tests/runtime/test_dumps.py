@@ -2,20 +2,17 @@
 
 import contextlib
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.approval import approve
+from tests.commands import run_python
 from tests.examples.corners import lost
 from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.records.placed import Snapshot
 from tflab.runtime import dumps
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_a_folder_without_dumps_is_a_sentence(tmp_path):
@@ -177,11 +174,8 @@ print(importlib.reload(dumps).prepare())
 def test_a_process_is_prepared_before_tensorflow_is_loaded_and_keeps_the_flags_of_its_user():
     """The folder for generated code goes with it, and no flag is repeated."""
     flag = "--tf_xla_cpu_global_jit"
-    own = {"PYTHONPATH": str(ROOT), "XLA_FLAGS": "--xla_my_own", "TF_XLA_FLAGS": flag}
-    command = [sys.executable, "-c", PREPARING]
-    done = subprocess.run(
-        command, env={**os.environ, **own}, capture_output=True, text=True, check=True
-    )
+    own = {"XLA_FLAGS": "--xla_my_own", "TF_XLA_FLAGS": flag}
+    done = run_python(Path.cwd(), "-c", PREPARING, **own)
     folder, xla, of_tensorflow, late = done.stdout.splitlines()
     assert folder.startswith("/") and not Path(folder).exists()
     assert xla.startswith("--xla_my_own --xla_dump_to=")

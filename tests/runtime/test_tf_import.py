@@ -1,16 +1,11 @@
 """Quiet: what TensorFlow says when it is imported is left out, unless it is an error."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from tests import versions
+from tests.commands import run_python
 from tflab.runtime import tf_import
 
-ROOT = Path(__file__).parents[2]
 log_has_a_level = versions.since(2, 21, "the level of the log counts for all notes of a step")
 NOTE = "I0000 00:00:17.5 1 port.cc:153] oneDNN custom operations are on.\n"
 BEFORE = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
@@ -33,18 +28,6 @@ def test_notes_are_left_out_and_errors_are_not_and_without_notes_all_is_shown():
     assert tf_import.without(tf_import.NOTES + tf_import.NO_GPU, SAID + OLDER) == left
     assert tf_import.without(tf_import.NOTES, SAID + OLDER) == CUDA + left
     assert tf_import.without("", SAID) == SAID
-
-
-def python(code, **environment):
-    """What a Python of its own prints to its stderr, and how it ends."""
-    known = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=known | {"PYTHONPATH": str(ROOT)} | environment,
-        capture_output=True,
-        text=True,
-    )
-    return done.returncode, done.stderr
 
 
 WALK = """
@@ -73,17 +56,16 @@ def build():
 @pytest.mark.tensorflow
 def test_the_first_walk_from_python_prints_nothing_and_leaves_keras_to_its_first_use(tmp_path):
     """The lines of layers are known also where the model imports Keras."""
-    (tmp_path / "of_keras.py").write_text(OF_KERAS)
-    status, said = python(WALK, PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
-    assert (status, said) == (0, "")
+    (tmp_path / "of_keras.py").write_text(OF_KERAS)  # beside which Python begins
+    done = run_python(tmp_path, "-c", WALK, log="")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_import_that_fails_shows_what_was_said(tmp_path):
     (tmp_path / "tensorflow.py").write_text(
         f"import os\nos.write(2, {NOTE!r}.encode())\nraise ImportError('no such symbol')\n"
     )
-    path = f"{tmp_path}{os.pathsep}{ROOT}"
     load = "from tflab.runtime import tf_import; tf_import.load()"
-    status, said = python(load, PYTHONPATH=path)
-    assert status == 1
-    assert said.startswith(NOTE) and said.endswith("ImportError: no such symbol\n")
+    done = run_python(tmp_path, "-c", load, log="")
+    assert done.returncode == 1
+    assert done.stderr.startswith(NOTE) and done.stderr.endswith("ImportError: no such symbol\n")
