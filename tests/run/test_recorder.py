@@ -269,6 +269,15 @@ def test_a_step_is_not_dumped_while_another_thread_prepares_one(lab):
     assert lab.seen.dumps.kept == [1, 2]
 
 
+def test_the_group_of_a_function_has_each_argument_once(lab, monkeypatch):
+    parts = {"pair": "a list", "pair[0]": "float32 ()", "at": "a point", "at.x": "1"}
+    whole = {"pairs": "a list with many parts", "name": "a text"}
+    monkeypatch.setattr(recorder.private, "arguments", lambda kind: {**parts, **whole})
+    monkeypatch.setattr(recorder.private, "results", lambda function: 0)
+    group = lab.seen.new_function("f", SimpleNamespace(function_type=None), b"f", Graph())
+    assert group.feeds == {"pair[0]": "float32 ()", "at.x": "1", **whole}
+
+
 def test_a_call_within_a_call_counts_once_and_a_step_of_a_callable_is_one(lab):
     call = lab.seen.enter()
     lab.run(10)

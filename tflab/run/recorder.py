@@ -18,6 +18,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from glob import glob
+from itertools import pairwise
 from signal import SIG_DFL, SIG_IGN, SIGINT, getsignal
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -278,8 +279,10 @@ class Recorder:
         self, key: Hashable, function: Any, name: bytes, graph: tf.Graph | None
     ) -> RunGroup:
         shown = getattr(graph, "name", "") or name.decode()
-        arguments = private.arguments(function.function_type).items()
-        types = {name: kind for name, kind in arguments if not kind.startswith("a ")}  # no lists
+        every = [*private.arguments(function.function_type).items(), ("", "")]
+        parts = ((name, kind, after) for (name, kind), (after, _) in pairwise(every))
+        # Without what has its parts after it
+        types = {n: kind for n, kind, after in parts if not after.startswith((f"{n}[", f"{n}."))}
         group = self.add_group(key, graph, (shown,), types, shown)
         if not group.later:
             group.results = [f"result {at}" for at in range(private.results(function))]
