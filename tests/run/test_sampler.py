@@ -119,6 +119,21 @@ def test_python_after_the_last_run_is_told_from_that_between_runs(clock):
     }
 
 
+def test_a_look_while_results_are_made_takes_no_time_from_others(clock, monkeypatch):
+    clock.enter(110)
+    clock.leave(10)
+    clock.look(120)
+    copied = sampler.copied
+
+    def interrupted(spent):
+        sums = copied(spent)
+        clock.look(500)
+        return sums
+
+    monkeypatch.setattr(sampler, "copied", interrupted)
+    assert min(clock.segment()["owners"].values()) > 0
+
+
 def test_a_pause_is_between_runs_although_only_short_ones_follow(clock):
     for start in (120, 640, 660):
         clock.enter(start)

@@ -251,7 +251,7 @@ class Sampler:
 
     def segment(self) -> dict[str, object]:
         """Return the results so far, without owners of 0 ns."""
-        _, began_ns, runs = self.inside
+        (_, began_ns, runs), (ended, tail_ns) = self.inside, self.tail  # which is a part of `spent`
         spent, weights, left_ns = copied(self.spent), copied(self.weights), self.mixed_ns
         whole = sum(weight for weight, _ in weights.values())
         for (owner, line), (weight, samples) in weights.items():
@@ -269,9 +269,9 @@ class Sampler:
                 kind = owner if owner in KINDS else LINES if own else CALLS
                 before_ns, before = of_kinds[kind].get(line, (0, 0))
                 of_kinds[kind][line] = before_ns + ns, before + samples
-        if runs and self.tail[0] == runs and not began_ns:
-            owners[BETWEEN] -= self.tail[1]
-            owners[AFTER] = self.tail[1]
+        if runs and ended == runs and not began_ns:
+            owners[BETWEEN] -= tail_ns
+            owners[AFTER] = tail_ns
         return {
             "owners": {owner: ns for owner, ns in owners.items() if ns},
             **of_kinds,
