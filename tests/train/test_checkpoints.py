@@ -117,6 +117,9 @@ def test_what_cannot_be_continued_is_a_sentence(folder, tmp_path):
         path.rename(path.with_name(path.name.replace("-15", "-x")))
     state.write_text('model_checkpoint_path: "step-x"\n')
     said.append(refused(checkpoints.newest, folder))
+    for step in (7, 20):
+        renamed = checkpoints.Checkpoint(step, f"step-{step}")
+        said.append(refused(checkpoints.progress, folder, SETTINGS, renamed))
     said += ["", "# without settings, or with others"]
     said.append(refused(checkpoints.read_settings, tmp_path))
     for content in ("", "[]", '{"model": 1}', '{"model": "m"}'):

@@ -89,7 +89,10 @@ def newest(folder: Path) -> Checkpoint | None:
 
 
 def progress(folder: Path, settings: Settings, start: Checkpoint | None) -> str:
-    """Say how much of a training is done, and what its checkpoint restores."""
+    """Say how much of a training is done, and what its checkpoint restores. Raises TflabError for a
+    checkpoint that is not of the end of an epoch."""
+    if start and start.step not in range(0, settings.steps + 1, settings.epoch_steps):
+        raise unusable(start.path, f"step {start.step:,} is not the end of an epoch")
     done = start.step if start else 0
     note = f"Continuing in '{folder}': {done:,} of {settings.steps:,} steps are done."
     return f"{note} {RESTORED}" if 0 < done < settings.steps else note
