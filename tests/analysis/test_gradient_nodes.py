@@ -12,7 +12,7 @@ from tests.graph_notation import graph
 from tflab.analysis import chain_rule, gradient_nodes
 from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.expressions import Name, text
-from tflab.analysis.gradient_graph import GradientGraph, gradient_name
+from tflab.analysis.gradient_graph import GradientGraph
 from tflab.analysis.gradient_nodes import GATES, SAME, STARTS, WHOLE, WHY, ZEROS
 from tflab.records.gradients import GradientCall, Link
 from tflab.records.graph import Node, Tensor
@@ -443,10 +443,3 @@ def test_ones_that_clipping_makes_start_no_chain():
     )
     kinds = [described(graph)[name].bookkeeping for name in ("start", "ones")]
     assert kinds == [STARTS, None]
-
-
-@pytest.mark.parametrize(
-    "label, name", [("y", "dL/dy"), ("mul", "dL/d(mul)"), ("conv1/kernel", "dL/d(conv1/kernel)")]
-)
-def test_the_name_of_a_gradient(label, name):
-    assert gradient_name(label) == name

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.examples import runs as notation
 from tflab.analysis.op_runs import OpRuns, concatenated, of, sums
 from tflab.records.timed import OpRun
 
@@ -26,15 +25,6 @@ ANY_RUNS = st.lists(
     ),
     max_size=8,
 )
-
-
-def test_the_notation_of_runs_says_what_the_records_say():
-    first, second = notation.runs("a 1_010 2e3 @GPU:1 #3 +64/2 -64/9 +8/9; b -7")
-    events = ((2, 64, "cpu"), (9, -64, "cpu"), (9, 8, "cpu"))
-    assert first == OpRun(3, "a", "Op", "GPU:1", 1_010, 2_000, 72, events)
-    assert second == OpRun(0, "b", "Op", "CPU:0", -7, 5)
-    with pytest.raises(ValueError, match="'a' is not in the notation"):
-        notation.run("a")
 
 
 def test_a_run_is_made_when_it_is_asked_for():

@@ -47,11 +47,6 @@ def test_the_name_of_a_node_directly_in_calls_keeps_the_outermost_one():
     assert row_labels.without_calls(inner) == "StatefulPartitionedCall/x"
 
 
-def test_a_path_is_cut_after_its_first_scope_with_nodes_of_its_own():
-    assert row_labels.layer_of("a/b/c", {"a", "a/b"}, {}) == "a"
-    assert row_labels.layer_of("a/b/c", {"a/b", "a/b/c"}, {}) == "a/b"
-
-
 @pytest.mark.parametrize(
     ("fused", "joined"),
     [

@@ -1,6 +1,6 @@
 """Verdicts: what independent observations of a ratio allow to say."""
 
-from math import exp, inf, log
+from math import exp, inf
 
 import numpy as np
 import pytest
@@ -35,13 +35,6 @@ def test_interval_and_p_value_are_those_of_scipy():
     # scipy.stats.ttest_1samp(numpy.log(ratios), 0), and exp of its confidence_interval(0.99)
     assert verdicts.of_ratios(ratios).p_value() == pytest.approx(0.004355334173)
     assert verdicts.interval(ratios) == pytest.approx((0.62727432, 0.94726657))
-
-
-def test_half_and_twice_as_long_weigh_the_same():
-    (slow,) = verdicts.of_race([([2.0, 2.1, 1.9], STILL)])
-    (fast,) = verdicts.of_race([([1 / 2.0, 1 / 2.1, 1 / 1.9], STILL)])
-    assert slow.ratio == pytest.approx(1 / fast.ratio)
-    assert (slow.low, slow.high) == pytest.approx((1 / fast.high, 1 / fast.low))
 
 
 SLOW, FAST = [1.2, 1.21, 1.19, 1.2], [0.8, 0.81, 0.79, 0.8]
@@ -135,17 +128,6 @@ def test_of_identical_things_at_most_one_set_in_a_hundred_has_a_difference(wild)
     called = [words(*groups[:6], control=groups[6]) for groups in np.exp(sets)]
     wrong = sum("slower" in found or "faster" in found for found in called)
     assert wrong <= 2_000 * 0.01
-
-
-def test_a_tenth_is_found_where_observations_vary_by_a_few_percent():
-    rng = np.random.default_rng(8)
-    ratios = np.exp(rng.normal(log(1.1), 0.03, (500, 10)))
-    controls = np.exp(rng.normal(0, 0.03, (500, 10)))
-    found = sum(
-        words(group, control=control) == ["slower"]
-        for group, control in zip(ratios, controls, strict=True)
-    )
-    assert found >= 450
 
 
 # Medians

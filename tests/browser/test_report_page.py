@@ -154,21 +154,6 @@ def test_a_node_is_found_in_the_table_of_a_state_and_by_its_name(viewer, lenet):
     assert result.inner_text() == "No node has this text in its name."
 
 
-def test_scopes_open_and_close_and_those_of_gradients_have_names_of_their_own(viewer):
-    before = drawn(viewer)
-    press(viewer, "scope conv2, 20 nodes, closed")
-    opened = viewer.get_by_role("button", name="scope conv2, open")
-    assert opened.get_attribute("aria-expanded") == "true"
-    assert node(viewer, "conv2/Conv2D").is_visible()
-    assert drawn(viewer) == before
-    opened.click()
-    assert viewer.get_by_role("button", name="scope conv2, 20 nodes, closed").is_visible()
-    press(viewer, "Backward")
-    names = viewer.locator("svg .scope .name").all_text_contents()
-    assert {"▸ conv2", "▸ conv2 gradients"} <= set(names)
-    assert len(names) == len(set(names))
-
-
 def test_the_keyboard_goes_along_edges_through_states_and_to_every_control(viewer, page):
     node(viewer, "conv1/Conv2D").focus()
     page.keyboard.press("ArrowDown")

@@ -89,16 +89,6 @@ def test_a_cycle_is_laid_out_all_the_same():
     assert sorted(itertools.chain(*shape(rows))) == ["a", "b"]
 
 
-def test_gates_are_where_something_comes_in_or_leaves():
-    boxes = [Box(name, name) for name in "abc"]
-    waits = {"a": {"far"}, "b": {"a"}, "c": {"b"}, "far": set(), "away": {"a", "c"}, "on": {"away"}}
-    assert layering.crossings(boxes, Waits(waits)) == [
-        (OUTSIDE, "a"),
-        ("a", layering.OUTSIDE_BELOW),
-        ("c", layering.OUTSIDE_BELOW),
-    ]
-
-
 # Whole drawings
 
 

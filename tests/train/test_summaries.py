@@ -65,28 +65,6 @@ def test_data_that_stand_in_for_others_are_named_in_every_chart(tmp_path):
     assert all(tag.endswith(" (digits, not MNIST)") for tag in tags)
 
 
-def test_curves_of_a_resumed_training_are_those_of_one_without_a_stop(tmp_path):
-    list(trained(tmp_path / "straight"))
-    records = trained(tmp_path / "stopped")
-    for _ in range(7):  # the sixth is the first epoch
-        next(records)
-    records.close()
-    list(trained(tmp_path / "stopped"))
-    for run in ("train", "test"):
-        straight, stopped = (shown(tmp_path / name, run) for name in ("straight", "stopped"))
-        assert straight.keys() == stopped.keys()
-        for tag in straight.keys() - {"epoch/images per second"}:
-            expected, found = straight[tag], stopped[tag]
-            assert [step for step, _ in found] == [step for step, _ in expected]
-            for (_, value), (_, other) in zip(found, expected, strict=True):
-                assert np.array_equal(value, other), tag
-    assert [step for step, _ in shown(tmp_path / "stopped", "train")["weights/weights"]] == [
-        5,
-        10,
-        15,
-    ]
-
-
 def test_steps_that_never_came_again_are_not_shown_after_a_restart(tmp_path):
     with summaries.opened(tmp_path, 0, DATA) as files:
         for step in STEPS:

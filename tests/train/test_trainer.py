@@ -76,19 +76,6 @@ def first_step(ready):
     return fetched, before, after, counted
 
 
-def test_a_step_tells_loss_and_right_answers_learns_and_is_counted():
-    ready = prepare(one_head)
-    (loss, right), (before,), (after,), counted = first_step(ready)
-    labels, points = columns(ready)
-    logits = points @ before
-    odds = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    assert loss == pytest.approx(-np.log(odds[np.arange(ROWS), labels]).mean(), rel=1e-5)
-    assert right == (logits.argmax(axis=1) == labels).sum()
-    gradient = points.T @ (odds - np.eye(2)[labels]) / ROWS
-    assert after == pytest.approx(before - 0.5 * gradient, rel=1e-4)
-    assert counted == 1
-
-
 def test_where_training_has_a_head_of_its_own_its_scores_count():
     ready = prepare(two_heads)
     (_, right), (before,), *_ = first_step(ready)

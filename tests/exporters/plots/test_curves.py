@@ -24,10 +24,3 @@ def test_the_axis_of_losses_is_logarithmic_above_a_ratio_of_twenty(losses, scale
     steps = tuple(TrainingStep(n, loss, 0.5, 0.1, 1.0) for n, loss in enumerate(losses, 1))
     figure = curves.draw(replace(HISTORY, steps=steps, epochs=()))
     assert figure.axes[0].get_yscale() == scale
-
-
-def test_numbers_have_three_digits_and_shares_two_decimals_without_zeros_at_the_end():
-    assert [curves.plain(value) for value in (2.3456, 0.5, 100.0)] == ["2.35", "0.5", "100"]
-    assert [curves.percent(share) for share in (0.9905, 0.905, 1.0, 0.12345, 0.0)] == [
-        *("99.05 %", "90.5 %", "100 %", "12.35 %", "0 %")
-    ]

@@ -42,8 +42,3 @@ def test_ticks_are_round_numbers_of_one_unit_from_0_to_the_limit(limit, words, e
     axes.set_xlim(0, 2 * limit)
     style.ruled(axes.xaxis, limit, words)
     assert ticks(axes.xaxis) == expected
-
-
-def test_names_are_visible_before_they_are_shortened():
-    assert style.short_name("conv\n2\x00") == r"conv\x0a2\x00"
-    assert style.distinct_names(["a\u202e", "a"], 16) == [r"a\u202e", "a"]
