@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tests.approval import approve
+from tests.approval import approve, refused
 from tflab.errors import UsageError
 from tflab.explore import markup, server, sources
 from tflab.explore import request as requests
@@ -249,21 +249,10 @@ def test_what_cannot_be_opened_is_said(tmp_path):
     binary.write_bytes(b"\xff\xfe")
     folder.mkdir()
     large.write_text("#" * (requests.LARGEST_TEXT + 1))
-    for path, words in (
-        (tmp_path / "none.py", "There is no file"),
-        (tmp_path / "a.txt", "is not a Python file; give one"),
-        (binary, "not UTF-8 text"),
-        (folder, "Is a directory"),
-        (large, "too large for the page"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            opening(path, None)
-    for model, words in (
-        ("toyy", "has no lines to show"),
-        ("no.module:build", "no module 'no.module'"),
-    ):
-        with pytest.raises(UsageError, match=words):
-            opening(None, model)
+    paths = (tmp_path / "none.py", tmp_path / "a.txt", binary, folder, large)
+    said = [refused(opening, path, None) for path in paths]
+    said += [refused(opening, None, model) for model in ("toyy", "no.module:build")]
+    approve("programs-not-opened.txt", "\n".join(said).replace(str(tmp_path), "FOLDER"))
     start, source = opening(None, "toy")
     assert (start.name, source.function, start.mark) == ("toy.py", "build", None)
     assert "def build() -> Model:" in start.text

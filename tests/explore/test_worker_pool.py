@@ -159,8 +159,6 @@ def test_switches_reach_the_runtime(run):
         ("x = 1 +\n", 1, "SyntaxError"),
         ("x = tf.constant(1.0)\nfoo\n", 2, "NameError: name 'foo' is not defined"),
         ("x = tf.ones([3]) \\\n + tf.ones([2])", 1, "Dimensions must be equal, but are 3 and 2"),
-        ("import no_such_package", 1, "No module named 'no_such_package'"),
-        ("open('/no/such/file')", 1, "No such file or directory"),
         ("raise SystemExit(3)", 1, "SystemExit: 3"),
         ("", None, "The program makes no node"),
         ("with tf.Graph().as_default() as own: tf.ones([])", None, "makes a graph of its own"),
@@ -186,18 +184,11 @@ def test_switches_reach_the_runtime(run):
             "is list",
         ),
         (
-            "x = tf1.placeholder(tf.float32, [None])\ny = tf1.placeholder(tf.float32, [None])\n"
-            "z = x * y\nfeeds = {x: [1.0, 2.0], y: [1.0, 2.0, 3.0]}",
-            3,
-            "Incompatible shapes: [2] vs. [3]",
-        ),
-        (
             "a = tf.ones([])\nwith tf.device('/cpu:2'):\n    v = tf1.get_variable('v', [4, 1])\n"
             "loss = tf.reduce_sum(v)",
             3,
             "CPU:2",
         ),
-        ("big = np.ones(10**10)", 1, "MemoryError"),
         ("big = bytearray(10**12)", 1, "MemoryError: a program may have 4.00 GiB in addition to"),
     ],
 )
