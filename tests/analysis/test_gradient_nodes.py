@@ -232,6 +232,18 @@ def described(graph):
     }
 
 
+def with_node(node, value, forward=None):
+    """The graph with one more node, of the gradient of `forward`, and its value at each point."""
+    known = tuple(at | {node.name: value(at)} for at in POINTS.values)
+    gradients = (Gradient(forward, "Op", "", (node.name,)),) if forward else ()
+    return replace(
+        GRAPH,
+        nodes=(*NODES, node),
+        gradients=(*GRAPH.gradients, *gradients),
+        points=replace(POINTS, values=known),
+    )
+
+
 def with_values(change):
     """The graph with other values at the second point."""
     first, second = POINTS.values
@@ -279,13 +291,9 @@ def test_the_kind_of_a_node_depends_on_its_forward_op_and_on_what_is_returned(
     forward, node, returned, kind
 ):
     flat = Node("flat", "Reshape", ("x", "axes"), outputs=FOUR)
-    graph = replace(
-        GRAPH,
-        nodes=(*NODES, flat, node),
-        gradients=(*GRAPH.gradients, Gradient(forward, flat.op, "", ("n",))),
-        calls=(*GRAPH.calls, GradientCall("flat", (), returned)),
-        points=replace(POINTS, values=tuple(at | {"n": np.zeros(4)} for at in POINTS.values)),
-    )
+    graph = with_node(node, lambda at: np.zeros(4), forward)
+    calls = (*GRAPH.calls, GradientCall("flat", (), returned))
+    graph = replace(graph, nodes=(*graph.nodes, flat), calls=calls)
     assert described(graph)["n"].bookkeeping == kind
 
 
@@ -418,13 +426,7 @@ def test_the_name_of_another_gradient_node_is_no_formula():
 def test_a_cast_to_fewer_digits_does_not_pass_on_the_same_numbers():
     def kinds(dtype):
         cast = Node("cast", "Cast", (f"{GRAD}/Mul",), outputs=(Tensor(dtype, (4,)),))
-        at = tuple(values | {"cast": values[f"{GRAD}/Mul"]} for values in POINTS.values)
-        graph = replace(
-            GRAPH,
-            nodes=(*NODES, cast),
-            gradients=(*GRAPH.gradients, Gradient("x", "Cast", "", ("cast",))),
-            points=replace(POINTS, values=at),
-        )
+        graph = with_node(cast, lambda at: at[f"{GRAD}/Mul"], "x")
         node = described(graph)["cast"]
         return node.bookkeeping, node.formula
 
@@ -434,12 +436,6 @@ def test_a_cast_to_fewer_digits_does_not_pass_on_the_same_numbers():
 
 def test_ones_that_clipping_makes_start_no_chain():
     ones = Node("ones", "Fill", ("axes", "gradients/Const"), outputs=FOUR)
-    at = tuple(values | {"ones": np.ones(4)} for values in POINTS.values)
-    graph = replace(
-        GRAPH,
-        nodes=(*NODES, ones),
-        shared=(*GRAPH.shared, "ones"),
-        points=replace(POINTS, values=at),
-    )
+    graph = replace(with_node(ones, lambda at: np.ones(4)), shared=(*GRAPH.shared, "ones"))
     kinds = [described(graph)[name].bookkeeping for name in ("start", "ones")]
     assert kinds == [STARTS, None]

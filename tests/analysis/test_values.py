@@ -1,13 +1,15 @@
 """Values: which tensors can be fetched, and what elements come to in every type."""
 
 import math
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.graph_notation import graph
 from tflab.analysis import values
-from tflab.records.graph import Node, Tensor
+from tflab.records.graph import Tensor
 from tflab.records.values import Statistics
 
 NAN, INF = float("nan"), float("inf")
@@ -83,22 +85,15 @@ def test_a_variable_has_moved_by_its_largest_change(before, after, most):
 # Which tensors can be fetched
 
 
-def node(text):
-    """`b=Mul(a,x:1)`, with a float output, or two for a Split; in `!` what it waits for."""
-    name, _, made = text.partition("=")
-    made, _, waits = made.partition("!")
-    op, _, inputs = made.rstrip(")").partition("(")
-    types = {"VarHandleOp": ("resource",), "Split": ("float32", "float32"), "NoOp": ()}
-    return Node(
-        name,
-        op,
-        tuple(filter(None, inputs.split(","))),
-        tuple(filter(None, [waits])),
-        outputs=tuple(Tensor(dtype, ()) for dtype in types.get(op, ("float32",))),
-    )
+OUTPUTS = {"VarHandleOp": ("resource",), "Split": ("float32", "float32"), "NoOp": ()}
 
 
-GRAPH = "x=Placeholder; v=VarHandleOp; r=Read(v); s=Split(x); m=Mul(s:1,r); up=NoOp!m; lost=Neg(m)"
+def with_outputs(node):
+    types = OUTPUTS.get(node.op, ("float32",))
+    return replace(node, outputs=tuple(Tensor(dtype, ()) for dtype in types))
+
+
+GRAPH = "x=Placeholder; v=VarHandleOp; r=Read(v); s=Split(x); m=Mul(s:1,r); up=NoOp(^m); out=Neg(m)"
 COND = "p=Const; x=Const; sw=Switch(x,p); t=Log(sw:1); me=Merge(t,sw); y=Neg(me); z=Neg(y)"
 LOOP = (
     "i=Const; e=Enter(i); m=Merge(e,n); l=LoopCond(m); s=Switch(m,l); b=Add(s:1); "
@@ -107,7 +102,7 @@ LOOP = (
 
 
 @pytest.mark.parametrize(
-    "graph, fetches, feeds, tensors",
+    "nodes, fetches, feeds, tensors",
     [
         (GRAPH, ["m:0", "up"], ["x:0"], "r:0 s:0 s:1 m:0"),
         (GRAPH, ["m:0"], ["x:0", "s:1"], "r:0 s:0 m:0"),
@@ -115,6 +110,6 @@ LOOP = (
         (LOOP, ["y:0"], [], "i:0 o:0 y:0"),
     ],
 )
-def test_values_are_fetched_outside_of_loops_and_branches(graph, fetches, feeds, tensors):
-    needed = values.needed(list(map(node, graph.split("; "))), fetches, feeds)
+def test_values_are_fetched_outside_of_loops_and_branches(nodes, fetches, feeds, tensors):
+    needed = values.needed(list(map(with_outputs, graph(nodes))), fetches, feeds)
     assert values.fetchable(needed, feeds) == tensors.split()

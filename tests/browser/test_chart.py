@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.graph_notation import graph as graph_of
 from tflab.exporters import chrome_trace
-from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.records.timed import Capture, OpRun, StepTime
 
@@ -46,14 +46,7 @@ def run(name: str, start: int, duration: int, device: str = CPU, allocations=())
 
 
 def test_every_event_is_taken_in_and_every_arrow_fastened_to_its_runs(page):
-    nodes = (
-        Node("a", "Op"),
-        Node("b", "Op", ("a",)),
-        Node("c", "Op", ("a", "b")),
-        Node("c/_1", "_Send", ("c",)),
-        Node("c/_2", "_Recv"),
-        Node("d", "Op", ("c/_2",)),
-    )
+    nodes = graph_of("a; b(a); c(a,b); c/_1=_Send(c); c/_2=_Recv; d(c/_2)")
     sent = Transfer("c", "c/_1", "c/_2", CPU, OTHER, "float32", (4,), 16)
     runs = (
         run("a", 1_000_000, 10, allocations=((1_001, 8, "cpu"),)),

@@ -4,9 +4,9 @@ RECORDED is three steps on a CPU and a GPU: x feeds neg on the CPU and conv on t
 launch and kernels; y stands alone, and between x and conv is a node that nobody timed.
 """
 
+from tests.graph_notation import graph
 from tflab.analysis import tracks
 from tflab.convert.read import Recording, TrackSummary
-from tflab.records.graph import Node
 from tflab.records.timed import OpRun, StepTime
 
 CPU, GPU, STREAM = "/cpu:0", "/gpu:0", "/gpu:0/stream:13"
@@ -55,13 +55,7 @@ RECORDED = Recording(
         TrackSummary(GPU, tracks.LAUNCHES, 3, 15_000),
         TrackSummary(STREAM, tracks.KERNELS, 4, 190_000),
     ),
-    nodes=(
-        Node("x", "Const"),
-        Node("neg", "Neg"),
-        Node("untimed", "Identity", ("x",)),
-        Node("conv", "Conv2D", ("untimed",)),
-        Node("y", "Range"),
-    ),
+    nodes=graph("x=Const; neg=Neg; untimed=Identity(x); conv=Conv2D(untimed); y=Range"),
     notes=("In 'traces/first.pb' something was odd.",),
 )
 

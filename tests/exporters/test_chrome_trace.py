@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.approval import approve
 from tests.chart import check
+from tests.graph_notation import graph
 from tflab.exporters import chrome_trace
-from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.records.timed import Capture, OpRun, StepTime
 
@@ -41,12 +41,7 @@ def run(name: str, start: int, duration: int, device: str = CPU, step: int = 0, 
 
 # Whole charts
 
-SENT = (
-    Node("a", "Op"),
-    Node("a/_1", "_Send", ("a",)),
-    Node("a/_2", "_Recv"),
-    Node("b", "Op", ("a/_2",)),
-)
+SENT = graph("a; a/_1=_Send(a); a/_2=_Recv; b(a/_2)")
 TRANSFER = Transfer("a", "a/_1", "a/_2", CPU, OTHER, "float32", (4,), 16)
 TWO_CAPTURES = (
     Capture(
@@ -78,21 +73,11 @@ def test_every_event_of_two_captures_in_order():
 
 # Slices and arrows
 
-GRAPH = (
-    Node("a", "Op"),
-    Node("b", "Op", ("a",)),
-    Node("c", "Op", ("a", "b"), ("d",)),
-    Node("d", "Op"),
-)
+GRAPH = graph("a; b(a); c(a,b,^d); d")
 A, B, C = run("a", 0, 10), run("b", 10, 5), run("c", 20, 5)
 NEXT = tuple(one._replace(step=1, start_ns=one.start_ns + 100) for one in (A, B))
 FIRST, SECOND = (f"/job:worker/replica:0/task:{n}/device:CPU:0" for n in (0, 1))
-ON_TASKS = (
-    Node("a", "Op", device=FIRST),
-    Node("a_S1", "_Send", ("a",), device=FIRST),
-    Node("a_S2", "_Recv", device=SECOND),
-    Node("b", "Op", ("a_S2",), device=SECOND),
-)
+ON_TASKS = graph(f"a@{FIRST}; a_S1=_Send(a)@{FIRST}; a_S2=_Recv@{SECOND}; b(a_S2)@{SECOND}")
 OVER_THE_WIRE = Transfer("a", "a_S1", "a_S2", FIRST, SECOND, "float32", (1,), 4, edge="edge_1_a")
 
 

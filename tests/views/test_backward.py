@@ -4,32 +4,21 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from tests.examples.printed import approve_view
+from tests.graph_notation import graph
 from tests.records_by_hand import source
 from tflab.records.gradients import GradientStop
 from tflab.records.graph import Access, Call, Function, Node, Unordered
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.views import stages
 
-FORWARD = (
-    Node("x", "Placeholder"),
-    Node("w", "VarHandleOp"),
-    Node("mul", "Mul"),
-    Node("labels", "Placeholder"),
-    Node("loss", "Mean"),
-    Node("print", "Print"),
-    Node("mul/Read", "ReadVariableOp"),
+FORWARD = graph(
+    "x=Placeholder; w=VarHandleOp; mul=Mul; labels=Placeholder; loss=Mean; print=Print; "
+    "mul/Read=ReadVariableOp"
 )
-ADDED = (
-    Node("gradients/grad_ys_0", "Fill"),
-    Node("gradients/loss/Tile", "Tile"),
-    Node("gradients/loss/Shape", "Shape"),
-    Node("gradients/mul/Shape", "Shape"),
-    Node("gradients/mul/Mul", "Mul"),
-    Node("gradients/mul/Mul_1", "BroadcastGradientArgs"),
-    Node("gradients/AddN", "AddN"),
-    Node("gradients/ys", "Const"),
-    Node("train/apply", "ResourceApplyGradientDescent"),
-    Node("train", "NoOp"),
+ADDED = graph(
+    """gradients/grad_ys_0=Fill; gradients/loss/Tile=Tile; gradients/loss/Shape=Shape;
+    gradients/mul/Shape=Shape; gradients/mul/Mul=Mul; gradients/mul/Mul_1=BroadcastGradientArgs;
+    gradients/AddN=AddN; gradients/ys=Const; train/apply=ResourceApplyGradientDescent; train=NoOp"""
 )
 NO_VARIABLE = "it does not depend on a trainable variable"
 OF_MUL = ("gradients/mul/Shape", "gradients/mul/Mul", "gradients/mul/Mul_1")
@@ -66,7 +55,6 @@ STAGE = Backward(
 READ, WRITE = Access("read", "reads", None), Access("train/apply", "writes", source(9))
 FAR = GradientCheck("w", 0.02, 4, 9, "float64")
 ZERO = GradientCheck("a", 0.0, 4, 9, "float64", zero=True)
-MANY_CHECKS = tuple(GradientCheck(f"w{n}", (n + 1) * 1e-9, n, 1_000, "float64") for n in range(42))
 MANY_OPS = tuple(Gradient(f"n{n}", "Mul", f"_G{n} (a.py:1)", ("gradients/ys",)) for n in range(43))
 MASK = source(17, "mask = tf.round(gate)")
 ROUND, SIGN = "its gradient function returned none", "its gradient function returned only zeros"

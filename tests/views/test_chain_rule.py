@@ -4,10 +4,11 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from tests.examples.printed import approve_view
+from tests.graph_notation import graph
 from tflab.analysis.gradient_nodes import GATES, STARTS, WHOLE
 from tflab.records.blocks import fact_table
 from tflab.records.gradients import Derivative, GradientNode, Link
-from tflab.records.graph import Node, Tensor
+from tflab.records.graph import Tensor
 from tflab.records.stages import Backward
 from tflab.views import chain_rule
 
@@ -32,18 +33,15 @@ GRADIENT_NODES = (
     described("gate", "", "dL/dy", True, kind=GATES),
     described("deps", "", kind=GATES),
 )
-NODES = (
-    Node("x", "Placeholder", outputs=FLOAT),
-    Node("mul", "Mul", ("x",), outputs=FLOAT),
-    Node("other", "Exp", ("x",), outputs=FLOAT),
-    Node("gradients/start", "Fill", outputs=FLOAT),
-    Node("gradients/shape", "Shape", ("mul",), outputs=FLOAT),
-    Node("gradients/div", "RealDiv", ("gradients/start", "gradients/shape"), outputs=FLOAT),
-    Node("gradients/Mul", "Mul", ("gradients/div",), outputs=FLOAT),
-    Node("gradients/Mul_1", "Mul", ("x", "gradients/div"), outputs=FLOAT),
-    Node("gradients/gate", "Identity", ("gradients/Mul_1",), ("gradients/deps",), outputs=FLOAT),
-    Node("gradients/deps", "NoOp", (), ("gradients/Mul", "gradients/Mul_1")),
-    Node("train", "ApplyAdam", ("y", "gradients/gate"), outputs=FLOAT),
+NODES = tuple(
+    replace(node, outputs=() if node.op == "NoOp" else FLOAT)
+    for node in graph(
+        """x=Placeholder; mul=Mul(x); other=Exp(x); gradients/start=Fill;
+        gradients/shape=Shape(mul); gradients/div=RealDiv(gradients/start,gradients/shape);
+        gradients/Mul=Mul(gradients/div); gradients/Mul_1=Mul(x,gradients/div);
+        gradients/gate=Identity(gradients/Mul_1,^gradients/deps);
+        gradients/deps=NoOp(^gradients/Mul,^gradients/Mul_1); train=ApplyAdam(y,gradients/gate)"""
+    )
 )
 STAGE = Backward(
     None,
