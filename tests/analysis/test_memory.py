@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.examples.runs import run, runs
+from tests.examples.runs import runs
 from tflab.analysis import memory, op_runs
 from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
 
@@ -22,6 +22,7 @@ STEP = StepTime(0, start_ns=500, wall_ns=20_000)
         ("l 0 +10/0; l 0 +10/1; l 0 +10/2; l 0 +10/3", [("l", 40)], 40),  # a loop
         ("b 0 +8/0; c 0 +9/0; a 0 +8/0", [("c", 9), ("a", 8), ("b", 8)], 25),
         ("", [], 0),
+        ("a 0 -10/1", [("a", 0)], 0),  # what it releases was allocated before
     ],
 )
 def test_memory_of_ops_and_its_peak(recorded, per_op, peak):
@@ -85,21 +86,6 @@ def test_a_node_that_ran_as_two_types_holds_bytes_as_the_last():
     kinds = (("Launch", "GPU:0"), ("Kernel", "GPU:1"))
     both = [OpRun(0, "a", op, device, 1_000, 1, 4, ((1, 4, "gpu"),)) for op, device in kinds]
     assert memory.live_bytes(both, STEP).holders == (Holder("a", "Kernel", 8, running=True),)
-
-
-@pytest.mark.parametrize(
-    ("events", "points", "peak"),
-    [
-        ("-30/9 +10/1 +5/3 +30/2 -10/2", [(1, 10), (2, 30), (3, 35), (9, 5)], 35),
-        ("-30/9 +10/1 +5/3 +30/2", [(1, 10), (2, 40), (3, 45), (9, 15)], 45),
-        ("-10/1", [(1, -10)], 0),
-        ("", [], 0),
-    ],
-)
-def test_a_curve_has_a_point_for_each_microsecond(events, points, peak):
-    recorded = op_runs.of([run(f"a 0 0 {events}")])
-    assert list(zip(*memory.curve(recorded), strict=True)) == points
-    assert memory.peak(recorded) == peak
 
 
 def test_the_peak_of_a_group_is_that_of_its_nodes_in_their_worst_step():
