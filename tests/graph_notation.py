@@ -61,9 +61,7 @@ def takeover(text: str) -> Takeover:
     name, fate, inside, into = matched(TAKEOVER, text).groups()
     replaced = fate == "replaced"
     return Takeover(
-        *(name, "removed" if replaced else fate, into),
-        has_value=not inside,
-        replaced=replaced,
+        *(name, "removed" if replaced else fate, into), has_value=not inside, replaced=replaced
     )
 
 

@@ -70,7 +70,7 @@ def test_a_held_signal_waits_until_it_is_released_taken_or_at_its_end(monkeypatc
             moments.append("two")
 
     assert [command.run(body) for body in (released, at_its_end, taken, several)] == [
-        *(130, 130, 2, 143),
+        *(130, 130, 2, 143)
     ]
     assert moments == ["held", False, "waited", "one"]
 

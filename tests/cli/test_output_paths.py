@@ -42,10 +42,7 @@ def test_a_file_that_is_there_or_appears_meanwhile_is_not_overwritten(here, mean
             Path("a.svg").write_text("somebody else's")
 
     appears(False)
-    with (
-        pytest.raises(UsageError) as error,
-        output_paths.new(Path("a.svg"), "picture") as run,
-    ):
+    with pytest.raises(UsageError) as error, output_paths.new(Path("a.svg"), "picture") as run:
         appears(True)
         run.work.write_text("mine")
     assert str(error.value) == (
@@ -170,8 +167,7 @@ def test_a_failure_leaves_nothing_and_a_full_disk_is_a_sentence(here, failure, s
 
 
 @pytest.mark.parametrize(
-    ("given", "names"),
-    [(None, [f"runs/{FIRST}", f"runs/{FIRST}-2"]), ("mine", ["mine", "mine-2"])],
+    ("given", "names"), [(None, [f"runs/{FIRST}", f"runs/{FIRST}-2"]), ("mine", ["mine", "mine-2"])]
 )
 def test_two_runs_that_begin_at_once_have_a_folder_each(given, names):
     with output_paths.new_run(given, "toy") as first, output_paths.new_run(given, "toy") as second:

@@ -104,15 +104,6 @@ def test_every_node_runs_once_for_each_batch(lenet, size):
     assert len(lenet.sweep.batches[size].untraced_ns) == steps
 
 
-def test_the_last_batch_is_smaller_where_it_does_not_come_out_even(lenet):
-    def rows_fed(stats):
-        (feed,) = (n for d in stats.dev_stats for n in d.node_stats if "_arg_" in n.node_name)
-        return feed.output[0].tensor_description.shape.dim[0].size
-
-    assert [rows_fed(stats) for stats in lenet.step_stats[16]] == [16, 16, 8]
-    assert [rows_fed(stats) for stats in lenet.step_stats[1]] == [1] * IMAGES
-
-
 # What it adds up to
 
 
@@ -325,22 +316,13 @@ def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
 # Wrong arguments
 
 WRONG = (
-    "--batch-sizes 0",
-    "--batch-sizes few",
-    "--batch-sizes 16 1 16",
-    "--images 0",
-    "--images 8 --steps 8",
-    "--model toy --batch-sizes 1 512",
-    "--model toy --batch-sizes 16 --steps 17",
-    "--model toy --batch-sizes 16 --images 8",
+    *("--batch-sizes 0", "--batch-sizes few", "--batch-sizes 16 1 16", "--images 0"),
+    *("--images 8 --steps 8", "--model toy --batch-sizes 1 512"),
+    *(f"--model toy --batch-sizes 16 {rest}" for rest in ("--steps 17", "--images 8")),
     "--model tests.compare.test_command:few_rows",
     "--model tests.compare.test_command:good --phase training",
-    "--configs xlaa",
-    "--phase inferense",
-    "--model toy --plots /dev/null/plots",
-    "--by color",
-    "--format yaml",
-    "--model lenat",
+    *("--configs xlaa", "--phase inferense", "--model toy --plots /dev/null/plots"),
+    *("--by color", "--format yaml", "--model lenat", "--model toy --configs gpu"),
 )
 
 
@@ -348,7 +330,8 @@ def few_rows() -> Model:
     return lookup("index", np.arange(40) % 10)
 
 
-def test_a_wrong_argument_is_one_sentence_and_status_2(capsys):
+def test_a_wrong_argument_is_one_sentence_and_status_2(capsys, monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: [])
     said = []
     for line in WRONG:
         assert run(line) == 2
@@ -356,15 +339,6 @@ def test_a_wrong_argument_is_one_sentence_and_status_2(capsys):
         assert (out, err.count("\n")) == ("", 1)
         said.append(f"compare {line}\n  {err}")
     approve("compare-errors.txt", "".join(said))
-
-
-def test_a_gpu_that_is_not_there_is_one_sentence_and_status_2(monkeypatch, capsys):
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: [])
-    assert run("--model toy --configs gpu") == 2
-    assert capsys.readouterr() == (
-        "",
-        "tflab: This machine has no GPU; remove `gpu` from --configs.\n",
-    )
 
 
 # Configurations

@@ -150,10 +150,7 @@ def test_a_configuration_that_differs_no_more_than_the_control_is_not_called_slo
     still = [times([100], [100 + number], [200]) for number in (0, 1, 0)]
     assert [
         row.verdict and row.verdict.word for row in configurations.judged(still, AGAINST, [4])
-    ] == [
-        None,
-        "slower",
-    ]
+    ] == [None, "slower"]
     wild = [times([100], [number], [200]) for number in (100, 220, 180)]
     (_, xla) = configurations.judged(wild, AGAINST, [4])
     assert (xla.verdict.low, xla.verdict.word) == (pytest.approx(2.0), "cannot tell")

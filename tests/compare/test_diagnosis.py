@@ -105,10 +105,7 @@ SAID = {
     ],
     "no node is blamed twice": [
         step(
-            *AB,
-            *many(100, 2.0, moves=True),
-            work("arg", 1.0, hands_on=True),
-            ops_span_ns=1_000_000,
+            *AB, *many(100, 2.0, moves=True), work("arg", 1.0, hands_on=True), ops_span_ns=1_000_000
         )
     ],
     "no reason": [step(*AB, work("c", 300), batch_size=64), step(*AB, batch_size=4)],

@@ -23,16 +23,8 @@ BATCH_SIZE = 4  # 6 steps untraced, and 6 traced
             "is <# planted>, 10 ops of type _MklTranspose that only move or convert data: .* a "
             "call for 128 KiB read and written",
         ),
-        (
-            planted.small_ops_in_a_loop,
-            "small ops",
-            "calls of small ops",
-        ),
-        (
-            planted.small_ops_one_by_one,
-            "small ops",
-            "calls of small ops, mostly <# planted>: ",
-        ),
+        (planted.small_ops_in_a_loop, "small ops", "calls of small ops"),
+        (planted.small_ops_one_by_one, "small ops", "calls of small ops, mostly <# planted>: "),
         (planted.feed_too_large, "feeds", "with 16.0 MiB fed to each step"),
         (planted.one_op_on_the_chain, "one op", r"is one op, planted \(\w+\) at <planted>"),
     ],

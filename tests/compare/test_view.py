@@ -6,13 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.approval import approve
-from tests.examples.comparison import (
-    COMPARISON,
-    CONFIGS,
-    CONV_AT_4,
-    DIAGNOSIS,
-    STEPS,
-)
+from tests.examples.comparison import COMPARISON, CONFIGS, CONV_AT_4, DIAGNOSIS, STEPS
 from tests.records_by_hand import op_at_size
 from tflab.compare import view
 from tflab.exporters import csv, json, markdown, text

@@ -164,11 +164,7 @@ EXECUTION = Execution(
         Owner("after the last op (fetching, and collecting the trace)", 2_700_000),
     ),
     wall_ns=18_000_000,
-    critical_path=CriticalPath(
-        nodes=("read", "relu", "loss"),
-        ns=9_600,
-        parallelism=1.25,
-    ),
+    critical_path=CriticalPath(nodes=("read", "relu", "loss"), ns=9_600, parallelism=1.25),
     memory=MEMORY,
 )
 STAGES = (FRONTEND, BACKWARD, PLACEMENT, EXECUTION)

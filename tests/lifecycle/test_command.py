@@ -1,6 +1,5 @@
 """The lifecycle command, as its users run it: documents, logdirs, errors and Ctrl-C."""
 
-import io
 import json
 import os
 import re
@@ -13,10 +12,9 @@ from threading import Thread
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tests import graphs, walks
+from tests import graphs
 from tests.approval import approve
 from tests.commands import run_here, run_python
-from tflab.exporters import text
 from tflab.lifecycle import __main__ as command
 from tflab.records.blocks import Table
 from tflab.records.graph import Node
@@ -26,7 +24,6 @@ from tflab.views import stages
 
 pytestmark = pytest.mark.tensorflow
 
-WIDTH = 100
 NODES = (Node("s/x", "Placeholder"), Node("s/exp", "Exp", ("s/x",)))
 ESCAPE = "\x1b"
 CHATTER = re.compile(r"^[IWEF]\d{4} |^WARNING|TF_ENABLE_ONEDNN_OPTS", re.MULTILINE)
@@ -187,15 +184,6 @@ def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
         tables.append(next(block for block in blocks if isinstance(block, Table) and block.drawing))
     assert [len(table.rows) for table in tables] == [40, 50]
     assert [table.rest() for table in tables] == ["... and 10 more (--full shows more)", ""]
-
-
-@pytest.mark.parametrize("name", walks.WHOLE)
-def test_text_fits_100_columns(name, walked):
-    out = io.StringIO()
-    for number, stage in enumerate(walked(name).values(), 1):
-        text.show_section(text.console(out), f"{number}", stages.blocks(stage))
-    too_wide = [line for line in out.getvalue().splitlines() if len(line) > WIDTH]
-    assert too_wide == []
 
 
 def test_markdown_has_a_section_for_each_stage_until_the_last_one(run_in):

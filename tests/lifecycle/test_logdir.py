@@ -74,7 +74,7 @@ def test_batch_sizes_are_captured_that_the_data_fill_as_long_as_the_stages_took(
         [16, 1],
         [
             "A batch of 64 is not captured: its steps would take about 32 s, and the stages took "
-            "45 s. Give --batch-size 64 to capture it.",
+            "45 s. Give --batch-size 64 to capture it."
         ],
     )
     assert logdir.chosen_sizes(stage, execution, 1)[0] == [16]

@@ -173,12 +173,6 @@ def test_the_rate_falls(name, epoch_steps, last, rates):
     assert {step: rate(step, epoch_steps, last) for step in rates} == pytest.approx(rates)
 
 
-def test_the_recipes_are_those_of_the_samples_and_the_paper():
-    convnet, resnet = (built(name).model.recipe for name in ("convnet", "resnet20"))
-    assert (convnet.epochs, convnet.batch_size) == (14, 64)
-    assert resnet.epochs * 50_000 // resnet.batch_size == pytest.approx(64_000, rel=0.01)
-
-
 # Convnet: dropout
 
 

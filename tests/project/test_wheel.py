@@ -80,7 +80,7 @@ def installed(wheel, tmp_path_factory):
     def script(*arguments):
         return run(environment / SCRIPTS / "tflab", *arguments, folder=elsewhere, PYTHONPATH="")
 
-    script.folder, script.python, script.packages = elsewhere, python, packages
+    script.folder, script.packages = elsewhere, packages
     return script
 
 
@@ -93,12 +93,6 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
     named = set(zipfile.ZipFile(wheel).namelist())
     assert "tflab/report/page/report.html.j2" in files
     assert {name for name in named if ".dist-info/" not in name} == files
-
-
-def test_it_is_the_installed_tflab_that_runs(installed):
-    asked = "import tflab; print(tflab.__file__)"
-    file = run(installed.python, "-c", asked, folder=installed.folder, PYTHONPATH="").strip()
-    assert Path(file) == installed.packages / "tflab" / "__init__.py"
 
 
 def test_it_says_its_version_its_licence_and_that_it_is_typed(wheel, installed):

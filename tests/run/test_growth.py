@@ -30,11 +30,7 @@ def memory(monkeypatch, tmp_path):
 def test_memory_that_rises_in_each_part_grows_at_the_line_that_is_seen(memory):
     grown = memory(*range(100, 180)).segment()
     # 80 spans, of which two make one; three eighths of 40 are 15
-    assert grown == {
-        "first_bytes": 130 * MIB,
-        "last_bytes": 170 * MIB,
-        "place": "a.py:3 in main",
-    }
+    assert grown == {"first_bytes": 130 * MIB, "last_bytes": 170 * MIB, "place": "a.py:3 in main"}
 
 
 STEADY = [100 + at % 3 for at in range(48)]

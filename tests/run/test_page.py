@@ -93,12 +93,12 @@ def test_the_page_numbers_the_nodes_of_each_line(seen):
     data = json.loads(re.search(r'id="annotated-\d+-data">(.*?)</script>', text)[1])
     names = list(page.drawn_graph(seen.graph).histories)
     assert [[names[node] for node in line] for line in data] == [
-        *([], ["x"], ["m"], ["six", "y", "g"], [], []),
+        *([], ["x"], ["m"], ["six", "y", "g"], [], [])
     ]
     assert "<code>loss = y &lt;/script&gt;</code>" in text
     assert 'data-line="3" class="made"><th scope="row" class="heat-6">4</th>' in text
     assert re.findall(r'<li><a class="heat-(.)" href="#annotated-\d+-(\d)">(.*?)</a>', text) == [
-        *(("6", "3", "train.py:4"), ("3", "0", "train.py:1")),
+        *(("6", "3", "train.py:4"), ("3", "0", "train.py:1"))
     ]
 
 

@@ -9,59 +9,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests import graph_notation as notation
 from tflab.errors import TflabError
 from tflab.records.graph import Node, Source
-from tflab.records.placed import Fate
 from tflab.records.timed import OpRun
 from tflab.run import exchange, groups, program_graph, recorder, sampler
 from tflab.runtime import dumps, trace
 
-
-class Graph:
-    version = 0
-
-    def get_operations(self):
-        return []
-
-
-class Log:
-    def quiet(self, level):
-        pass
-
-    def usual(self):
-        pass
-
-
-class Tracer:
-    """Takes traces of one op, `y`, which took 10 ns; the clock goes on by `longer` meanwhile."""
-
-    def metadata(self):
-        return "buffer"
-
-    def content(self, options):
-        return options
-
-    def taken(self, metadata):
-        assert metadata == "buffer"
-        return b"trace"
-
-
-class Dumps:
-    def __init__(self):
-        self.kept = []
-        self.may_begin = lambda group: True
-
-    def begin(self):
-        pass
-
-    def end(self, group):
-        self.kept.append(group.number)
+GRAPH = SimpleNamespace(version=0, get_operations=list)
+LOG = SimpleNamespace(quiet=lambda level: None, usual=lambda: None)
+# Takes traces of one op, `y`, which took 10 ns; the clock goes on by `longer` meanwhile
+TRACER = SimpleNamespace(
+    metadata=lambda: "buffer", content=lambda options: options, taken={"buffer": b"trace"}.get
+)
 
 
 @pytest.fixture
 def lab(monkeypatch):
     """A recorder with a clock of the test's, and `run` that runs a step of so many ns."""
-    clock = SimpleNamespace(ns=0)
+    clock, kept = SimpleNamespace(ns=0), []
     for module in (recorder, sampler):
         monkeypatch.setattr(module, "perf_counter_ns", lambda: clock.ns)
     monkeypatch.setattr(recorder.private, "tensor_name", str)
@@ -72,9 +38,15 @@ def lab(monkeypatch):
     monkeypatch.setattr(recorder.private, "build", lambda *step: built.append(step))
     given = {"FOLDER": "", "START": "0", "OVERHEAD": "5", "STEPS": "0"}
     seen = recorder.Recorder(exchange.Settings(given), sampler.Sampler(0), faults.append)
-    seen.log, seen.tracer, seen.dumps, seen.traces = Log(), Tracer(), Dumps(), True
+    seen.log, seen.tracer, seen.traces = LOG, TRACER, True
+    seen.dumps = SimpleNamespace(
+        may_begin=lambda group: True,
+        begin=lambda: None,
+        end=lambda group: kept.append(group.number),
+        kept=kept,
+    )
     seen.traced_options, seen.graphs_options = "traced", "graphs"
-    session = SimpleNamespace(graph=Graph())
+    session = SimpleNamespace(graph=GRAPH)
 
     def run(ns, rows=1, fetch="loss", longer=0, options=None, outer=True):
         call = seen.enter() if outer else None
@@ -128,13 +100,12 @@ def test_at_its_first_op_the_main_thread_asks_whether_it_builds_a_graph(lab):
 def test_without_room_for_code_no_lines_are_read(lab, monkeypatch):
     """Those of an op whose code is gone would be read from memory that has another use."""
     monkeypatch.setattr(program_graph, "MOST_CODES", 1)
-    monkeypatch.setattr(Graph, "get_operations", lambda graph: ["op"])
     for _ in range(2):
         lab.seen.keep_stack()
     late = compile("keep()", "/code/late.py", "exec")
     exec(late, {"keep": lab.seen.keep_stack})
     assert late not in lab.seen.graphs.codes.values()
-    assert lab.seen.graphs.nodes_of(Graph()) == ()
+    assert lab.seen.graphs.nodes_of(SimpleNamespace(get_operations=lambda: ["op"])) == ()
     assert [*lab.seen.notes.values()] == [
         "Too many pieces of code make nodes; their lines were not recorded."
     ]
@@ -209,7 +180,7 @@ def test_a_node_has_its_share_of_the_critical_path(monkeypatch):
     largest = program_graph.Largest(
         group, (), traces=[(1, 0, 99, SimpleNamespace(step_stats="stats"))]
     )
-    largest.executed = (Node("x", "Op"), Node("y", "Op"), Node("z", "Op", ("x", "y")))
+    largest.executed = notation.graph("x; y; z(x,y)")
     assert largest.path_shares() == {"x": 30 / 80, "z": 50 / 80}
     largest.traces = []
     assert largest.path_shares() == {}
@@ -218,15 +189,11 @@ def test_a_node_has_its_share_of_the_critical_path(monkeypatch):
 @pytest.mark.tensorflow
 def test_executed_nodes_in_a_branch_that_no_traced_run_took_are_counted():
     """`y` takes the output of the Switch that was dead; `gone` is no executed node."""
-    kinds = {"x": "executed", "y": "executed", "m": "executed", "gone": "fused", "six": "folded"}
     group = groups.RunGroup(2, None, ("m",), {})
     group.ops = dict.fromkeys("xm", (2, 30, 2, 20))
     largest = program_graph.Largest(group, ())
-    largest.executed = (
-        *(Node("x", "Switch", ("six", "p")), Node("y", "_Fused", ("x:1",))),
-        *(Node("gone", "Op", ("y",)), Node("m", "Merge", ("x", "gone"))),
-    )
-    largest.ledger = tuple(Fate(name, fate, None, None) for name, fate in kinds.items())
+    largest.executed = notation.graph("x=Switch(six,p); y=_Fused(x:1); gone(y); m=Merge(x,gone)")
+    largest.ledger = notation.fates("x executed, y executed, m executed, gone fused, six folded")
     for group.traced, not_run in ((2, 1), (0, 0)):
         segment = largest.segment()
         assert segment["counts"] == {"executed": 3, "fused": 1, "folded": 1}
@@ -395,7 +362,7 @@ def test_groups_have_an_end(lab):
     lab.run(10, 499)
     assert (later.calls, later.first_runs, later.cold_ns) == (401, 400, 4_000)
     assert (later.total_ns, later.main_ns) == (10, [4_000, 10])
-    assert lab.seen.add_group("key", Graph(), ("step",), {}, function="step") is later
+    assert lab.seen.add_group("key", GRAPH, ("step",), {}, function="step") is later
 
 
 def test_steps_interrupt_the_program_again_and_again(lab, monkeypatch):
@@ -436,10 +403,9 @@ def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(tmp_path, monkeypat
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(program_graph.private, "read_dump_settings", lambda: True)
     ours = program_graph.Dumps(str(tmp_path), SimpleNamespace(detail=lambda *of: 0))
-    graph = Graph()
     rows = ((1, "loss", "(1,)"), (2, "loss", "(2,)"), (3, "other", "(1,)"), (4, "more", "(1,)"))
     first, again, other, more = (
-        groups.RunGroup(number, graph, (fetch,), {"x:0": shape}) for number, fetch, shape in rows
+        groups.RunGroup(number, GRAPH, (fetch,), {"x:0": shape}) for number, fetch, shape in rows
     )
     ours.begin()
     (tmp_path / "dumps" / "graph.pb").touch()
@@ -455,7 +421,7 @@ def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(tmp_path, monkeypat
 def test_dumps_that_the_program_uses_itself_are_left_to_it(tmp_path, monkeypatch):
     monkeypatch.setenv("TF_DUMP_GRAPH_PREFIX", str(tmp_path))
     theirs = program_graph.Dumps(str(tmp_path), None)
-    assert not theirs.may_begin(groups.RunGroup(3, Graph(), ("loss",), {}))
+    assert not theirs.may_begin(groups.RunGroup(3, GRAPH, ("loss",), {}))
 
 
 @pytest.mark.parametrize("prepared", [False, True])
@@ -471,7 +437,7 @@ def test_dumps_leave_the_environment_as_it_was(prepared, tmp_path, monkeypatch):
     levels = []
     log = SimpleNamespace(detail=lambda file, level: levels.append(level) or 3)
     ours = program_graph.Dumps(str(tmp_path), log)
-    group = groups.RunGroup(3, Graph(), ("loss",), {})
+    group = groups.RunGroup(3, GRAPH, ("loss",), {})
     assert ours.may_begin(group)
     ours.begin()
     assert library.getenv(b"TF_DUMP_GRAPH_PREFIX").decode() == str(tmp_path / "dumps")

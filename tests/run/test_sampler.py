@@ -36,12 +36,7 @@ def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
     clock.look(160, line=BATCH)
     clock.look(165, sampler.EAGER, BATCH)
     assert clock.segment() == {
-        "owners": {
-            sampler.START: 100,
-            sampler.IMPORTS: 30,
-            sampler.BEFORE: 30,
-            sampler.EAGER: 5,
-        },
+        "owners": {sampler.START: 100, sampler.IMPORTS: 30, sampler.BEFORE: 30, sampler.EAGER: 5},
         "lines": {LOOP: (20, 1), BATCH: (10, 1)},
         "called": {BATCH: (5, 1)},
         "elsewhere": {},

@@ -7,17 +7,8 @@ import pytest
 from tests.approval import approve
 from tests.examples.watched import INIT_RUNS, MATMUL, MINIMIZE, SEGMENT, TRAIN_RUNS, WATCHED
 from tflab.exporters import json
+from tflab.records import watched as records
 from tflab.records.timed import Owner
-from tflab.records.watched import (
-    GrownGraph,
-    GrownMemory,
-    InputPipeline,
-    OpenRun,
-    Process,
-    SampledLine,
-    TracedFunction,
-    WatchedOp,
-)
 from tflab.run import exchange, lines, sampler, summary, view
 
 
@@ -70,12 +61,14 @@ def test_all_that_a_segment_may_say_is_in_the_record():
         ("later groups", None, 1),
     ]
     assert [(line.line, line.python_ns, line.python_samples) for line in seen.lines] == [
-        *((1, 25, 120), (2, 22, 9)),
+        *((1, 25, 120), (2, 22, 9))
     ]
-    assert seen.costliest == SampledLine("a.py:1 in f", 25, 120)
+    assert seen.costliest == records.SampledLine("a.py:1 in f", 25, 120)
     assert seen.elsewhere is None
     changed = (("x", "3", "4"),)
-    assert seen.functions == (TracedFunction("f", "a.py:7", 1, 2, 9, 5, "train.py:4", changed),)
+    assert seen.functions == (
+        records.TracedFunction("f", "a.py:7", 1, 2, 9, 5, "train.py:4", changed),
+    )
     assert seen.notes == ("Forked child processes were not watched.", "A note.")
 
 
@@ -152,7 +145,7 @@ def test_a_process_that_left_nothing_or_only_a_fault_is_not_seen(fault, said, tm
     if fault is not None:
         exchange.write_fault(str(tmp_path), fault)
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, -9)
-    assert seen.process == Process(700, (Owner("not seen", 700),))
+    assert seen.process == records.Process(700, (Owner("not seen", 700),))
     (note,) = seen.notes
     assert (note.endswith(said), seen.costliest) == (True, None)
 
@@ -167,7 +160,7 @@ def test_a_line_has_the_time_of_its_comprehensions():
     """Up to Python 3.11 each is a function of its own."""
     python = {("/a.py", 11, "load"): (5, 40), ("/a.py", 11, "<listcomp>"): (9, 60)}
     called = {("/a.py", 14, "other"): (12, 40), ("/a.py", 11, "load"): (1, 0)}
-    assert summary.costliest_line(python, called) == SampledLine("a.py:11 in load", 15, 100)
+    assert summary.costliest_line(python, called) == records.SampledLine("a.py:11 in load", 15, 100)
     assert summary.costliest_line({("/a.py", 3, "<module>"): (2, 10)}).place == "a.py:3"
     assert summary.costliest_line({}, {}) is None
 
@@ -199,7 +192,7 @@ def test_a_run_that_did_not_end_is_an_owner_of_time():
     """It began 2,000 ns before the process was last seen, 100 ns before its end."""
     at = {"in_run_of": 2, "in_run_ns": 2_000, "in_run_at": ("/c/a.py", 7, "f")}
     seen = watched(status=-15, final=False, own_ns=0, **at)
-    assert seen.open_run == OpenRun(2, 2_000, "a.py:7 in f")
+    assert seen.open_run == records.OpenRun(2, 2_000, "a.py:7 in f")
     owners = {owner.owner: owner.ns for owner in seen.process.owners}
     assert owners["a run that did not end, of group 2"] == 2_000
     assert owners["not seen"] == 1_200
@@ -233,10 +226,10 @@ def test_ops_by_type_are_those_of_all_groups():
         ("next", "forward", MATMUL, "QueueDequeueV2"),
     ]
     group = {**TRAIN_RUNS, "types": {}, "ops": ops}
-    assert ops_of([group], [graph]) == (WatchedOp("MatMul", 8, 400, 1, ""),)
+    assert ops_of([group], [graph]) == (records.WatchedOp("MatMul", 8, 400, 1, ""),)
     late = {**group, "calls": 3, "ops": {"y": (2, 50, 2, 30)}, "scale": 1.0}
     (matmul,) = ops_of([group, late, {**INIT_RUNS, "graph": 0}], [graph])
-    assert matmul == WatchedOp("MatMul", 10, 450, 1, "train.py:3")
+    assert matmul == records.WatchedOp("MatMul", 10, 450, 1, "train.py:3")
 
 
 def test_ops_that_tf_data_ran_during_a_profiled_call_are_not_those_of_the_function():
@@ -253,8 +246,7 @@ def test_findings_are_of_runs_that_take_a_tenth_of_the_time():
 
 
 @pytest.mark.parametrize(
-    "waited_ns, between_ns, at, runs",
-    [(100, 99, 1, 4), (99, 100, 0, 4), (0, 0, None, None)],
+    "waited_ns, between_ns, at, runs", [(100, 99, 1, 4), (99, 100, 0, 4), (0, 0, None, None)]
 )
 def test_a_pipeline_is_that_of_the_longest_wait(waited_ns, between_ns, at, runs):
     group = {**TRAIN_RUNS, "waited_ns": (waited_ns, waited_ns)}
@@ -264,8 +256,8 @@ def test_a_pipeline_is_that_of_the_longest_wait(waited_ns, between_ns, at, runs)
         in_data={("/code/data.py", 2, "load"): (90, 25)},
         fates={},
     ).input_pipeline
-    line = SampledLine("data.py:2 in load", 90, 25)
-    assert seen == ((at is not None and InputPipeline(at, runs, 100, "", line)) or None)
+    line = records.SampledLine("data.py:2 in load", 90, 25)
+    assert seen == ((at is not None and records.InputPipeline(at, runs, 100, "", line)) or None)
 
 
 @pytest.mark.parametrize(
@@ -297,9 +289,9 @@ def test_what_grew_and_what_waited_for_children_is_in_the_record():
         memory={"first_bytes": 10, "last_bytes": 90, "place": "a.py:7 in f"},
         for_children={("a.py", 1, "f"): (5, 1), ("a.py", 2, "f"): (50, 4)},
     )
-    assert seen.grown_graphs == (GrownGraph(1, 3, 21, 8, 6, {"a.py:4": 4}),)
-    assert seen.grown_memory == GrownMemory(10, 90, "a.py:7 in f")
-    assert seen.for_children == SampledLine("a.py:2 in f", 55, 5)
+    assert seen.grown_graphs == (records.GrownGraph(1, 3, 21, 8, 6, {"a.py:4": 4}),)
+    assert seen.grown_memory == records.GrownMemory(10, 90, "a.py:7 in f")
+    assert seen.for_children == records.SampledLine("a.py:2 in f", 55, 5)
 
 
 def test_a_line_of_several_groups_is_known_as_well_as_the_one_with_fewest_traces():

@@ -189,7 +189,7 @@ def test_the_ledger_of_a_program_adds_up_also_if_it_leaves_without_farewell(
     owners = {owner["owner"]: owner["ns"] for owner in seen["process"]["owners"]}
     assert sum(owners.values()) == seen["process"]["wall_ns"]
     assert [owner for owner in owners if owner != "other imports"] == [
-        *("start of Python", "Python", *last),
+        *("start of Python", "Python", *last)
     ]
     assert all(ns > 0 for ns in owners.values())
     assert seen["lines"][0]["code"] in ("while time.time() < end:", "pass")

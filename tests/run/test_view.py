@@ -16,31 +16,26 @@ from tests.examples.watched import (
     line,
 )
 from tests.shown import unlike, whole
+from tflab.records import watched as records
 from tflab.records.timed import Owner
-from tflab.records.watched import (
-    GrownGraph,
-    GrownMemory,
-    InputPipeline,
-    OpenRun,
-    Process,
-    SampledLine,
-    TracedFunction,
-    WatchedOp,
-)
 from tflab.run import sampler, view
+
+
+def but(**fields):
+    """The program with these fields instead of its own."""
+    return replace(WATCHED, **fields)
 
 
 def groups(*added):
     steps = tuple(Owner(f"steps of group {at}", 1_000) for at, _ in enumerate(added, 3))
     owners = (*WATCHED.process.owners[2:4], *steps)
-    return replace(
-        WATCHED, groups=(INIT, TRAIN, *added), process=Process(4_400 + 1_000 * len(added), owners)
-    )
+    spent = records.Process(4_400 + 1_000 * len(added), owners)
+    return but(groups=(INIT, TRAIN, *added), process=spent)
 
 
 def process(*owners):
     owners = tuple(Owner(name, ns) for name, ns in owners)
-    return Process(sum(owner.ns for owner in owners), owners)
+    return records.Process(sum(owner.ns for owner in owners), owners)
 
 
 LATER = group(*("later groups", (), {}, 151, 9.0, 9, 9), traced=9, first_runs=150)
@@ -48,101 +43,95 @@ OF_STEP = replace(TRAIN, graph="function step", fetches=("step",))
 UNTRACED = replace(TRAIN, traced=0, cold_ns=0, total_ns=1_000)
 NUMBERED = tuple((f"owner {number}", number) for number in range(1, 10))
 ALIKE = tuple((f"owner {number}", 100) for number in range(10))
-EAGER = replace(
-    WATCHED,
+EAGER = but(
     groups=(),
     process=process((sampler.EAGER, 200), ("end of Python", 9_800)),
-    costliest=SampledLine("a.py:3", 500, 400),
+    costliest=records.SampledLine("a.py:3", 500, 400),
 )
 CHANGED = tuple((name, "1", "2") for name in "abcde")
-LITTLE = TracedFunction("little", "a.py:1", 1, 2, 300_002, 1, "a.py:1", CHANGED)
+LITTLE = records.TracedFunction("little", "a.py:1", 1, 2, 300_002, 1, "a.py:1", CHANGED)
 SAME = replace(LITTLE, functions=2, changed=())
-THREADS = replace(WATCHED, groups=(INIT, replace(TRAIN, in_other_threads=3)))
+THREADS = but(groups=(INIT, replace(TRAIN, in_other_threads=3)))
 # Of each, the lines are approved that are unlike those of WATCHED
 CASES = {
-    "a module": replace(WATCHED, program=("-m", "package.train"), exit_status=3),
-    "ended by a signal": replace(WATCHED, exit_status=-15),
-    "interrupted by --steps": replace(WATCHED, stopped=True, notes=("A note.",)),
-    "three fates": replace(WATCHED, fates={"fused": 2, "executed": 1_203, "unreached": 11}),
-    "one executed node did not run": replace(WATCHED, not_run=1),
-    "1,002 executed nodes did not run": replace(WATCHED, not_run=1_002),
+    "a module": but(program=("-m", "package.train"), exit_status=3),
+    "ended by a signal": but(exit_status=-15),
+    "interrupted by --steps": but(stopped=True, notes=("A note.",)),
+    "three fates": but(fates={"fused": 2, "executed": 1_203, "unreached": 11}),
+    "one executed node did not run": but(not_run=1),
+    "1,002 executed nodes did not run": but(not_run=1_002),
     "groups of other fetches": groups(LATER),
-    "a growing graph": replace(
-        WATCHED, grown_graphs=(GrownGraph(1, 30, 182, 11, 10, {"a.py:3": 150, "a.py:4": 2}),)
+    "a growing graph": but(
+        grown_graphs=(records.GrownGraph(1, 30, 182, 11, 10, {"a.py:3": 150, "a.py:4": 2}),)
     ),
-    "a growing graph of four lines": replace(
-        WATCHED,
-        grown_graphs=(GrownGraph(2, 1, 41, 11, 10, {f"a.py:{at}": 9 for at in range(4, 8)}),),
+    "a growing graph of four lines": but(
+        grown_graphs=(
+            records.GrownGraph(2, 1, 41, 11, 10, {f"a.py:{at}": 9 for at in range(4, 8)}),
+        )
     ),
-    "growing memory": replace(WATCHED, grown_memory=GrownMemory(2**29, 2**30, "")),
-    "growing memory, at a line": replace(
-        WATCHED, grown_memory=GrownMemory(2**29, 2**30, "a.py:3 in main")
+    "growing memory": but(grown_memory=records.GrownMemory(2**29, 2**30, "")),
+    "growing memory, at a line": but(
+        grown_memory=records.GrownMemory(2**29, 2**30, "a.py:3 in main")
     ),
-    "findings": replace(WATCHED, findings=("Half of it is lost.", "Try less.")),
-    "runs that wait for data": replace(
-        WATCHED,
-        input_pipeline=InputPipeline(
-            2, 4, 2_000, "Map", SampledLine("data.py:2 in load", 1_900, 900)
-        ),
+    "findings": but(findings=("Half of it is lost.", "Try less.")),
+    "runs that wait for data": but(
+        input_pipeline=records.InputPipeline(
+            2, 4, 2_000, "Map", records.SampledLine("data.py:2 in load", 1_900, 900)
+        )
     ),
-    "a program that waits for data": replace(
-        WATCHED, input_pipeline=InputPipeline(0, 4, 2_000, "", None)
+    "a program that waits for data": but(
+        input_pipeline=records.InputPipeline(0, 4, 2_000, "", None)
     ),
-    "an eager program that waits for data": replace(
-        WATCHED, input_pipeline=InputPipeline(0, 0, 2_000, "", None)
+    "an eager program that waits for data": but(
+        input_pipeline=records.InputPipeline(0, 0, 2_000, "", None)
     ),
-    "a pipeline that keeps up": replace(
-        WATCHED, input_pipeline=InputPipeline(2, 4, 98, "Map", None)
+    "a pipeline that keeps up": but(input_pipeline=records.InputPipeline(2, 4, 98, "Map", None)),
+    "waits for children": but(for_children=records.SampledLine("a.py:9 in main", 4_925, 40)),
+    "waits for children for less than half": but(
+        for_children=records.SampledLine("a.py:9 in main", 4_924, 40)
     ),
-    "waits for children": replace(WATCHED, for_children=SampledLine("a.py:9 in main", 4_925, 40)),
-    "waits for children for less than half": replace(
-        WATCHED, for_children=SampledLine("a.py:9 in main", 4_924, 40)
+    "nine types of ops": but(
+        ops=tuple(records.WatchedOp(f"Op{at}", 1, 9 - at, 0.1, "") for at in range(9))
     ),
-    "nine types of ops": replace(
-        WATCHED, ops=tuple(WatchedOp(f"Op{at}", 1, 9 - at, 0.1, "") for at in range(9))
-    ),
-    "many shapes": replace(WATCHED, groups=(TRAIN, replace(TRAIN, feeds={"x:0": "(9, 4)"}), LATER)),
-    "a function": replace(WATCHED, groups=(OF_STEP,)),
+    "many shapes": but(groups=(TRAIN, replace(TRAIN, feeds={"x:0": "(9, 4)"}), LATER)),
+    "a function": but(groups=(OF_STEP,)),
     "sessions and a function": groups(OF_STEP),
     "a group without names": groups(group("other graphs", calls=3, cold_ns=500)),
     "few traced, but in groups of little time": groups(replace(TRAIN, total_ns=10)),
     "a group of 10 traced runs": groups(replace(TRAIN, calls=12, traced=10)),
-    "no traces": replace(WATCHED, groups=(INIT, replace(TRAIN, traced=0))),
-    "all traced": replace(WATCHED, groups=(INIT, replace(TRAIN, traced=4))),
-    "5 groups of few traced runs": replace(
-        WATCHED, groups=(INIT, *[replace(TRAIN, calls=1_001, traced=9)] * 5)
+    "no traces": but(groups=(INIT, replace(TRAIN, traced=0))),
+    "all traced": but(groups=(INIT, replace(TRAIN, traced=4))),
+    "5 groups of few traced runs": but(groups=(INIT, *[replace(TRAIN, calls=1_001, traced=9)] * 5)),
+    "two groups were not traced": but(groups=(UNTRACED, UNTRACED)),
+    "lines without time": but(lines=(line("a.py", 1, "x", ("x",)),) * 2),
+    "many owners": but(groups=(), process=process(*NUMBERED)),
+    "steps are always shown": but(
+        process=process(*ALIKE, ("steps of group 1", 5), ("steps of group 2", 7))
     ),
-    "two groups were not traced": replace(WATCHED, groups=(UNTRACED, UNTRACED)),
-    "lines without time": replace(WATCHED, lines=(line("a.py", 1, "x", ("x",)),) * 2),
-    "many owners": replace(WATCHED, groups=(), process=process(*NUMBERED)),
-    "steps are always shown": replace(
-        WATCHED, process=process(*ALIKE, ("steps of group 1", 5), ("steps of group 2", 7))
-    ),
-    "a line of 0.99 %": replace(WATCHED, costliest=SampledLine("train.py:9", 97, 400)),
-    "a line of 1 %": replace(WATCHED, costliest=SampledLine("train.py:9", 99, 400)),
-    "a line of few samples": replace(WATCHED, costliest=SampledLine("train.py:9", 985, 100)),
-    "a run that did not end": replace(
-        WATCHED,
+    "a line of 0.99 %": but(costliest=records.SampledLine("train.py:9", 97, 400)),
+    "a line of 1 %": but(costliest=records.SampledLine("train.py:9", 99, 400)),
+    "a line of few samples": but(costliest=records.SampledLine("train.py:9", 985, 100)),
+    "a run that did not end": but(
         process=process(("steps of group 2", 300), ("a run that did not end, of group 2", 700)),
-        open_run=OpenRun(2, 700, "train.py:9"),
+        open_run=records.OpenRun(2, 700, "train.py:9"),
     ),
-    "an overhead that would trace ten": replace(
-        WATCHED, groups=(INIT, replace(TRAIN, calls=200, overhead_for_ten=11.2))
+    "an overhead that would trace ten": but(
+        groups=(INIT, replace(TRAIN, calls=200, overhead_for_ten=11.2))
     ),
-    "an overhead without traces": replace(
-        WATCHED, groups=(INIT, replace(TRAIN, calls=200, traced=0, overhead_for_ten=11.2))
+    "an overhead without traces": but(
+        groups=(INIT, replace(TRAIN, calls=200, traced=0, overhead_for_ten=11.2))
     ),
-    "no line": replace(WATCHED, costliest=None),
+    "no line": but(costliest=None),
     "runs in other threads": replace(
         THREADS,
         process=process(
-            *((sampler.BETWEEN, 300), ("steps of group 2", 3_000), (sampler.AFTER, 800)),
+            *((sampler.BETWEEN, 300), ("steps of group 2", 3_000), (sampler.AFTER, 800))
         ),
     ),
     "runs in other threads alone": replace(
         THREADS,
         process=process(("end of Python", 5_000)),
-        costliest=SampledLine("train.py:9", 100, 400),
+        costliest=records.SampledLine("train.py:9", 100, 400),
     ),
     "eager": EAGER,
     "eager, but not seen to its end": replace(
@@ -151,16 +140,16 @@ CASES = {
     "eager, with a fault": replace(
         EAGER, notes=("tflab stopped watching because of this error: KeyError: 'x'",)
     ),
-    "functions traced again": replace(WATCHED, functions=(STEP, OTHER)),
-    "a function traced once": replace(WATCHED, functions=(OTHER,)),
-    "the longest to trace again": replace(WATCHED, functions=(STEP, OTHER, LITTLE)),
-    "traced again with the same arguments": replace(WATCHED, functions=(SAME,)),
+    "functions traced again": but(functions=(STEP, OTHER)),
+    "a function traced once": but(functions=(OTHER,)),
+    "the longest to trace again": but(functions=(STEP, OTHER, LITTLE)),
+    "traced again with the same arguments": but(functions=(SAME,)),
 }
 
 
 def nan(at=TRAIN, number=2, **fields):
     """The program with recorded values, and with what its largest group fetched."""
-    return replace(WATCHED, groups=(INIT, at), values=replace(VALUES, **{"group": number} | fields))
+    return but(groups=(INIT, at), values=replace(VALUES, **{"group": number} | fields))
 
 
 W = replace(MADE_NAN, tensor="w", node="w", kind="variable")
@@ -181,10 +170,8 @@ CASES |= {
     "NaN fetched in the recorded run": nan(FOUND, run=4),
     "NaN fetched by another group": nan(FOUND, 1),
     "no NaN fetched": nan(LOOKED),
-    "NaN fetched, without recorded values": replace(WATCHED, groups=(INIT, FOUND)),
-    "NaN returned by a function": replace(
-        WATCHED, groups=(replace(OF_STEP, not_finite={"result 0": 12}),)
-    ),
+    "NaN fetched, without recorded values": but(groups=(INIT, FOUND)),
+    "NaN returned by a function": but(groups=(replace(OF_STEP, not_finite={"result 0": 12}),)),
     "NaN of a function that ran op by op": nan(group=0, function="step", run=12, values=()),
     "no NaN in a function that ran op by op": nan(
         group=0, function="step", run=12, values=(), origins=()

@@ -212,7 +212,7 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
         assert (tmp_path / file).stat().st_mode & 0o077 == 0
     assert err.endswith(f"tensorboard --logdir {tmp_path / 'logs'}\n")
     assert {file.name for file in (tmp_path / "logs").iterdir()} == {
-        *("executed", "plugins", "run.json", "written"),
+        *("executed", "plugins", "run.json", "written")
     }
     assert saved_files.read_run(str(tmp_path / "logs")) == saved_files.read_run(
         str(tmp_path / "kept.json")

@@ -70,10 +70,7 @@ def test_an_address_that_cannot_be_had_is_said(host, reason):
 def test_what_listens_and_is_no_task_is_said(monkeypatch):
     monkeypatch.setattr(cluster, "ANSWER_S", 1)
     handler = http.server.SimpleHTTPRequestHandler
-    with (
-        closing(socket.socket()) as mute,
-        http.server.HTTPServer(("127.0.0.1", 0), handler) as web,
-    ):
+    with closing(socket.socket()) as mute, http.server.HTTPServer(("127.0.0.1", 0), handler) as web:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()

@@ -101,7 +101,7 @@ def test_microseconds_count_where_there_are_no_nanoseconds():
     ]
     runs = trace.op_runs(0, step_stats(cpu=rows), {})
     assert [(run.start_ns, run.duration_ns) for run in runs] == [
-        *((7_000, 3_000), (7_000, 2_000), (7_019, 0)),
+        *((7_000, 3_000), (7_000, 2_000), (7_019, 0))
     ]
 
 
