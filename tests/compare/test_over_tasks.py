@@ -1,7 +1,6 @@
 """Batch sizes compared over the tasks of a cluster."""
 
 import json
-import signal
 from types import SimpleNamespace
 
 import pytest
@@ -27,21 +26,6 @@ def test_batch_sizes_are_compared_over_tasks(two_tasks, capsys):
     calls = {size: cell["calls"] for size, cell in rows["mul"]["cells"].items()}
     assert calls == {size: result["steps"][size]["steps"] for size in ("16", "64")}
     assert all(row["untraced_ns"]["median"] > 0 for row in result["steps"].values())
-
-
-def test_ctrl_c_keeps_what_was_measured_over_tasks(two_tasks, capsys, monkeypatch):
-    fold = sweep.MeasuredBatch.fold
-
-    def interrupted(batch, turn, step, recorded, types):
-        fold(batch, turn, step, recorded, types)
-        if batch.batch_size == 64 and len(batch.traced_ns) == 2:
-            signal.raise_signal(signal.SIGINT)
-
-    monkeypatch.setattr(sweep.MeasuredBatch, "fold", interrupted)
-    command = [*TOY, "--steps", "5", "--format", "json", "--cluster", ",".join(two_tasks)]
-    assert compare.main(command) == 130
-    result = json.loads(capsys.readouterr().out)
-    assert (result["interrupted"], result["steps"]["64"]["steps"]) == (True, 2)
 
 
 def test_kept_runs_are_moved_to_one_time_axis():

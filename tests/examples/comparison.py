@@ -7,40 +7,32 @@ from tflab.records.verdicts import Diagnosis
 
 # 600 images are 150 steps of 4, 38 of 16 and 10 of 64, of which 38, 10 and 3 were traced.
 POOL = Compared(
-    key="MaxPool",
-    ops=("MaxPool",),
-    fused_from=(),
-    cells={
+    *("MaxPool", ("MaxPool",), ()),
+    {
         4: op_at_size(190, 11_400_000, 60_000, 70_000, 0.75, 2_048, 0.09, 38),
         16: op_at_size(50, 6_000_000, 120_000, 35_500, 0.71, 8_192, 0.17, 10),
         64: op_at_size(15, 3_600_000, 240_000, 17_500, 0.61, 32_768, 0.35, 3),
     },
 )
 CONV = Compared(
-    key="_FusedConv2D",
-    ops=("_FusedConv2D", "Conv2D"),
-    fused_from=("conv1/Conv2D", "conv1/BiasAdd"),
-    cells={
+    *("_FusedConv2D", ("_FusedConv2D", "Conv2D"), ("conv1/Conv2D", "conv1/BiasAdd")),
+    {
         4: op_at_size(76, 3_040_000, 40_000, 19_000, 0.24, 1_024, 16.5, 38),
         16: op_at_size(20, 2_000_000, 100_000, 12_000, 0.28, 4_096, 26.4, 10),
         64: op_at_size(6, 2_040_000, 340_000, 9_500, 0.38, 16_384, 31.0, 3),
     },
 )
 SOFTMAX = Compared(
-    key="Softmax",
-    ops=("Softmax",),
-    fused_from=(),
-    cells={
+    *("Softmax", ("Softmax",), ()),
+    {
         4: op_at_size(114, 102_600, 900, 640, 0.007, 160, None, 38),
         16: op_at_size(30, 24_000, 800, 140, 0.004, 640, None, 10),
         64: op_at_size(9, 6_300, 700, 32, 0.002, 2_560, None, 3),
     },
 )
 CONST = Compared(
-    key="Const",
-    ops=("Const",),
-    fused_from=(),
-    cells={
+    *("Const", ("Const",), ()),
+    {
         4: op_at_size(228, 13_680, 60, 88, 0.003, 96, None, 38),
         64: op_at_size(18, 1_440, 80, 7, 0.001, 97, None, 3),
     },

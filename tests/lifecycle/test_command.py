@@ -5,9 +5,7 @@ import os
 import re
 import signal
 import sys
-import time
 from pathlib import Path
-from threading import Thread
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -38,18 +36,6 @@ SILENT = {
     "placement": {"not_run", "notes", "toggle"},
     "execution": {"failure", "network", "not_finite"},
 }
-
-# The toy, but it writes a line to a file in every step.
-COUNTED = """
-from dataclasses import replace
-import tensorflow as tf
-from tflab.models import toy
-
-def build():
-    model = toy.build()
-    with tf.control_dependencies([tf.print("step", output_stream="file://{path}")]):
-        return replace(model, loss=tf.identity(model.loss))
-"""
 
 # The toy on 20 rows: fewer than the largest batch of the lab.
 FEW = """
@@ -290,33 +276,6 @@ def test_a_file_that_asks_for_a_gpu_is_captured_on_the_devices_that_are_here(tmp
     done = run_here(command.main, *args, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(list(tmp_path.glob("logs/plugins/profile/*/*.xplane.pb"))) == 3
-
-
-# Ctrl-C
-
-
-def test_ctrl_c_keeps_what_was_measured(tmp_path, monkeypatch):
-    steps = tmp_path / "steps.txt"
-    (tmp_path / "counted.py").write_text(COUNTED.format(path=steps))
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-    def interrupt():
-        """The stages before, and the warm-up, run far fewer than 100 steps."""
-        deadline = time.monotonic() + 60
-        while not (steps.exists() and len(steps.read_text().splitlines()) >= 100):
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    Thread(target=interrupt, daemon=True).start()
-    args = ("--model", "counted:build", "--steps", "1000000", "--format", "json")
-    done = run_here(command.main, *args, folder=tmp_path)
-    assert done.returncode == 130
-    *_, executed = json.loads(done.stdout)["stages"]
-    assert (executed["stage"], executed["interrupted"]) == ("execution", True)
-    assert len({run["step"] for run in executed["runs"]}) == executed["steps"] < 1_000_000
-    assert "Traceback" not in done.stderr
 
 
 def test_a_signal_while_the_logdir_is_written_loses_nothing(tmp_path, monkeypatch):

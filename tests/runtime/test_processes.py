@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.approval import refused
 from tflab.cli import temporary
 from tflab.errors import TflabError
 from tflab.runtime import processes
@@ -67,20 +68,19 @@ def test_the_result_of_another_process_comes_back_whatever_it_prints(monkeypatch
 ENDED = f"The process that ran {__name__}:{{}} ended with status"
 
 
-@pytest.mark.parametrize(
-    "name, said",
-    [
-        ("complain", "No such node."),
-        ("abort", f"{ENDED} -6 (SIGABRT)."),  # without the stack that C prints
-        ("leave", f"{ENDED} 3."),
-        ("fail", f"{ENDED} 1: ValueError: of something unforeseen"),
-        ("gone", f"{ENDED} 1: AttributeError: module '{__name__}' has no attribute 'gone'"),
-    ],
-)
-def test_what_goes_wrong_in_the_other_process_is_a_sentence(name, said):
-    with pytest.raises(TflabError) as error:
-        call(name)
-    assert str(error.value) == said.format(name)
+SAID = {
+    "complain": "No such node.",
+    "abort": f"{ENDED} -6 (SIGABRT).",  # without the stack that C prints
+    "leave": f"{ENDED} 3.",
+    "fail": f"{ENDED} 1: ValueError: of something unforeseen",
+    "gone": f"{ENDED} 1: AttributeError: module '{__name__}' has no attribute 'gone'",
+}
+
+
+def test_what_goes_wrong_in_the_other_process_is_a_sentence():
+    assert [refused(call, name) for name in SAID] == [
+        f"TflabError: {said.format(name)}" for name, said in SAID.items()
+    ]
 
 
 # Streams
