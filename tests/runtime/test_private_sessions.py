@@ -82,18 +82,18 @@ def test_any_thread_finds_out_whether_another_builds_a_graph():
 
 @pytest.mark.tensorflow
 def test_without_eager_execution_a_graph_is_always_built():
-    seen = private.Building(threading.get_ident())
-    seen.eager = "eager"
     for by_default, switches, builds in (
-        (False, "", True),
-        (False, "eager", True),  # the program switched eager execution off after that
-        (False, "eager graph", True),
-        (False, "graph eager", False),
-        (True, "", False),
-        (True, "eager", False),
-        (True, "eager graph", True),
+        (False, (), True),
+        (False, ("eager",), True),  # the program switched eager execution off after that
+        (False, ("eager", "graph"), True),
+        (False, ("graph", "eager"), False),
+        (True, (), False),
+        (True, ("eager",), False),
+        (True, ("eager", "graph"), True),
     ):
-        stack = [SimpleNamespace(enter_context_fn=switch) for switch in switches.split()]
+        seen = private.Building(threading.get_ident())
+        seen.eager = "eager"
+        stack = [SimpleNamespace(enter_context_fn=switch) for switch in switches]
         context = SimpleNamespace(context_switches=SimpleNamespace(stack=stack))
         seen.context = SimpleNamespace(
             default_execution_mode=int(by_default), GRAPH_MODE=0, _context=context
