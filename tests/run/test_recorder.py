@@ -241,7 +241,7 @@ def test_the_group_of_a_function_has_each_argument_once(lab, monkeypatch):
     whole = {"pairs": "a list with many parts", "name": "a text"}
     monkeypatch.setattr(recorder.private, "arguments", lambda kind: {**parts, **whole})
     monkeypatch.setattr(recorder.private, "results", lambda function: 0)
-    group = lab.seen.new_function("f", SimpleNamespace(function_type=None), b"f", Graph())
+    group = lab.seen.new_function("f", SimpleNamespace(function_type=None), b"f", GRAPH)
     assert group.feeds == {"pair[0]": "float32 ()", "at.x": "1", **whole}
 
 
