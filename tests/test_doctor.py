@@ -86,6 +86,8 @@ def test_devices_are_listed_and_a_gpu_that_is_not_seen_has_a_remedy(answer, monk
     assert doctor.devices() == Check("devices", "CPU:0", LOADS, True, remedy)
     answer({"devices": ["CPU:0", "GPU:0"]})
     assert doctor.devices() == Check("devices", "CPU:0, GPU:0", LOADS, True)
+    answer(processes.LateError("late"))
+    assert not doctor.status(doctor.devices())  # neither ok nor wrong
 
 
 @pytest.mark.parametrize(

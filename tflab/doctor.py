@@ -30,6 +30,7 @@ REPLACE = (
     "python -m pip install --force-reinstall xprof"
 )
 ABSENT = "not installed"  # and needed only by some commands
+UNKNOWN = "unknown"
 EXTRAS = {  # what needs each
     "profile": "TensorBoard's page Profile",
     "report": "plots, drawings, and the digits that replace MNIST",
@@ -81,6 +82,8 @@ def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
         yield Strip("What to do", tuple(frames))
     if wrong := sum(not check.works for check in checks):
         yield f"{plural(wrong, 'thing')} {'is' if wrong == 1 else 'are'} wrong."
+    elif any(check.found.startswith(UNKNOWN) for check in checks):
+        yield "Nothing that could be checked is wrong."
     else:
         yield "Everything that tflab needs works."
 
@@ -88,7 +91,7 @@ def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
 def status(check: Check) -> str:
     if not check.works:
         return "wrong"
-    return "" if check.found == ABSENT else "ok"
+    return "" if check.found == ABSENT or check.found.startswith(UNKNOWN) else "ok"
 
 
 def packages() -> Iterator[Check]:
@@ -119,6 +122,8 @@ def packages() -> Iterator[Check]:
 def devices() -> Check:
     """Import TensorFlow, and list its devices."""
     answer, checked = answer_of("imported"), "TensorFlow loads"
+    if answer.get("late"):
+        return unknown("devices", checked)
     if error := answer.get("error"):
         return Check("devices", error, checked, False, INSTALL)
     found = answer["devices"]
@@ -156,8 +161,16 @@ def profile_plugin() -> Check:
         return Check("Profile plugin", ABSENT, checked, True)
     if len(found) > 1:
         return Check("Profile plugin", " and ".join(found), checked, False, REPLACE)
-    error = answer_of("loaded").get("error")
+    answer = answer_of("loaded")
+    if answer.get("late"):
+        return unknown("Profile plugin", checked)
+    error = answer.get("error")
     return Check("Profile plugin", error or found[0], checked, not error, INSTALL if error else "")
+
+
+def unknown(what: str, checked: str) -> Check:
+    found = f"{UNKNOWN}: it did not load within {SECONDS} s"
+    return Check(what, found, checked, True, "Try again when the machine is less busy.")
 
 
 # What loads is tried in a process of its own with a time limit: a crash or a hang is a finding.
@@ -168,6 +181,8 @@ def answer_of(function: str) -> dict[str, Any]:
 
     try:
         return processes.call(f"tflab.doctor:{function}", seconds=SECONDS)
+    except processes.LateError:
+        return {"late": True}
     except TflabError as error:
         return {"error": str(error)}
 

@@ -173,6 +173,10 @@ CASES |= {
     "NaN fetched, without recorded values": but(groups=(INIT, FOUND)),
     "NaN returned by a function": but(groups=(replace(OF_STEP, not_finite={"result 0": 12}),)),
     "NaN of a function that ran op by op": nan(group=0, function="step", run=12, values=()),
+    "NaN of a function that ran op by op, whose next call returned it": replace(
+        nan(group=0, function="step", run=11, values=()),
+        groups=(replace(OF_STEP, not_finite={"result 0": 12}),),
+    ),
     "no NaN in a function that ran op by op": nan(
         group=0, function="step", run=12, values=(), origins=()
     ),

@@ -5,7 +5,7 @@
 It follows the model through all stages, trains it briefly, and measures it at batch sizes 1, 16
 and 64 and under other configurations. The report says how each number was obtained. With
 --chapters, only what those chapters need is measured; --chapters lab is the report that the lab
-asks for, in the order of its steps.
+asks for, step by step.
 """
 
 from __future__ import annotations

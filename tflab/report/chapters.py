@@ -101,7 +101,8 @@ def results(lab: Lab) -> Iterator[Fact]:
             yield Fact("most expensive op", dearest.key, note)
     if lab.history and lab.history.epochs and classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)
-        yield Fact("test accuracy", accuracy, f"after epoch {lab.history.epochs[-1].epoch}")
+        epoch, data = lab.history.epochs[-1].epoch, lab.history.settings.data
+        yield Fact("test accuracy", accuracy, f"after epoch {epoch}, {data}")
 
 
 def nothing_found(compared: Comparison) -> str:
@@ -462,7 +463,7 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
     )
 
 
-# The report of the lab, in the order of its steps
+# The report of the lab, step by step
 
 
 def hand_in(lab: Lab) -> Iterator[Chapter]:
@@ -503,8 +504,8 @@ def picture_of_graph(walked: Walked) -> Iterator[Part]:
         numbers("edges", lambda row: f"{edge_count(row[1]):,}"),
     )
     yield Method(
-        "The graph is read from the session that ran it; TensorBoard's Graphs shows it node by "
-        "node.",
+        "The picture has the graph with gradients. TensorBoard's Graphs shows the graph that ran, "
+        "node by node.",
         f"python -m tflab.lifecycle --model {walked.model} --logdir runs/{walked.model}\n"
         "tensorboard --logdir runs",
     )

@@ -44,9 +44,9 @@ def costliest(seen: Watched) -> Table:
     known = [line for line in seen.lines if any(times(line)) or note(line) not in ("", NOT_NEEDED)]
     columns: tuple[Column, ...] = (
         Column("line", lambda line: f"{os.path.basename(line.file)}:{line.line}"),
-        *(numbers(header, time_at(at)) for at, header in enumerate(HEADERS)),
-        Column("its nodes", note, elastic=True, least=22, spare=1),
-        Column("code", lambda line: line.code, elastic=True),
+        *(numbers(header, time_at(at), SPARE.get(header, 0)) for at, header in enumerate(HEADERS)),
+        Column("its nodes", note, elastic=True, least=22, spare=2),
+        Column("code", lambda line: line.code, elastic=True, spare=1),
     )
     columns = tuple(column for column in columns if any(map(column.cell, known[:MOST])))
     return table(TITLE, known, *columns, most=MOST)
@@ -56,6 +56,7 @@ HEADERS = (
     *("forward", "backward", "updates", "waiting", "critical path"),
     *("Python", "TensorFlow", "other threads"),
 )
+SPARE = {"waiting": 3, "critical path": 3}  # omitted first where a terminal is narrow
 
 
 def time_at(place: int) -> Callable[[WatchedLine], str]:

@@ -95,10 +95,11 @@ def program_ns(seen: Watched) -> int:
 
 
 def time_outside_runs(seen: Watched) -> Iterator[str]:
-    """Yield `53 % of its time passed outside session.run, 16 % at train.py:88 in next_batch.`, then
-    a run that did not end, and the runs in other threads."""
+    """Yield `53 % of its time passed outside session.run (24 % import of TensorFlow), 16 % at
+    train.py:88.`, then a run that did not end, and the runs in other threads."""
     others, all_ns = in_other_threads(seen), program_ns(seen)
     within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
+    outside = [o for o in seen.process.owners if not is_run(o) and o.owner != summary.OWN]
     at_line = seen.costliest and share_at(seen.costliest, all_ns)
     if within_ns:
         share = round(100 * (all_ns - within_ns) / all_ns)
@@ -106,6 +107,8 @@ def time_outside_runs(seen: Watched) -> Iterator[str]:
         kinds = dict.fromkeys(map(is_function, seen.groups))
         runs = " and ".join("calls of functions" if kind else "session.run" for kind in kinds)
         whose = "the main thread's" if others else "its"
+        if largest := max(outside, key=lambda owner: owner.ns, default=None):
+            runs += f" ({units.percent(largest.ns / all_ns)} {largest.owner})"
         yield f"{share} % of {whose} time passed outside {runs}{where}."
     elif at_line:
         yield f"{no_runs(seen)}; {at_line.replace(' at ', ' of its time passed at ', 1)}."
@@ -188,14 +191,16 @@ def about_group(group: Group) -> str:
 
 
 def ops(seen: Watched) -> Table:
+    profiled = any(is_function(group) and group.traced for group in seen.groups)
+    how = "profiled runs, without the shortest ops" if profiled else "traced runs"
     return table(
-        "The costliest ops of all runs but first ones, estimated from the traced runs",
+        f"The costliest ops of all runs but first ones, estimated from the {how}",
         seen.ops[:OPS],
         Column("type", lambda row: row.op),
         numbers("calls", lambda row: f"{row.calls:,}"),
         numbers("time", lambda row: units.time(row.ns)),
         numbers("share", lambda row: units.percent(row.share)),
-        Column("mostly at", lambda row: row.line, elastic=True),
+        Column("mostly at", lambda row: row.line, name=True, elastic=True),
         drawing=True,
     )
 
@@ -310,6 +315,8 @@ def fetched(seen: Watched) -> Iterator[str]:
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:
             name, first = min(group.not_finite.items(), key=lambda item: item[1])
+            if is_function(group) and seen.values and seen.values.origins:
+                continue  # what a call that ran op by op returned was not looked at
             what = f"Run {first:,} of group {at} was the first to fetch"
             if is_function(group):
                 what = f"Call {first:,} of {group.fetches[0]} was the first to return"

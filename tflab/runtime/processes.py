@@ -27,6 +27,10 @@ Process = subprocess.Popen[bytes]
 TAIL = 4_096  # bytes of an output that are read again
 
 
+class LateError(TflabError):
+    """A process did not answer within its limit of time."""
+
+
 def start(
     module: str,
     *words: str,
@@ -139,7 +143,7 @@ def items(
             process.stdin.write(b"\n")
             process.stdin.flush()
             if not has_output(process, seconds):
-                raise TflabError(f"{name} did not end within {seconds} s.")
+                raise LateError(f"{name} did not end within {seconds} s.")
             worked, result = pickle.load(process.stdout)
         except (pickle.UnpicklingError, EOFError, OSError):
             raise TflabError(f"{name} ended {ending(process, errors)}") from None

@@ -114,7 +114,7 @@ def caption(history: History, block: int, finite: int) -> str:
         about += " Points: all test data, with the weights at the end of an epoch."
     if missing := len(history.steps) - finite:
         about += f" Not drawn: {plural(missing, 'step')} with a loss that is not finite."
-    return about + " The training was interrupted." * history.interrupted
+    return about + " The training ended before its last epoch." * history.interrupted
 
 
 def plain(value: float) -> str:
