@@ -3,10 +3,13 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
 from tflab.datasets import Dataset
 from tflab.train import summaries
+
+pytestmark = pytest.mark.tensorflow
 
 # Bluish green and vermilion as Okabe and Ito have them
 RIGHT, WRONG = map(ImageColor.getrgb, ("#009E73", "#D55E00"))
