@@ -477,12 +477,13 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
         yield Chapter(f"Steps 2 and 4: {title}", tuple(training(lab.model, lab.history)))
     if not lab.compared:
         return
-    compared, how = lab.compared, swept(lab.compared)
+    compared = lab.compared
+    how: tuple[Part, ...] = (*execution.load_line(compared.load), swept(compared))
     rows = compared.tables[compared.batch_sizes[-1]]
     bars = contents.picture("op_bars", plots.op_bars.draw, rows, "op")
-    yield Chapter("Step 5: the ten most expensive ops", (dearest(compared), bars, how))
+    yield Chapter("Step 5: the ten most expensive ops", (dearest(compared), bars, *how))
     curves = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
-    sizes = (found(compared), calls_at_each_size(compared), curves, how)
+    sizes = (found(compared), calls_at_each_size(compared), curves, *how)
     yield Chapter("Step 6: batch sizes", sizes)
     yield Chapter("Step 7: hardware and configuration", tuple(configurations(compared)))
 
