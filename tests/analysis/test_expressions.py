@@ -39,20 +39,10 @@ def test_formulas_have_few_parentheses_and_flat_products():
     approve("formulas.txt", "\n".join(f"{rule} -> {ex.text(built(rule))}" for rule in rules))
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (2.0, "2"),
-        (-2, "-2"),
-        (1234567.0, "1234567"),
-        (1e20, "1e+20"),
-        (1e-50, "1e-50"),
-        (float(np.float32(0.1)), "0.1"),
-        (-float(np.float32(1 / 3)), "-0.33333334"),
-    ],
-)
-def test_a_number_has_no_more_digits_than_a_float32(value, text):
-    assert ex.text(ex.number(value)) == text
+def test_a_number_has_no_more_digits_than_a_float32():
+    numbers = (2.0, -2, 1234567.0, 1e20, 1e-50, float(np.float32(0.1)), -float(np.float32(1 / 3)))
+    texts = ["2", "-2", "1234567", "1e+20", "1e-50", "0.1", "-0.33333334"]
+    assert [ex.text(ex.number(value)) for value in numbers] == texts
 
 
 def test_what_a_name_looks_like_does_not_matter():

@@ -133,22 +133,12 @@ def test_of_identical_things_at_most_one_set_in_a_hundred_has_a_difference(wild)
 # Medians
 
 
-@pytest.mark.parametrize(
-    "count, k",
-    # By the tables of the binomial distribution: 2 x P(fewer than k heads) is at most 0.05
-    [(6, 1), (8, 1), (9, 2), (12, 3), (20, 6), (25, 8)],
-)
-def test_the_interval_of_a_median_is_between_the_kth_values_from_both_ends(count, k):
-    values = list(range(1, count + 1))[::-1]
-    assert verdicts.median_interval(values, 0.95) == (k, count + 1 - k)
-
-
-@pytest.mark.parametrize(
-    ("values", "interval"),
-    [
-        *(([1.0] * count, (-inf, inf)) for count in (0, 1, 5)),  # too few
-        ([*range(1, 12), 10**9], (3, 10)),  # one wild value does not move it
-    ],
-)
-def test_the_interval_of_a_median(values, interval):
-    assert verdicts.median_interval(values, 0.95) == interval
+def test_the_interval_of_a_median_is_between_the_kth_values_from_both_ends():
+    """By the tables of the binomial distribution: 2 x P(fewer than k heads) is at most 0.05."""
+    for count, k in ((6, 1), (8, 1), (9, 2), (12, 3), (20, 6), (25, 8)):
+        values = list(range(1, count + 1))[::-1]
+        assert verdicts.median_interval(values, 0.95) == (k, count + 1 - k)
+    wild = [*range(1, 12), 10**9]  # one value, which does not move it
+    assert verdicts.median_interval(wild, 0.95) == (3, 10)
+    for count in (0, 1, 5):  # too few
+        assert verdicts.median_interval([1.0] * count, 0.95) == (-inf, inf)

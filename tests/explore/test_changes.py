@@ -3,8 +3,8 @@
 import pytest
 
 from tests.examples.printed import approve_view
+from tests.graph_notation import fates
 from tflab.explore import changes
-from tflab.records.placed import Fate
 from tflab.report import storage
 
 BEFORE = {
@@ -52,15 +52,7 @@ def test_a_time_differs_only_where_steps_before_and_now_are_apart(later, differs
     assert changes.differ("ns", EARLIER, {**LATER, **later}) == differs
 
 
-@pytest.mark.parametrize(
-    ("fate", "into", "words"),
-    [
-        ("executed", None, "executed"),
-        ("folded", "a", "folded"),
-        ("folded", "b", "folded into b"),
-        ("merged", "b", "merged with b"),
-        ("removed", "b", "removed for b"),
-    ],
-)
-def test_a_fate_names_the_node_that_took_over(fate, into, words):
-    assert storage.with_heir(Fate("a", fate, None, into)) == words
+def test_a_fate_names_the_node_that_took_over():
+    known = fates("a executed, a folded a, a folded b, a merged b, a removed b")
+    words = ["executed", "folded", "folded into b", "merged with b", "removed for b"]
+    assert [*map(storage.with_heir, known)] == words
