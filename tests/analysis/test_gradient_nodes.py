@@ -297,11 +297,6 @@ def test_the_kind_of_a_node_depends_on_its_forward_op_and_on_what_is_returned(
     assert described(graph)["n"].bookkeeping == kind
 
 
-def test_a_formula_that_is_too_long_is_left_out(monkeypatch):
-    monkeypatch.setattr(chain_rule, "LONGEST", 1)
-    assert derivatives(GRAPH) == {}
-
-
 def test_every_kind_of_bookkeeping_has_a_reason():
     kinds = {
         value
@@ -310,26 +305,6 @@ def test_every_kind_of_bookkeeping_has_a_reason():
     }
     assert kinds == set(WHY)
     assert all(why.endswith(".") for why in WHY.values())
-
-
-def test_what_several_ops_contribute_to_a_gradient_is_added_up():
-    """y is used by f once and by h twice; the last sum of all three is its gradient."""
-    nodes = graph_notation.graph(
-        """y=VarHandleOp; r=ReadVariableOp(y); f=Neg(r); h=Mul(r,r); loss=Add(f,h); seed=Fill;
-        gf=Neg(seed); g0=Mul(seed,r); g1=Mul(r,seed); some=AddN(gf,g0); all=AddN(some,g1)"""
-    )
-    calls = (
-        GradientCall("loss", ("seed",), ("seed", "seed")),
-        GradientCall("f", ("seed",), ("gf",)),
-        GradientCall("h", ("seed",), ("g0", "g1")),
-    )
-    gradients = (Gradient("f", "Neg", "", ("gf",)), Gradient("h", "Mul", "", ("g0", "g1")))
-    shared = ("seed", "some", "all")
-    reader = GradientGraph(nodes, gradients, shared, calls, {})
-    contributions = {"gf": "dL/dy by f", "g0": "dL/dy by h[0]", "g1": "dL/dy by h[1]"}
-    assert reader.names == {"seed": "dL/df", **contributions, "all": "dL/dy"}
-    assert reader.whole["y"] == "all"
-    assert reader.incoming_name("h", "seed") == "dL/dh"
 
 
 def graph_of(text, called, gradient_nodes=""):

@@ -160,19 +160,11 @@ def test_a_program_of_a_megabyte_is_refused(site):
     assert site.worker.asked == []
 
 
-REQUESTS = (
-    *(None, {"text": 1}, {"text": "x", "batch_size": 0}, {"text": "x", "batch_size": True}),
-    *(
-        {"text": "x", "devices": 99},
-        {"text": "x", "optimiser": "best"},
-        {"text": "x", "xla": "yes"},
-    ),
-    *(
-        {"text": "x", "predict": "yes"},
-        {"text": "x", "without": ["all"]},
-        {"text": "x", "data_dir": "/"},
-    ),
+NO_SUCH = (
+    *(("batch_size", 0), ("batch_size", True), ("devices", 99), ("optimiser", "best")),
+    *(("xla", "yes"), ("predict", "yes"), ("without", ["all"]), ("data_dir", "/")),
 )
+REQUESTS = (None, {"text": 1}, *({"text": "x", name: value} for name, value in NO_SUCH))
 
 
 def test_a_request_that_makes_no_sense_is_refused_in_a_sentence(site):
