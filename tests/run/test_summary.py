@@ -37,6 +37,7 @@ def test_all_that_a_segment_may_say_is_in_the_record():
     """A place without a function's name is a module's own; a group of many graphs has no lines."""
     traced = {"name": "f", "made": "a.py:7", "functions": 1, "tracings": 2, "ns": 9, "first_ns": 5}
     traced |= {"place": "train.py:4", "changed": (("x", "3", "4"),)}
+    grown = {"graph": 1, "first": 3, "last": 21, "runs": 8, "rises": 6, "made": {"a.py:4": 4}}
     of_function = {**TRAIN_RUNS, "function": "f", "not_finite": {"loss:0": 3}, "first_runs": 2}
     seen = watched(
         stopped=True,
@@ -53,23 +54,11 @@ def test_all_that_a_segment_may_say_is_in_the_record():
         elsewhere={},
         fates={"counts": {}, "not_run": 2},
         functions=[traced],
+        grown=[grown],
+        memory={"first_bytes": 10, "last_bytes": 90, "place": "a.py:7 in f"},
+        for_children={("a.py", 1, "f"): (5, 1), ("a.py", 2, "f"): (50, 4)},
     )
-    assert (seen.stopped, seen.fates, seen.not_run, watched().not_run) == (True, {}, 2, 0)
-    assert [(group.graph, group.not_finite, group.first_runs) for group in seen.groups] == [
-        ("other graphs", None, 1),
-        ("function f", {"loss:0": 3}, 2),
-        ("later groups", None, 1),
-    ]
-    assert [(line.line, line.python_ns, line.python_samples) for line in seen.lines] == [
-        *((1, 25, 120), (2, 22, 9))
-    ]
-    assert seen.costliest == records.SampledLine("a.py:1 in f", 25, 120)
-    assert seen.elsewhere is None
-    changed = (("x", "3", "4"),)
-    assert seen.functions == (
-        records.TracedFunction("f", "a.py:7", 1, 2, 9, 5, "train.py:4", changed),
-    )
-    assert seen.notes == ("Forked child processes were not watched.", "A note.")
+    approve("watched-rare.json", json.document(**json.plain(seen)))
 
 
 def lines_of(group, *graphs):
@@ -277,18 +266,6 @@ def test_the_costliest_stage_takes_most_of_the_calls_without_its_sources(spent, 
     stages = {f"Iterator::{path}": ns for path, ns in spent.items()}
     groups = [{"stages": stages, "traced_ns": profiled_ns}, {"stages": {}, "traced_ns": 900}]
     assert summary.costliest_stage(groups) == stage
-
-
-def test_what_grew_and_what_waited_for_children_is_in_the_record():
-    grown = {"graph": 1, "first": 3, "last": 21, "runs": 8, "rises": 6, "made": {"a.py:4": 4}}
-    seen = watched(
-        grown=[grown],
-        memory={"first_bytes": 10, "last_bytes": 90, "place": "a.py:7 in f"},
-        for_children={("a.py", 1, "f"): (5, 1), ("a.py", 2, "f"): (50, 4)},
-    )
-    assert seen.grown_graphs == (records.GrownGraph(1, 3, 21, 8, 6, {"a.py:4": 4}),)
-    assert seen.grown_memory == records.GrownMemory(10, 90, "a.py:7 in f")
-    assert seen.for_children == records.SampledLine("a.py:2 in f", 55, 5)
 
 
 def test_a_line_of_several_groups_is_known_as_well_as_the_one_with_fewest_traces():
