@@ -344,13 +344,9 @@ def test_a_wrong_argument_is_one_sentence_and_status_2(capsys, monkeypatch):
 # Configurations
 
 
-@pytest.fixture
-def short_race(monkeypatch):
+def test_configurations_are_measured_at_every_batch_size_against_default(monkeypatch):
     for name, value in {"ROUNDS": 1, "TURNS": 2, "A_SESSION": 1, "OBSERVATIONS": 3}.items():
         monkeypatch.setattr(configurations, name, value)
-
-
-def test_configurations_are_measured_at_every_batch_size_against_default(short_race):
     configs = ("default", "no-grappler", "one-thread")
     chosen = SweepOptions(images=64, configs=configs)
     found = compare_batch_sizes("toy", (4, 16), chosen).configs
@@ -367,21 +363,15 @@ def test_configurations_are_measured_at_every_batch_size_against_default(short_r
 # The command
 
 
-def pictures(folder: Path) -> list[str]:
-    """The names in a folder of plots, each of which is there as both kinds."""
-    names = sorted(path.stem for path in folder.glob("*.png"))
-    kinds = {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
-    assert {path.name for path in folder.iterdir()} == kinds
-    return names
-
-
 def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
     folder = tmp_path / "plots"
     line = f"--model toy --batch-sizes 4 8 --images 8 --by layer --plots {folder}"
     assert run(line) == 0
     assert "take" in (folder / "batch-4-layers.svg").read_text()
     assert capsys.readouterr().out.endswith(f"\nThe plots are in {folder}\n")
-    assert pictures(folder) == ["batch-4-layers", "batch-8-layers", "batch_sizes"]
+    names = ("batch-4-layers", "batch-8-layers", "batch_sizes")
+    kinds = {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
+    assert {path.name for path in folder.iterdir()} == kinds
     assert run(line) == 2
     assert "remove it or give another path" in capsys.readouterr().err
 

@@ -1,7 +1,6 @@
 """Over tasks: a graph on a cluster computes the same, and every node and nanosecond is accounted
 for there as well."""
 
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,16 +47,10 @@ def trained(options):
         return dict(zip(reads, live.run(reads), strict=True))
 
 
-UNEVEN = Options(batch_size=17)
-
-
-@pytest.fixture(scope="module")
-def alone():
-    return trained(UNEVEN)
-
-
-def test_the_weights_are_those_of_one_machine(alone, two_tasks):
-    together = trained(replace(UNEVEN, cluster=two_tasks))
+def test_the_weights_are_those_of_one_machine(two_tasks):
+    alone, together = (
+        trained(Options(batch_size=17, cluster=tasks)) for tasks in ((), two_tasks)
+    )
     assert alone.keys() == together.keys()
     for name, values in alone.items():
         np.testing.assert_allclose(together[name], values, rtol=1e-4, atol=1e-5, err_msg=name)

@@ -5,7 +5,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -48,32 +47,23 @@ NEWEST = "-m pip install --quiet -e .[profile,report,code]"
 PATTERN = NEWEST.replace("[", "\\[")  # the same for the shell
 
 
-@pytest.fixture
-def lab(tmp_path):
-    """`lab(broken)`: what `make lab` says, and what it asks of a Python that installs nothing."""
+def test_where_the_newest_cannot_be_installed_those_that_worked_are_taken_and_that_is_said(
+    tmp_path,
+):
     python, notes = tmp_path / "python", tmp_path / "notes"
     python.write_text(PYTHON)
     python.chmod(0o755)
-
-    def make(broken=""):
-        given = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
-        done = subprocess.run(
-            ["make", "lab", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"],
-            cwd=ROOT,
-            env={**given, "NOTES": str(notes), "BROKEN": broken},
-            capture_output=True,
-            text=True,
-        )
-        return done.returncode, done.stderr, notes.read_text().splitlines()[2:]
-
-    return make
-
-
-def test_where_the_newest_cannot_be_installed_those_that_worked_are_taken_and_that_is_said(lab):
-    status, said, (_, *asked) = lab(broken=PATTERN)
-    assert status == 0
-    assert said == (
-        "The newest packages cannot be installed together: taking those of constraints.txt.\n"
+    done = subprocess.run(
+        ["make", "lab", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"],
+        cwd=ROOT,
+        env={**os.environ, "MAKEFLAGS": "", "NOTES": str(notes), "BROKEN": PATTERN},
+        capture_output=True,
+        text=True,
     )
+    assert (done.returncode, done.stderr) == (
+        0,
+        "The newest packages cannot be installed together: taking those of constraints.txt.\n",
+    )
+    asked = notes.read_text().splitlines()[3:]
     assert asked[:2] == [NEWEST, f"{NEWEST} -c constraints.txt"]
     assert asked[-1] == "-m tflab.report --model lenet"

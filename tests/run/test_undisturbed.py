@@ -93,9 +93,9 @@ def run(*words, folder, given=b"given"):
     return done.stdout, done.stderr, done.returncode
 
 
-def both(*words, folder, options=()):
+def both(*words, folder):
     """What a program does by itself, and watched, without what tflab says; and what it says."""
-    out, err, status = run("-m", "tflab.run", *options, *words, folder=folder)
+    out, err, status = run("-m", "tflab.run", *words, folder=folder)
     err, mark, said = err.rpartition(b"\ntflab: ")
     return run(*words, folder=folder), (out, err, status), (mark + said).decode()
 

@@ -8,33 +8,18 @@ import tflab
 pytestmark = pytest.mark.tensorflow
 
 
-@pytest.fixture
-def graph():
+def test_what_a_block_runs_is_seen_and_nothing_after_it():
     import tensorflow.compat.v1 as tf
-
-    with tf.Graph().as_default() as graph:
-        x = tf.placeholder(tf.float32, [None, 4], name="x")
-        w = tf.get_variable("w", [4, 3], initializer=tf.ones_initializer())
-        loss = tf.reduce_mean(tf.square(tf.matmul(x, w, name="y")), name="loss")
-        step = tf.train.get_or_create_global_step()
-        tf.train.GradientDescentOptimizer(0.01).minimize(loss, step, name="train")
-        tf.global_variables_initializer()
-        yield graph
-
-
-def session():
-    import tensorflow.compat.v1 as tf
-
-    return tf.Session()
-
-
-def test_what_a_block_runs_is_seen_and_nothing_after_it(graph):
     from tensorflow.python.client import session as module
 
     code = module.BaseSession.run.__code__
     feeds = {"x:0": np.ones([8, 4])}
-    with session() as live:
-        live.run("init")
+    with tf.Graph().as_default(), tf.Session() as live:
+        x = tf.placeholder(tf.float32, [None, 4], name="x")
+        w = tf.get_variable("w", [4, 3], initializer=tf.ones_initializer())
+        loss = tf.reduce_mean(tf.square(tf.matmul(x, w, name="y")), name="loss")
+        tf.train.GradientDescentOptimizer(0.01).minimize(loss, name="train")
+        live.run(tf.global_variables_initializer())
         with tflab.watch() as seen, tflab.watch() as again:
             assert str(seen) == "The watched part of the program has not ended."
             for _ in range(50):

@@ -121,11 +121,6 @@ every_model = pytest.mark.parametrize("name", walks.WHOLE)
 BATCH = 16  # of the walks in conftest.py
 
 
-@pytest.fixture(scope="module")
-def lenet(walked):
-    return walked("lenet")["placement"]
-
-
 # output side, output channels, kernel side, input channels
 CONVOLUTIONS = {"conv1": (28, 6, 5, 1), "conv2": (10, 16, 5, 6)}
 PRODUCTS = {
@@ -135,10 +130,10 @@ PRODUCTS = {
 }
 
 
-def test_the_flops_of_lenet_are_those_of_its_layers(lenet):
+def test_the_flops_of_lenet_are_those_of_its_layers(walked):
     """A fused layer does its products, adds its bias, and compares with 0; each gradient of a
     layer does its products once more."""
-    counted = {cost.name: cost for cost in costs.costs(lenet)}
+    counted = {cost.name: cost for cost in costs.costs(walked("lenet")["placement"])}
     work = {name: cost.flops for name, cost in counted.items()}
     for layer, (side, channels, kernel, inputs) in CONVOLUTIONS.items():
         outputs = BATCH * side * side * channels

@@ -12,6 +12,7 @@ import tensorflow.compat.v1 as tf1
 from tensorflow.core.framework import attr_value_pb2, kernel_def_pb2, node_def_pb2
 
 from tests import walks
+from tests.approval import approve
 from tests.examples import models
 from tflab.errors import TflabError
 from tflab.lifecycle import placement
@@ -170,38 +171,37 @@ REGISTERED = {
     ),
     "MadeOfText": (kernel("CPU"),),
 }
-FIRST, FAST = "CPU, T in float32|float16, priority 7", "CPU, T in float32, label fast, priority 9"
-ANY, GPU = "any device, T in float16|int32", "GPU, T in float16, priority 1"
+GIVEN = {
+    "float32": node("Made", T=FLOAT),
+    "float32, with a label": node("Made", T=FLOAT, label="fast"),
+    # Kernels for every device count where a device has none of its own
+    "float16": node("Made", T=HALF),
+    "int32": node("Made", T=INT32),
+    "float16 on a GPU": node("Made", "/device:GPU:1", T=HALF),
+    # A constraint on a type that the node does not have does not count
+    "without a type": node("Made"),
+    "text": node("Made", T=7),
+    "text, for which there is one": node("MadeOfText", T=7),
+    "another op": node("NotMade"),
+}
 
 
-@pytest.mark.parametrize(
-    ("given", "known"),
-    [
-        (node("Made", T=FLOAT), (3, FIRST, None)),
-        (node("Made", T=FLOAT, label="fast"), (1, FAST, None)),
-        # Kernels for every device count where a device has none of its own
-        (node("Made", T=HALF), (1, FIRST, GPU)),
-        (node("Made", T=INT32), (1, ANY, ANY)),
-        (node("Made", "/device:GPU:1", T=HALF), (2, GPU, GPU)),
-        # A constraint on a type that the node does not have does not count
-        (node("Made"), (3, FIRST, GPU)),
-        (node("Made", T=7), (0, "", None)),
-        (node("MadeOfText", T=7), (1, "CPU", None)),
-        (node("NotMade"), (0, "", None)),
-    ],
-    ids=lambda value: " ".join(str(value).split()) if isinstance(value, tuple) else "",
-)
-def test_of_the_kernels_that_fit_the_one_of_the_highest_priority_is_chosen(
-    given, known, monkeypatch
-):
+@pytest.fixture
+def registered(monkeypatch):
     monkeypatch.setattr(private, "registered_kernels", lambda op: REGISTERED.get(op, ()))
-    (chosen,) = devices.chosen_kernels([SimpleNamespace(node=[given])], tf.Graph())
-    assert (chosen.registrations, chosen.constraints, chosen.on_gpu) == known
 
 
-def test_what_a_gpu_would_run_is_of_the_type_that_the_user_wrote(monkeypatch):
-    monkeypatch.setattr(private, "registered_kernels", lambda op: REGISTERED.get(op, ()))
+def test_of_the_kernels_that_fit_the_one_of_the_highest_priority_is_chosen(registered):
+    said = []
+    for name, given in GIVEN.items():
+        (chosen,) = devices.chosen_kernels([SimpleNamespace(node=[given])], tf.Graph())
+        said.append(f"{name}: {chosen.registrations} fit; {chosen.constraints or 'none'}")
+        said.append(f"  on a GPU: {chosen.on_gpu}")
+    approve("kernels-chosen.txt", "\n".join(said))
+
+
+def test_what_a_gpu_would_run_is_of_the_type_that_the_user_wrote(registered):
     written = SimpleNamespace(name="n", node_def=node("Made", T=HALF))
     graph = SimpleNamespace(get_operations=lambda: [written])
     (chosen,) = devices.chosen_kernels([SimpleNamespace(node=[node("MadeOfText")])], graph)
-    assert chosen == Kernel("n", "MadeOfText", CPU0, "", 1, "CPU", GPU)
+    assert chosen == Kernel("n", "MadeOfText", CPU0, "", 1, "CPU", "GPU, T in float16, priority 1")

@@ -3,8 +3,6 @@
 import os
 import time
 
-import pytest
-
 from tflab.records.verdicts import Load
 from tflab.runtime import machine_load
 from tflab.runtime.machine_load import Beginning
@@ -26,20 +24,17 @@ def test_others_use_all_time_of_processors_and_host_but_idle_waiting_and_ones_ow
     assert machine_load.others_s(stat) == (100 + 20 + 30 + 4 + 5 + 60) / 10 - 15
 
 
-@pytest.mark.parametrize(
-    "start_s, now_s, during",
-    [
+def test_the_load_during_a_measurement_is_that_of_others(monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 70.0)
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    for start_s, now_s, during in (
         (100.0, 125.0, 1.25),  # 25 s in 20 s
         (100.0, 99.0, 0.0),  # this process's time is read a little later
         (None, 130.0, None),
         (100.0, None, None),
-    ],
-)
-def test_the_load_during_a_measurement_is_that_of_others(monkeypatch, start_s, now_s, during):
-    monkeypatch.setattr(machine_load, "others_s", lambda: now_s)
-    monkeypatch.setattr(time, "monotonic", lambda: 70.0)
-    monkeypatch.setattr(os, "cpu_count", lambda: 6)
-    assert machine_load.since(Beginning(1.5, start_s, 50.0)) == Load(6, 1.5, during)
+    ):
+        monkeypatch.setattr(machine_load, "others_s", lambda now_s=now_s: now_s)
+        assert machine_load.since(Beginning(1.5, start_s, 50.0)) == Load(6, 1.5, during)
 
 
 def test_a_beginning_reads_the_average_unless_it_was_read_before(monkeypatch):
