@@ -1,7 +1,6 @@
 """Over tasks: a graph on a cluster computes the same, and every node and nanosecond is accounted
 for there as well."""
 
-
 import numpy as np
 import pytest
 
@@ -48,9 +47,7 @@ def trained(options):
 
 
 def test_the_weights_are_those_of_one_machine(two_tasks):
-    alone, together = (
-        trained(Options(batch_size=17, cluster=tasks)) for tasks in ((), two_tasks)
-    )
+    alone, together = (trained(Options(batch_size=17, cluster=tasks)) for tasks in ((), two_tasks))
     assert alone.keys() == together.keys()
     for name, values in alone.items():
         np.testing.assert_allclose(together[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
