@@ -133,6 +133,14 @@ def test_every_executed_node_has_one_device_and_one_kernel_of_the_type_that_runs
     assert all(assignment.reason for assignment in stage.assignments)
 
 
+def test_the_environment_says_what_another_tensorflow_does_not_tell(monkeypatch):
+    def moved():
+        raise TflabError("moved")
+
+    monkeypatch.setattr(private, "onednn_is_on", moved)
+    assert dict(devices.inspected())["oneDNN"] == "not known"
+
+
 def test_a_request_may_leave_parts_of_the_name_open():
     on_first = ("/device:CPU:*", "/device:CPU:0", "/cpu:0", "/job:localhost", CPU0)
     on_second = ("/device:CPU:*", "/device:CPU:1", "/job:localhost", CPU1)

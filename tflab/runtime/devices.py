@@ -7,12 +7,14 @@ import functools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import tensorflow as tf
 from tensorflow.compat.v1 import GraphDef, NodeDef
 from tensorflow.core.framework.kernel_def_pb2 import KernelDef
 
 from tflab.cli import environment
+from tflab.errors import TflabError
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Assignment, Fate, Kernel, Origin
 from tflab.runtime import libraries, private
@@ -226,5 +228,7 @@ def cuda() -> str:
 def onednn() -> str:
     """Return `on` if TensorFlow uses the kernels of oneDNN in this process, otherwise `off`."""
     given = os.environ.get(environment.ONEDNN)
-    on = "on" if private.onednn_is_on() else "off"
-    return f"{on} ({environment.ONEDNN}={given})" if given else on
+    with suppress(TflabError):
+        on = "on" if private.onednn_is_on() else "off"
+        return f"{on} ({environment.ONEDNN}={given})" if given else on
+    return "not known"
