@@ -176,11 +176,6 @@ def test_which_row_a_node_is_in(by, nodes, graph, rows):
     )
 
 
-@pytest.mark.parametrize("by", row_labels.KEYS)
-def test_without_statistics_there_are_no_rows(by):
-    assert op_table.table([], by, 0, 0) == ()
-
-
 def test_an_unknown_key_is_refused_with_those_there_are():
     with pytest.raises(UsageError, match="by 'colour'; choose from op, node, layer, line"):
         op_table.table(STATS, "colour", STEPS, IMAGES)

@@ -40,30 +40,14 @@ def test_a_walk_that_ended_early_has_the_states_until_there(length, count):
     assert graph_states.states(STAGES[:length]) == STATES[:count]
 
 
-def test_nodes_whose_branch_no_step_took_did_not_run():
-    """A traced step ran `relu`, though the step that placed it did not."""
+def test_states_of_other_walks():
+    """A traced step ran `relu`, though the step that placed it did not. Then there is nothing to
+    differentiate, or it was differentiated before, and in the end nothing was checked."""
     dead = replace(PLACEMENT, not_run=("sum", "relu"))
-    first, *others = graph_states.as_run(dead, EXECUTION).lines
-    assert first == "1 node did not run; 4.10 ms a step for a batch of 16 (median), on 2 devices"
-    assert others == list(STATES[-1].lines[1:])
-
-
-@pytest.mark.parametrize(
-    "inferred, about",
-    [
-        (False, "There is nothing to differentiate, so nothing was added."),
-        (True, "The graph already has its gradients: nothing was added."),
-    ],
-)
-def test_a_state_without_new_gradients_says_why(inferred, about):
-    state = graph_states.with_gradients(FRONTEND, Backward(None, FORWARD, inferred=inferred))
-    assert (state.about, state.lines, state.defined) == (about, (), ())
-
-
-def test_gradients_that_were_not_checked_are_not_said_to_have_been():
-    assert list(graph_states.grown(replace(BACKWARD, gradient_checks=()))) == [
-        "4 nodes to differentiate 2 ops, 3 nodes to update 5 variables"
-    ]
+    stages = [Backward(None, FORWARD, inferred=inferred) for inferred in (False, True)]
+    stages.append(replace(BACKWARD, gradient_checks=()))
+    others = [graph_states.with_gradients(FRONTEND, stage) for stage in stages]
+    approve("report-other-states.txt", told([graph_states.as_run(dead, EXECUTION), *others]))
 
 
 def test_the_edge_by_which_a_gradient_does_not_come_back_is_cut():
