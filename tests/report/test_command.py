@@ -11,6 +11,7 @@ from tests.examples.lab import COMPARED
 from tests.examples.walk import EXECUTION
 from tflab.analysis import passes, timeline
 from tflab.exporters.markdown import rendered
+from tflab.follow import node_history
 from tflab.records.blocks import Table
 from tflab.records.options import Options
 from tflab.records.stages import Placement
@@ -18,6 +19,7 @@ from tflab.records.timed import Spread
 from tflab.records.trained import Settings
 from tflab.report import __main__ as report
 from tflab.report import chapters, contents, graph_states, handout, html, selection
+from tflab.report import lab as measuring
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
 
@@ -31,7 +33,6 @@ def names(folder):
 @pytest.fixture(scope="module")
 def lab(walked):
     """The lab with both models as they ran; the comparison is made up."""
-    from tflab.follow import node_history
 
     def of(model):
         stages = tuple(walked(model).values())
@@ -104,16 +105,16 @@ def measured(monkeypatch):
         return COMPARED
 
     for function in (walk, place_only, train):
-        monkeypatch.setattr(measuring(), function.__name__, function)
+        monkeypatch.setattr(measuring, function.__name__, function)
 
-    monkeypatch.setattr(measuring(), "has_loss", lambda *_: True)
-    monkeypatch.setattr(measuring(), "compare_batch_sizes", compare)
-    monkeypatch.setattr(measuring().devices, "inspected", list)
-    monkeypatch.setattr(measuring().devices, "gpus", list)
+    monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
+    monkeypatch.setattr(measuring, "compare_batch_sizes", compare)
+    monkeypatch.setattr(measuring.devices, "inspected", list)
+    monkeypatch.setattr(measuring.devices, "gpus", list)
 
     def of(model, *names):
         chosen = selection.chosen(names, model)
-        return measuring().measure(model, chosen, None, False, lambda _: None), done
+        return measuring.measure(model, chosen, None, False, lambda _: None), done
 
     return of
 
@@ -160,14 +161,14 @@ def test_a_signal_before_anything_is_measured_ends_the_report(measured, monkeypa
     def walk(*_):
         yield from interrupted()
 
-    monkeypatch.setattr(measuring(), "walk", walk)
+    monkeypatch.setattr(measuring, "walk", walk)
     with pytest.raises(KeyboardInterrupt):
         measured(model)
 
 
 def test_a_signal_within_a_walk_or_a_comparison_keeps_what_there_is(measured, monkeypatch):
     partial = replace(COMPARED, interrupted=True, configs=())
-    monkeypatch.setattr(measuring(), "compare_batch_sizes", lambda *_, **__: partial)
+    monkeypatch.setattr(measuring, "compare_batch_sizes", lambda *_, **__: partial)
     lab, _ = measured("lenet", "times", "batch-sizes", "configurations")
     assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", partial)
 
@@ -175,7 +176,7 @@ def test_a_signal_within_a_walk_or_a_comparison_keeps_what_there_is(measured, mo
         yield name
         yield from interrupted()
 
-    monkeypatch.setattr(measuring(), "walk", walk)
+    monkeypatch.setattr(measuring, "walk", walk)
     lab, done = measured("lenet", "ops", "times", "devices")
     assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", None)
     assert ("place", "toy", 2) not in done
@@ -184,12 +185,6 @@ def test_a_signal_within_a_walk_or_a_comparison_keeps_what_there_is(measured, mo
 def interrupted():
     raise KeyboardInterrupt
     yield
-
-
-def measuring():
-    from tflab.report import lab
-
-    return lab
 
 
 def test_a_wrong_chapter_and_chinese_without_the_lab_are_refused(capsys):
@@ -216,8 +211,6 @@ def test_the_command_that_repeats_a_report_has_its_options(options):
 
 
 def test_a_training_has_so_many_rows_that_it_ends_in_its_time():
-    from tflab.report import lab as measuring
-
     plan = Settings("m", "MNIST", 60_000, 10_000, 64, 2, 1)
     step = replace(EXECUTION, batch_size=16, untraced_step_ns=Spread(16e6, 1, 1))  # 1 ms a row
     assert measuring.on_fewer_rows(plan, step) == replace(
@@ -239,7 +232,6 @@ def test_a_report_of_one_chapter_is_written(tmp_path, capsys):
 
 
 def test_a_training_ends_after_its_time_or_by_a_signal_and_keeps_its_steps(monkeypatch):
-    from tflab.report import lab as measuring
     from tflab.train import summaries
 
     def train():
