@@ -1,6 +1,8 @@
 """Event files: traces by tag, a graph beside them, and files that are cut off or damaged."""
 
 import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tests.examples.recordings import metadata, row
 from tflab.convert import read as reading
@@ -12,9 +14,7 @@ CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
 def event(**fields) -> bytes:
-    from tensorflow.core.util import event_pb2
-
-    return event_pb2.Event(**fields).SerializeToString()
+    return tf1.Event(**fields).SerializeToString()
 
 
 def trace(*rows: str) -> bytes:
@@ -26,10 +26,7 @@ def tagged(tag: str, content: bytes) -> bytes:
 
 
 def graph(op: str = "Mine") -> bytes:
-    from tensorflow.core.framework import graph_pb2
-
-    nodes = graph_pb2.GraphDef(node=[{"name": "a", "op": op}])
-    return event(graph_def=nodes.SerializeToString())
+    return event(graph_def=tf1.GraphDef(node=[{"name": "a", "op": op}]).SerializeToString())
 
 
 FIRST, SECOND = [row("a", 100, 7), row("b", 110, 5)], [row("a", 900, 3)]
@@ -38,7 +35,6 @@ FIRST, SECOND = [row("a", 100, 7), row("b", 110, 5)], [row("a", 900, 3)]
 @pytest.fixture
 def written(tmp_path):
     """Write events into a file; return its path."""
-    import tensorflow as tf
 
     def write(*events: bytes, name: str = "events.out.tfevents.0"):
         with tf.io.TFRecordWriter(str(tmp_path / name)) as file:
