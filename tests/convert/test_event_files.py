@@ -1,9 +1,10 @@
-"""Event files: traces by tag, a graph beside them, and files that are cut off or damaged."""
+"""Event files: traces by tag, a graph beside them or in another file, and damaged ones."""
 
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tests import graphs as made
 from tests.examples.recordings import metadata, row
 from tflab.convert import read as reading
 from tflab.errors import TflabError, UsageError
@@ -92,3 +93,39 @@ def test_a_file_without_traces_with_a_wrong_one_or_damaged_is_refused(written):
     path.write_bytes(content)
     with pytest.raises(TflabError, match="is an event file that is damaged: corrupted record at"):
         reading.read([str(path)])
+
+
+# What TensorFlow wrote
+
+DENSE = {"x", "w", "MatMul", "y"}
+FORMS = {
+    "GraphDef": lambda folder: made.write(folder / "g", made.graph_def(made.dense)),
+    "text": lambda folder: made.write(folder / "g", made.graph_def(made.dense), text=True),
+    "SavedModel of TensorFlow 1": lambda folder: made.saved_model_v1(folder / "v1"),
+    "a bare saved_model.pb": lambda folder: made.saved_model_v1(folder / "v1") + "/saved_model.pb",
+    "MetaGraphDef": lambda folder: made.meta_graph(folder / "meta"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_graph_is_read_from_every_kind_of_file(form, tmp_path):
+    (found,) = reading.graphs_of(str(FORMS[form](tmp_path)))
+    assert {node.name for node in found.node} >= DENSE
+
+
+def test_an_event_file_that_tensorflow_wrote_is_read_with_its_graph(tmp_path):
+    with tf.Graph().as_default() as own, tf1.Session() as live:
+        x, y = made.dense()
+        live.run(tf1.global_variables_initializer())
+        writer = tf1.summary.FileWriter(str(tmp_path), own)
+        for step in (1, 2):
+            metadata = tf1.RunMetadata()
+            options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
+            live.run(y, {x: [[1.0] * 4]}, options=options, run_metadata=metadata)
+            writer.add_run_metadata(metadata, f"step_{step}", step)
+        writer.close()
+    (file,) = tmp_path.glob("events.out.tfevents.*")
+    found = reading.read([str(file)])
+    assert found.labels == ("step_1", "step_2")
+    assert {run.step for run in found.runs} == {0, 1}
+    assert {node.name for node in found.nodes} >= DENSE
