@@ -137,7 +137,7 @@ def few_traced(seen: Watched) -> Iterator[str]:
             more = f" (--overhead {math.ceil(percent)} traces {ENOUGH})" if percent else ""
             few.append(f"{group.traced or 'none'} of the {group.calls - 1:,} of group {at}{more}")
     if few:
-        runs = listed(few, NAMED)
+        runs = listed(few, NAMED) + " groups" * (len(few) > NAMED)
         yield f"The times of ops are estimates from few traced runs: {runs}."
 
 
