@@ -114,14 +114,8 @@ def test_a_file_has_what_else_is_printed(run, folder, to):
 
 
 WRONG = (
-    *(
-        "none.pb",
-        ".",
-        "graph.pb --out new",
-        "graph.pb --to xspace --out new",
-        "gpu --graph gpu",
-        "gpu --graph none.pb",
-    ),
+    *("none.pb", ".", "graph.pb --out new", "graph.pb --to xspace --out new"),
+    *("gpu --graph gpu", "gpu --graph none.pb"),
     *("cut", "empty", "events.tfevents", "cpu --to pdf"),
     *("cpu --to xspace", "cpu --to xspace --out graph.pb/logs"),
     *("cpu later --to chrome", "cpu later --to xspace --out new", ""),

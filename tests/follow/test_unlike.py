@@ -25,9 +25,9 @@ def found(name, nodes, log, ledger, fetches=()):
     placement = Placement(
         None,
         (),
-        user_nodes=graph(nodes) if isinstance(nodes, str) else nodes,
+        user_nodes=graph(nodes),
         fetches=fetches,
-        passes=tuple(passes(log)),
+        passes=tuple(passes(log) if isinstance(log, str) else log),
         ledger=tuple(fates(ledger)),
     )
     return list(unlike.sentences(placement, name))
@@ -72,14 +72,7 @@ def test_other_devices_and_fetches_differ_too():
 def test_what_a_pass_did_before_is_in_the_graph():
     before, fused = passes("grappler: ~sum; " + A_FUSED)
     before = replace(before, definitions=graph("sum=Sum(x)"))
-    placement = Placement(
-        None,
-        (),
-        user_nodes=graph(NETWORK),
-        passes=(before, fused),
-        ledger=tuple(fates(LEDGER.format(NODES))),
-    )
-    assert list(unlike.sentences(placement, "l2/Conv")) == []
+    assert found("l2/Conv", NETWORK, (before, fused), LEDGER.format(NODES)) == []
 
 
 def test_a_node_that_does_the_work_of_others_is_only_compared_with_what_went_into_another():

@@ -7,6 +7,7 @@ from html import unescape
 
 import pytest
 
+from tests.commands import in_one_process, run_here
 from tests.examples.lab import COMPARED
 from tests.examples.walk import EXECUTION
 from tflab.analysis import passes, timeline
@@ -22,6 +23,7 @@ from tflab.report import chapters, contents, graph_states, handout, html, select
 from tflab.report import lab as measuring
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
+from tflab.train import summaries
 
 pytestmark = pytest.mark.tensorflow
 
@@ -232,8 +234,6 @@ def test_a_report_of_one_chapter_is_written(tmp_path, capsys):
 
 
 def test_a_training_ends_after_its_time_or_by_a_signal_and_keeps_its_steps(monkeypatch):
-    from tflab.train import summaries
-
     def train():
         lab, complete = Lab("tests.examples.training:build", ()), True
         try:
@@ -279,8 +279,6 @@ SHORTER = {
 
 @pytest.mark.slow
 def test_a_whole_report_of_a_model_has_every_chapter(tmp_path, monkeypatch):
-    from tests.commands import in_one_process, run_here
-
     def captioned(name, draw, *records):
         return contents.Picture(name, str(draw(*records).get_label()), "<svg/>", b"")
 
