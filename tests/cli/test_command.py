@@ -13,7 +13,6 @@ from tflab.errors import TflabError, UsageError
 
 ROOT = Path(__file__).parents[2]
 
-# Arguments
 
 STAGE = command.one_of("stage", ("frontend", "backward"))
 BATCH, BATCHES = command.count("batch size"), command.count("batch size", several=True)

@@ -163,9 +163,6 @@ def test_a_failure_leaves_nothing_and_a_full_disk_is_a_sentence(here, failure, s
     assert files(here) == []
 
 
-# Two at once
-
-
 @pytest.mark.parametrize(
     ("given", "names"), [(None, [f"runs/{FIRST}", f"runs/{FIRST}-2"]), ("mine", ["mine", "mine-2"])]
 )

@@ -92,9 +92,6 @@ def run(line: str) -> int:
     return compare.main(line.split())
 
 
-# What is worked on
-
-
 @every_size
 def test_every_node_runs_once_for_each_batch(lenet, size):
     steps = ceil(IMAGES / size)
@@ -102,9 +99,6 @@ def test_every_node_runs_once_for_each_batch(lenet, size):
     assert {row.cells[size].calls for row in found.rows} == {steps}
     assert (found.steps[size].steps, found.steps[size].images) == (steps, IMAGES)
     assert len(lenet.sweep.batches[size].untraced_ns) == steps
-
-
-# What it adds up to
 
 
 @every_size
@@ -135,8 +129,6 @@ def test_rows_of_every_grouping_add_up_to_the_same_time(lenet, by, size):
         assert cell.image_ns == pytest.approx(cell.total_ns / IMAGES)
 
 
-# Whose it is
-
 LAYERS = ["conv1", "pool1", "conv2", "pool2", "dense1", "dense2", "dense3"]
 
 
@@ -151,9 +143,6 @@ def test_every_row_has_its_nodes(lenet):
     assert [key for key in lines if not key.startswith("lenet.py:")] == [RUNTIME]
 
 
-# Memory
-
-
 @every_grouping
 @every_size
 def test_the_peak_of_a_row_is_what_its_nodes_alone_had_alive(lenet, by, size):
@@ -162,9 +151,6 @@ def test_the_peak_of_a_row_is_what_its_nodes_alone_had_alive(lenet, by, size):
         alone = memory.peak_bytes(run for run in runs if run.name in row.nodes)
         assert row.peak_bytes == alone <= found.steps[size].peak_bytes
     assert max(row.peak_bytes for row in found.tables[size]) > 0
-
-
-# Training
 
 
 def test_training_runs_the_training_step_on_the_training_images():
@@ -313,8 +299,6 @@ def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
     assert 0 < found["steps"]["4"]["images"] < 64
 
 
-# Wrong arguments
-
 WRONG = (
     *("--batch-sizes 0", "--batch-sizes few", "--batch-sizes 16 1 16", "--images 0"),
     *("--images 8 --steps 8", "--model toy --batch-sizes 1 512"),
@@ -339,9 +323,6 @@ def test_a_wrong_argument_is_one_sentence_and_status_2(capsys, monkeypatch):
         assert (out, err.count("\n")) == ("", 1)
         said.append(f"compare {line}\n  {err}")
     approve("compare-errors.txt", "".join(said))
-
-
-# Configurations
 
 
 def test_configurations_are_measured_at_every_batch_size_against_default(monkeypatch):

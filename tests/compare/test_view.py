@@ -79,9 +79,6 @@ def test_the_least_number_of_observations_is_told():
     assert basis.startswith("Each ratio is the mean of 7 observations, each in new processes")
 
 
-# In 100 columns
-
-
 def shown(found: Comparison) -> list[str]:
     return text.as_text(view.blocks(found, 10)).splitlines()
 

@@ -137,9 +137,6 @@ def test_the_real_files_are_the_published_ones(split, counts, mean):
     assert round(float(dataset.columns["images"].mean(dtype=np.float64)), 4) == mean
 
 
-# Where the files are looked for
-
-
 def test_the_argument_comes_before_the_variable_and_both_before_the_cache(
     small, tmp_path, monkeypatch
 ):

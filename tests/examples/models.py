@@ -1,11 +1,14 @@
-"""Small models, and what the stages make of them."""
+"""Small models, what the stages make of them, and a session with the initial values."""
+
+from contextlib import contextmanager
 
 import numpy as np
 import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import Dataset
 from tflab.lifecycle import backward, execution, frontend, placement
-from tflab.records.options import Model, Options
+from tflab.records.options import Model, Options, Start
+from tflab.runtime import session
 
 USUAL = Options()
 
@@ -52,3 +55,10 @@ def differentiated(loss_of, *names):
     start = np.random.default_rng(5).normal(size=4).astype(np.float32)
     variables = dict.fromkeys(names, start)
     return differentiate(model_of(loss_of, variables, numbers, shape=(None, 4)))
+
+
+@contextmanager
+def opened(graph, start=None):
+    with session.fresh(graph, Options()) as live:
+        session.begin(live, start or Start(session.initializers(graph)))
+        yield live

@@ -22,9 +22,6 @@ UNTIMED = {"_Send", "_Recv"}  # the runtime notes nothing about them
 SOURCE = "_SOURCE"  # the node that starts every step; it stands in no partition graph
 
 
-# Op runs
-
-
 @pytest.mark.parametrize("name, devices", [*((name, 1) for name in walks.WHOLE), ("toy", 2)])
 def test_every_step_runs_every_node_once_where_it_is_placed(name, devices, walked):
     stage = walked(name, devices)["execution"]
@@ -37,9 +34,6 @@ def test_every_step_runs_every_node_once_where_it_is_placed(name, devices, walke
             assert (run.op, run.device) == kinds[run.name]
             ran[run.step].append(run.name)
     assert {step: sorted(names) for step, names in ran.items()} == dict.fromkeys(range(5), timed)
-
-
-# Time
 
 
 @every_model
@@ -59,9 +53,6 @@ def test_the_times_of_a_walk_add_up(name, walked):
     assert [spread.median, spread.p10, spread.p90] == pytest.approx(list(expected))
 
 
-# What was asked for
-
-
 def test_steps_and_batch_size_are_those_asked_for(walked, monkeypatch):
     sizes, timed_step = [], session.timed_step
 
@@ -77,9 +68,6 @@ def test_steps_and_batch_size_are_those_asked_for(walked, monkeypatch):
     assert {run.step for run in stage.runs} == {0, 1, 2}
     requested = {row.name: row.requested_bytes for row in stage.memory.per_op}
     assert requested["error"] == 7 * np.dtype(np.float32).itemsize
-
-
-# What goes wrong
 
 
 def interrupt(*args):

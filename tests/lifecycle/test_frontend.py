@@ -107,9 +107,6 @@ def test_what_runs_of_a_function_has_the_line_of_its_body():
     assert lines["loop/enter/_4"].startswith("_, y = tf.while_loop(")
 
 
-# What is refused
-
-
 def refuses():
     tf.constant(1.0)
     raise ValueError("this model is broken\nfor a long reason")  # here

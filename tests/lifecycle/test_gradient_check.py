@@ -204,9 +204,6 @@ def test_tables_and_local_variables_have_their_initial_values_in_the_check_and_i
     assert check.max_relative_error < 1e-5
 
 
-# Which variables are checked
-
-
 def test_the_variables_that_are_checked_are_spread_over_the_model(monkeypatch):
     monkeypatch.setattr(gradient_check, "ELEMENTS", 3)
 

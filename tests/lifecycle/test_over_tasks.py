@@ -25,9 +25,6 @@ def lenet(walked_over_tasks):
     return walked_over_tasks("lenet")
 
 
-# The same as on one machine
-
-
 def trained(options):
     """The variables of LeNet after some steps."""
     built = frontend.build(("lenet", models.find("lenet")), options)
@@ -51,9 +48,6 @@ def test_the_weights_are_those_of_one_machine(two_tasks):
     assert alone.keys() == together.keys()
     for name, values in alone.items():
         np.testing.assert_allclose(together[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
-
-
-# Placement
 
 
 def test_every_node_and_transfer_over_tasks_is_accounted_for(lenet):
@@ -80,9 +74,6 @@ def test_layers_send_activations_one_way_and_their_gradients_back(walked_over_ta
     }
     first, second = TASKS
     assert crossed[first, second] == crossed[second, first] == 16 * 400 * 4  # before dense1
-
-
-# Execution
 
 
 def test_every_transfer_is_received_but_where_the_runtime_did_not_record_it(lenet):

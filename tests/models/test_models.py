@@ -110,9 +110,6 @@ def test_the_account_of_every_other_model_is_closed(name):
     accounts.check(placed)
 
 
-# The toy
-
-
 def test_training_the_toy_recovers_3_and_2():
     program = built("toy")
     assert ancestors(program.model.output.op) == {

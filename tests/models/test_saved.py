@@ -13,7 +13,7 @@ from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 from tests import attacks, graphs
 from tests.approval import approve, refused
 from tests.examples import accounts
-from tests.sessions import opened
+from tests.examples.models import opened
 from tflab import lifecycle
 from tflab.cli import confined
 from tflab.errors import RefusedError, TflabError

@@ -9,24 +9,26 @@ from tests.examples.watched import SEGMENT
 from tflab.run import functions, summary
 
 
+def arguments(text):
+    """The arguments of a tracing: `x=a (7,); n=3`."""
+    return dict(part.split("=") for part in text.split("; "))
+
+
 @pytest.mark.parametrize(
     "now, earlier, changed",
     [
-        ({"x": "a (7,)", "n": "3"}, [{"x": "a (8,)", "n": "3"}], (("x", "a (8,)", "a (7,)"),)),
-        (
-            {"x": "a (8,)", "n": "4"},
-            [{"x": "b (1,)", "n": "3"}, {"x": "a (8,)", "n": "3"}],
-            (("n", "3", "4"),),
-        ),
-        ({"x": "a (8,)"}, [{"x": "a (8,)", "n": "3"}], (("n", "3", "nothing"),)),
-        ({"x": "a (8,)", "n": "3"}, [{"x": "a (8,)"}], (("n", "nothing", "3"),)),
-        ({"x": "a (8,)"}, [{"x": "a (8,)"}], ()),
-        ({"x": "a (8,)"}, [], ()),
-        ({"n": "5"}, [{"n": str(number)} for number in range(5)], (("n", "4", "5"),)),
+        ("x=a (7,); n=3", ["x=a (8,); n=3"], ("x", "a (8,)", "a (7,)")),
+        ("x=a (8,); n=4", ["x=b (1,); n=3", "x=a (8,); n=3"], ("n", "3", "4")),
+        ("x=a (8,)", ["x=a (8,); n=3"], ("n", "3", "nothing")),
+        ("x=a (8,); n=3", ["x=a (8,)"], ("n", "nothing", "3")),
+        ("x=a (8,)", ["x=a (8,)"], None),
+        ("x=a (8,)", [], None),
+        ("n=5", [f"n={number}" for number in range(5)], ("n", "4", "5")),
     ],
 )
 def test_a_tracing_is_compared_with_the_earlier_one_that_is_most_alike(now, earlier, changed):
-    assert functions.nearest(now, earlier) == changed
+    found = functions.nearest(arguments(now), [*map(arguments, earlier)])
+    assert found == ((changed,) if changed else ())
 
 
 class Program:

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests.sessions import opened
+from tests.examples.models import opened
 from tflab.errors import RanDryError, RefusedError
 from tflab.records.options import Options
 from tflab.runtime import refusals, session

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tests.examples import training
+from tests.examples.models import opened
 from tests.examples.training import STEPS, saved, steps_in, trained, untimed, with_rate
-from tests.sessions import opened
 from tflab import models
 from tflab.errors import TflabError
 from tflab.models import toy

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests.approval import approve, refused
-from tests.sessions import opened
+from tests.examples.models import opened
 from tflab import models
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Options, Recipe
