@@ -52,6 +52,11 @@ def run_python(folder: Path, *words: str, log: str = "2", **given: str) -> Compl
     )
 
 
+def children_of(process: int) -> list[int]:
+    """The processes that a process has started from its first thread, and that are there."""
+    return [*map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
+
+
 def in_one_process(patch: pytest.MonkeyPatch) -> None:
     """Run here what tflab runs in processes of its own, of which `tests/runtime` has tests."""
     from tflab.runtime import processes

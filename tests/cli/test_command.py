@@ -156,15 +156,12 @@ def test_a_command_that_writes_files_goes_on_without_its_reader(tmp_path):
         "def body():\n"
         "    with command.reader_may_leave():\n"
         "        print('x' * 999_999)\n"
-        "    open(sys.argv[1], 'w').close()\n"
+        f"    open({str(tmp_path / 'file')!r}, 'w').close()\n"
         "    print('y' * 999_999)\n"
         "    return 0\n"
         "sys.exit(command.run(body))"
     )
-    words = ["bash", "-c", '"$0" -c "$1" "$2" | head -c 1; exit ${PIPESTATUS[0]}', sys.executable]
-    done = subprocess.run(
-        [*words, program, tmp_path / "file"], cwd=ROOT, capture_output=True, text=True
-    )
+    done = process(program, "bash", "-c", '"$@" | head -c 1; exit ${PIPESTATUS[0]}', "bash")
     assert (done.stdout, done.stderr, done.returncode) == ("x", "", 0)
     assert (tmp_path / "file").exists()
 

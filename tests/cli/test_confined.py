@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import needs
-from tests.commands import run_python
+from tests.commands import children_of, run_python
 from tflab.cli import confined
 from tflab.errors import UsageError
 
@@ -267,8 +267,3 @@ def test_a_killed_process_is_one_sentence_and_no_output(tmp_path):
         "tflab: The graph 'g.pb' ended the process that ran it, with SIGKILL."
     )
     assert [path.name for path in tmp_path.iterdir()] == ["g.pb"]
-
-
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [int(word) for word in file.read().split()]

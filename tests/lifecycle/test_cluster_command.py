@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.chart import check
-from tests.commands import run_here
+from tests.commands import children_of, run_here
 from tflab.lifecycle import __main__ as lifecycle
 from tflab.lifecycle import logdir
 
@@ -29,13 +29,6 @@ def is_task(process):
             return "--watched" in file.read().split("\0")
     except OSError:
         return False
-
-
-def tasks_of(parent):
-    listed = subprocess.run(
-        ["ps", "--ppid", str(parent), "-o", "pid="], capture_output=True, text=True
-    )
-    return set(filter(is_task, listed.stdout.split()))
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +131,7 @@ def test_no_task_is_left_after_a_signal(number, tmp_path):
         for line in running.stdout:
             if "Kernels (inferred" in line:
                 break
-        (task,) = tasks_of(running.pid)
+        (task,) = filter(is_task, children_of(running.pid))
         begun = processor_seconds(running.pid)
         # Into the steps, which only SIGTERM leaves time to print
         while processor_seconds(running.pid) < begun + 2 * (number == signal.SIGTERM):

@@ -19,35 +19,29 @@ STEPS, ROWS, WORDS = 3, 4, 7
 CLOSE = {"rtol": 0, "atol": 1e-6}  # a few roundings; a step moves variables by 0.01 and more
 
 
+def compiled(optimiser, *layers, loss="mse"):
+    tf.keras.utils.set_random_seed(1)  # of the first weights
+    model = tf.keras.Sequential(layers)
+    model.compile(optimiser, loss)
+    return model
+
+
 def dense(optimiser):
     """Layers with weights, a moving average, a mask drawn at random and a regulariser."""
-    tf.keras.utils.set_random_seed(1)  # of the first weights
-    model = tf.keras.Sequential(
-        [
-            tf.keras.Input((3,)),
-            tf.keras.layers.Dense(5, activation="tanh"),
-            tf.keras.layers.BatchNormalization(momentum=0.5),
-            tf.keras.layers.Dropout(0.4, seed=5),
-            tf.keras.layers.Dense(2, kernel_regularizer="l2"),
-        ]
+    return compiled(
+        optimiser,
+        tf.keras.Input((3,)),
+        tf.keras.layers.Dense(5, activation="tanh"),
+        tf.keras.layers.BatchNormalization(momentum=0.5),
+        tf.keras.layers.Dropout(0.4, seed=5),
+        tf.keras.layers.Dense(2, kernel_regularizer="l2"),
     )
-    model.compile(optimiser, "mse")
-    return model
 
 
 def embedding(optimiser):
     """A table of which a batch takes some rows, some of them twice."""
-    tf.keras.utils.set_random_seed(1)
-    model = tf.keras.Sequential(
-        [
-            tf.keras.Input((2,), dtype="int32"),
-            tf.keras.layers.Embedding(WORDS, 3),
-            tf.keras.layers.Flatten(),
-            tf.keras.layers.Dense(2),
-        ]
-    )
-    model.compile(optimiser, "mse")
-    return model
+    table, words = tf.keras.layers.Embedding(WORDS, 3), tf.keras.Input((2,), dtype="int32")
+    return compiled(*(optimiser, words, table), tf.keras.layers.Flatten(), tf.keras.layers.Dense(2))
 
 
 def batches(model):
@@ -136,8 +130,8 @@ def test_a_model_with_a_training_step_of_its_own_is_not_trained():
 
 
 def saved(folder, loss="mse", optimiser="adam"):
-    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(3, name="first")])
-    model.compile(optimiser, loss)
+    layer = tf.keras.layers.Dense(3, name="first")
+    model = compiled(optimiser, tf.keras.Input((4,)), layer, loss=loss)
     path = str(folder / "model.keras")
     model.save(path)
     return path
