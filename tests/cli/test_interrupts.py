@@ -251,6 +251,7 @@ def test_a_command_keeps_what_it_has_measured(name, tmp_path):
     document = json.loads(out[out.index("{") :])
     if name == "lifecycle":
         assert document["stages"][-1]["steps"] > 0
+        assert document["stages"][-1]["interrupted"]
         assert any((tmp_path / "logs").iterdir())
     elif name == "compare":
         assert document["rows"]

@@ -73,6 +73,12 @@ def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace(program):
     assert not traced.parsed().partition_graphs
 
 
+def test_a_signal_that_waits_ends_a_measurement_before_its_next_step(program, monkeypatch):
+    monkeypatch.setattr(measure.interrupts, "is_waiting", lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        observed(program, Options(batch_size=4), untraced={})
+
+
 def test_a_large_graph_is_built_once_and_runs_the_same_nodes(program, monkeypatch):
     options, turns = Options(batch_size=4), {"untraced": {}, "traced": {"traced": True}}
     _, usual = observed(program, options, **turns)
