@@ -18,6 +18,7 @@ from tflab.records.blocks import Table
 from tflab.records.graph import Node
 from tflab.records.stages import Backward, Frontend
 from tflab.report import storage
+from tflab.runtime import session
 from tflab.views import stages
 
 pytestmark = pytest.mark.tensorflow
@@ -276,6 +277,22 @@ def test_a_file_that_asks_for_a_gpu_is_captured_on_the_devices_that_are_here(tmp
     done = run_here(command.main, *args, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(list(tmp_path.glob("logs/plugins/profile/*/*.xplane.pb"))) == 3
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path, monkeypatch):
+    timed_step, begun = session.timed_step, []
+
+    def interrupted(*given):
+        begun.append(given)
+        if len(begun) == 30:  # the stages before time fewer steps
+            signal.raise_signal(signal.SIGINT)
+        return timed_step(*given)
+
+    monkeypatch.setattr(session, "timed_step", interrupted)
+    done = run_here(command.main, "--steps", "1000000", "--format", "json", folder=tmp_path)
+    *_, executed = json.loads(done.stdout)["stages"]
+    assert (done.returncode, executed["interrupted"]) == (130, True)
+    assert len({run["step"] for run in executed["runs"]}) == executed["steps"] > 0
 
 
 def test_a_signal_while_the_logdir_is_written_loses_nothing(tmp_path, monkeypatch):
