@@ -61,18 +61,15 @@ def test_the_status_of_the_body_is_the_status_of_the_command(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    "error, status, said",
-    [
+def test_an_error_is_a_sentence_on_stderr_and_a_status(capsys):
+    for error, status, said in (
         (TflabError("No kernel \x1b."), 1, r"No kernel \x1b."),
         (UsageError("No such model."), 2, "No such model."),
         (KeyboardInterrupt(), 130, "interrupted."),
         (MemoryError("3 GiB"), 1, "There is not enough memory: 3 GiB."),
-    ],
-)
-def test_an_error_is_a_sentence_on_stderr_and_a_status(error, status, said, capsys):
-    assert command.run(failing(error)) == status
-    assert capsys.readouterr() == ("", f"tflab: {said}\n")
+    ):
+        assert command.run(failing(error)) == status
+        assert capsys.readouterr() == ("", f"tflab: {said}\n")
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), FileNotFoundError(2, "No such file")])

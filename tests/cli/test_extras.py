@@ -27,18 +27,15 @@ def without_extras(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
 
-@pytest.mark.parametrize(
-    ("main", "args", "what"),
-    [
+def test_a_command_names_the_extra_in_one_sentence(without_extras, capsys):
+    for main, args, what in (
         (compare.main, ["--plots", "new"], "--plots"),
         (report.main, [], "The report"),
         (explore.main, ["--no-browser"], "The live page"),
         (run.main, ["--html", "new.html", __file__], "--html"),
-    ],
-)
-def test_a_command_names_the_extra_in_one_sentence(without_extras, capsys, main, args, what):
-    assert main(args) == 1
-    assert capsys.readouterr().err.split() == f"tflab: {what} needs {RUN}".split()
+    ):
+        assert main(args) == 1
+        assert capsys.readouterr().err.split() == f"tflab: {what} needs {RUN}".split()
 
 
 def test_without_mnist_and_its_stand_in_both_remedies_are_named(without_extras):

@@ -174,20 +174,17 @@ def test_a_graph_with_nothing_to_run_is_shown_and_says_so(tmp_path):
         list(stages)
 
 
-@pytest.mark.parametrize(
-    ("static", "chosen", "fed"),
-    [
+def test_an_open_first_dimension_is_the_batch_and_any_other_is_one():
+    for static, chosen, fed in (
         ([None, 4], None, (None, 4)),
         ([None, None, 3], None, (None, 1, 3)),
         ([], None, ()),
         (None, None, (None,)),
         (None, (3, 5), (3, 5)),
         ([None, None], (9, 5), (None, 5)),
-    ],
-)
-def test_an_open_first_dimension_is_the_batch_and_any_other_is_one(static, chosen, fed):
-    with tf.Graph().as_default():
-        assert saved.feed_shape(tf1.placeholder(tf.float32, static), chosen) == fed
+    ):
+        with tf.Graph().as_default():
+            assert saved.feed_shape(tf1.placeholder(tf.float32, static), chosen) == fed
 
 
 def test_seeded_values_follow_from_dtype_and_shape_and_floats_are_normally_distributed():
