@@ -315,7 +315,8 @@ def fetched(seen: Watched) -> Iterator[str]:
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:
             name, first = min(group.not_finite.items(), key=lambda item: item[1])
-            if is_function(group) and seen.values and seen.values.origins:
+            recorded = seen.values
+            if is_function(group) and recorded and recorded.function and recorded.origins:
                 continue  # what a call that ran op by op returned was not looked at
             what = f"Run {first:,} of group {at} was the first to fetch"
             if is_function(group):
