@@ -151,7 +151,7 @@ const nothing = () => false;
 
 test("the legend of times has every step of the scale, the shortest first", () => {
   assert.deepEqual(legendEntries(graph, "time", nothing), [
-    ["heat-0", "from 0 (median)"],
+    ["heat-0", "median time from 0"],
     ["heat-1", "31 ns"],
     ["heat-2", "122 ns"],
     ["heat-3", "276 ns"],

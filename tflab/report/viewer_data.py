@@ -150,7 +150,7 @@ def heat_words(ns: Mapping[str, float], statistic: str) -> list[str]:
     """Return what the legend says of each step of the scale: the time at which it begins."""
     longest = max(ns.values(), default=0)
     later = (time((step / HEATS) ** 2 * longest) for step in range(1, HEATS))
-    return [f"from 0 ({statistic})", *later]
+    return [f"{statistic} time from 0", *later]
 
 
 # Nodes
