@@ -46,8 +46,8 @@ class EventFiles:
 
 @contextmanager
 def opened(folder: Path, done: int, data: Dataset) -> Iterator[EventFiles]:
-    """Open new event files for a training that has done `done` steps. If the data stand in for the
-    model's own, every chart's tag says so.
+    """Open new event files for a training that has done `done` steps. If the data are not the
+    model's own, the tags of all charts have a mark.
 
     TensorBoard no longer shows later steps of earlier files. Its reader drops them at the second
     `SessionLog.START` of a run (tensorboard/backend/event_processing/plugin_event_accumulator.py),
