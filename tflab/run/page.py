@@ -92,11 +92,11 @@ def explained(seen: Watched) -> str:
 
 EXPLAINED = (
     "Forward, backward and updates are the time of the nodes that a line made, with their "
-    "gradients, and waiting is the time in which they waited for data, in all runs except the "
+    "gradients. Waiting is the time in which they waited for data. All are of the runs after the "
     "first ones, estimated from the traced runs. Python is the time of the line itself, and "
     "TensorFlow is the time of its calls to TensorFlow and Keras. Both are sampled outside of "
-    "runs. Without the nodes of a line, the program saves at most their time, because ops run at "
-    "the same time; the critical path is the chain of ops that a step waits for. "
+    "runs. Ops run at the same time, so the program without the nodes of a line saves at most "
+    "their time. The critical path is the chain of ops that a step waits for. "
     f"{lines.ONCE} marks what one traced run says."
 )
 
