@@ -112,7 +112,7 @@ class OpRuns(Sequence[OpRun]):
         return OpRuns(self.kinds, self.allocations.of_runs(places), *columns)
 
     def where(self, wanted: np.ndarray) -> OpRuns:
-        """Return the runs for which the elements are true; without a copy if all are."""
+        """Return the runs for which `wanted` is true; without a copy if those are all."""
         return self if wanted.all() else self.take(np.flatnonzero(wanted))
 
     def of_kinds(self, wanted: Callable[[Kind], bool]) -> OpRuns:

@@ -64,7 +64,7 @@ class Work:
 
 @dataclass(frozen=True)
 class WholeTable:
-    """A variable of which a step uses some rows, and updates all."""
+    """A variable of which a step uses some rows but updates all."""
 
     variable: str
     line: str
@@ -132,7 +132,7 @@ def whole_tables_of(nodes: Sequence[Node], lines: Mapping[str, str]) -> tuple[Wh
 
 @dataclass(frozen=True)
 class Evidence:
-    """Measurements of a step."""
+    """The steps of one batch size, or of a watched program, as the rules see them."""
 
     batch_size: int  # 0 in a watched program
     steps: int  # traced
@@ -155,7 +155,7 @@ class Evidence:
 
     @property
     def outside_ns(self) -> float:
-        """Return the least time of an untraced step before the first op and after the last.
+        """Return the least that an untraced step spends before its first op and after its last.
 
         Tracing makes both the ops and the time outside of them longer, so the true time is at least
         the remainder of an untraced step and at most that of a traced one, unless the machine was
@@ -267,8 +267,8 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
 
 
 def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
-    """Yield the time before the first op and after the last: feeds that a session copies, because
-    they are not aligned as an array has to be; feeds, if they are large; or the call itself."""
+    """Yield the time before the first op and after the last. It goes to unaligned feeds, which a
+    session copies; without them to large feeds; otherwise to the call itself."""
     copies = batch.copied_bytes > LARGE_FEED
     if batch.outside_ns > (COPIES if copies else SESSION) * batch.step_ns:
         kind = "copies" if copies else "feeds" if batch.fed_bytes > LARGE_FEED else "session"

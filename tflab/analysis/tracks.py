@@ -10,7 +10,7 @@ A RunMetadata lists its rows by device, and not all of these are devices:
 - `/device:GPU:0/memcpy`: the copies, repeated;
 - `/device:GPU:0/stream:`: other work of the GPU, such as setting memory;
 - `/device:GPU:0/sync`: threads that wait for a stream;
-- `/host:CPU`: what a profiler of 2019 and 2020 saw on its threads, the ops repeated among it.
+- `/host:CPU`: what a profiler of 2019 and 2020 saw on its threads, with the ops repeated.
 
 Read in TensorFlow's gpu_tracer.cc of 2016, device_tracer.cc of 2018, host_tracer.cc of 2019 and
 xplane_to_step_stats.cc of today; stat_summarizer.cc leaves the same rows out.

@@ -1,5 +1,5 @@
-"""Environment: the machine and software of a measurement, as the system says, the extras that are
-not installed, and free memory."""
+"""Environment: the machine and software as the system reports them, the extras that are not
+installed, and free memory."""
 
 from __future__ import annotations
 

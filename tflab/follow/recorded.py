@@ -110,7 +110,7 @@ def gradients(graph: Recorded) -> Iterator[Gradient]:
 
 
 def mean_ns(graph: Recorded) -> dict[str, float]:
-    """Return what each node of the graph that ran took in a traced run."""
+    """Return the mean time of each executed node in a traced run."""
     return {name: op.ns / graph.traced for name, op in graph.ops.items()} if graph.traced else {}
 
 

@@ -128,7 +128,7 @@ def with_chain_rule(
     stage: Backward, graph: GradientGraph, pairs: Pairs, checked: Checked
 ) -> Backward:
     """Return the stage with the chain rule, the purposes of its gradient nodes, and the checks of
-    the gradients that are those of the loss."""
+    the loss's own gradients."""
     loss_pairs = gradients.of_loss(graph, pairs)
     made = {v.op.name for own, v in loss_pairs if own is not None}
     checks = tuple(check for check in checked.checks if check.confirms or check.tensor in made)

@@ -129,7 +129,7 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
 
 
 def costliest_line(*spent: Spent) -> SampledLine | None:
-    """Return the line with most time, if the samples show that it is the first."""
+    """Return the line with most time; None if chance may explain that it is the first."""
     ranked = sorted(by_place(*spent).items(), key=lambda row: -row[1][0])
     if not ranked:
         return None

@@ -165,7 +165,7 @@ class Watcher:
         return self.recorder
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
-        """Look while Python imports a module, which may load those of sessions and functions."""
+        """Watch sessions and functions once they are loaded. Python calls this at each import."""
         if self.looking:
             return  # tflab imports a module of its own
         self.sampler.sample_import()

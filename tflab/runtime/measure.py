@@ -1,7 +1,7 @@
 """Measure: the only engine that measures steps. Everything that is compared takes turns.
 
-A turn is one step: on which values, traced or not. Turns that are compared are in one round, so
-that the machine disturbs all of them alike. A plan says which turns come in which order, and an
+A turn is one step on given values, traced or not. Turns that are compared are in one round, so that
+the machine disturbs all of them alike. A plan says which turns come in which order, and an
 observer receives each turn with its time and its trace. Nothing is aggregated here.
 """
 

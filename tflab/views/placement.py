@@ -168,7 +168,7 @@ def fate_counts(stage: Placement) -> Table:
 
 
 def general(reason: str) -> str:
-    """Return the reason of a device: colocations and resources are one reason each."""
+    """Return a reason for a device without the node that it names, so that like ones are one."""
     for kind, all_of_it in (("colocated with", "another node"), ("where its resource", "is")):
         if reason.startswith(kind):
             return f"{kind} {all_of_it}"
