@@ -5,14 +5,18 @@ import os
 from pathlib import Path
 
 import pytest
+import tensorflow.compat.v1 as tf1
 
 from tests.approval import approve
 from tests.commands import run_python
 from tests.examples.corners import lost
 from tflab.errors import TflabError
 from tflab.records.graph import Node
+from tflab.records.options import Options
 from tflab.records.placed import Snapshot
-from tflab.runtime import dumps
+from tflab.runtime import dumps, session
+
+pytestmark = pytest.mark.tensorflow
 
 
 def test_a_folder_without_dumps_is_a_sentence(tmp_path):
@@ -28,10 +32,8 @@ def name_of(index):
 
 def write(folder, name, *node_names, time_ns=None):
     """A dump of constants."""
-    from tensorflow.core.framework import graph_pb2
-
     nodes = [{"name": node, "op": "Const"} for node in node_names]
-    (folder / name).write_bytes(graph_pb2.GraphDef(node=nodes).SerializeToString())
+    (folder / name).write_bytes(tf1.GraphDef(node=nodes).SerializeToString())
     if time_ns is not None:
         os.utime(folder / name, ns=(time_ns, time_ns))
 
@@ -40,7 +42,6 @@ def first_nodes(folder):
     return [snapshot.nodes[0].name for snapshot in dumps.read(folder)]
 
 
-@pytest.mark.tensorflow
 def test_dumps_are_in_the_order_in_which_they_were_written(tmp_path):
     """Those of the same moment are in the order in which they were created."""
     for index, time_ns in {1: 3_000, 7: 1_000, 3: 1_000, 5: 1_000, 2: 2_000}.items():
@@ -48,7 +49,6 @@ def test_dumps_are_in_the_order_in_which_they_were_written(tmp_path):
     assert first_nodes(tmp_path) == ["n7", "n3", "n5", "n2", "n1"]
 
 
-@pytest.mark.tensorflow
 def test_grapplers_dumps_of_function_bodies_are_left_out(tmp_path):
     """It optimises them after the graph, and only an address distinguishes them."""
     for of, label in ((140734550840736, "graph"), (140734550839280, "body")):
@@ -60,7 +60,6 @@ def test_grapplers_dumps_of_function_bodies_are_left_out(tmp_path):
     assert first_nodes(tmp_path) == ["graph"] * 5
 
 
-@pytest.mark.tensorflow
 def test_a_file_that_is_no_graph_is_a_sentence(tmp_path):
     (tmp_path / name_of(1)).write_bytes(b"no graph")
     with pytest.raises(TflabError) as error:
@@ -69,19 +68,16 @@ def test_a_file_that_is_no_graph_is_a_sentence(tmp_path):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.tensorflow
 def test_a_dump_becomes_nodes_and_clusters_and_one_that_a_pass_left_alone_is_the_same_object():
-    from tensorflow.core.framework import attr_value_pb2, graph_pb2
-
-    marked = {"_XlaCluster": attr_value_pb2.AttrValue(s=b"cluster_0")}
+    marked = {"_XlaCluster": tf1.AttrValue(s=b"cluster_0")}
     x = {"name": "x", "op": "Const", "device": "/device:CPU:1"}
     a = {"name": "a", "op": "Add", "input": ["x", "s:1", "^x", "^s"], "attr": marked}
     known = {}
-    content = graph_pb2.GraphDef(node=[x, a]).SerializeToString()
+    content = tf1.GraphDef(node=[x, a]).SerializeToString()
     first = (Node("x", "Const", device="/device:CPU:1"), Node("a", "Add", ("x", "s:1"), ("x", "s")))
     nodes, clusters = dumps.parse("file", content, known)
     assert (nodes, clusters) == (first, {"a": "cluster_0"})
-    changed = graph_pb2.GraphDef(node=[x, a | {"op": "Abs"}], library={"function": [{}]})
+    changed = tf1.GraphDef(node=[x, a | {"op": "Abs"}], library={"function": [{}]})
     again, _ = dumps.parse("b", changed.SerializeToString(), known)
     assert [node.op for node in again] == ["Const", "Abs"]
     assert again[0] is nodes[0]
@@ -109,6 +105,10 @@ NAMES = (
     f"unknown_graph{CPU}.0076.graph_opt_pass.after_opt_group_post_partitioning_phase_1_"
     "MklLayoutRewritePass.pb",
 )
+OF_FUNCTIONS = (  # that a step calls: none of its graph
+    "__inference_Dataset_flat_map_14.0000.main.initial.pb",
+    "step_of.0031.graph_opt_pass.after_opt_group_pre_placement.pb",
+)
 
 
 def test_the_name_of_a_file_says_which_moment_it_shows():
@@ -118,6 +118,8 @@ def test_the_name_of_a_file_says_which_moment_it_shows():
         parts = (name.moment, name.group, name.name, name.iteration, name.partition, address)
         said += [file, f"  {' '.join(map(str, parts))}"]
     approve("dump-names.txt", "\n".join(said))
+    of_functions = [file for file in (*NAMES, *OF_FUNCTIONS) if dumps.OF_FUNCTION.fullmatch(file)]
+    assert of_functions == [*OF_FUNCTIONS]
 
 
 def test_another_name_is_a_sentence():
@@ -127,15 +129,6 @@ def test_another_name_is_a_sentence():
         lost(lambda file=file: dumps.dump_name(file), "The moment of a graph dump")
 
 
-def test_dumps_of_functions_that_a_step_calls_are_none_of_its_graph():
-    for file in NAMES:
-        assert not dumps.OF_FUNCTION.fullmatch(file)
-    phase = "graph_opt_pass.after_opt_group_pre_placement.pb"
-    for file in ("__inference_Dataset_flat_map_14.0000.main.initial.pb", f"step_of.0031.{phase}"):
-        assert dumps.OF_FUNCTION.fullmatch(file)
-
-
-@pytest.mark.tensorflow
 def test_a_snapshot_has_what_the_name_of_its_file_says(tmp_path):
     last = f"unknown_graph{CPU}.0076.graph_opt_pass.after_opt_group_post_partitioning_phase_1_M.pb"
     write(tmp_path, f"after_{GRAPPLER}1_remapper_140728391191584.pb", "x")
@@ -182,13 +175,8 @@ def test_a_process_is_prepared_before_tensorflow_is_loaded_and_keeps_the_flags_o
     assert (of_tensorflow, late) == (flag, "None")
 
 
-@pytest.mark.tensorflow
 def test_the_runtime_makes_graphs_to_dump_only_while_a_folder_is_open(tmp_path, monkeypatch):
     """It would make them without a folder too, which takes longer than to prepare the step."""
-    import tensorflow.compat.v1 as tf1
-
-    from tflab.records.options import Options
-    from tflab.runtime import session
 
     def dumped_by_a_step():
         with tf1.Graph().as_default() as graph:

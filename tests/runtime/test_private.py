@@ -1,72 +1,24 @@
 """Private: each corner of TensorFlow is there, and says what is wrong where it is not."""
 
-import ast
 import importlib
-import re
 from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
+import tensorflow as tf
+from tensorflow.python.ops import gradients_util
 
-import tflab
 from tests.approval import approve
 from tests.examples.corners import lost
 from tflab.runtime import private
 
-FOLDER = Path(tflab.__file__).parent
-# Of named tuples, which have an underscore so that no field has their names; of Python's argparse
-# and multiprocessing
-OF_PYTHON = ("_asdict", "_replace", "_ActionsContainer", "_children")
-PROTOS = re.compile(r"tensorflow\.core\.\w+(\.\w+_pb2(\.\w+)?)?")  # TensorFlow's formats of files
-NOT_PUBLIC = ("tensorflow.python", "tensorflow.core", "tensorflow.tsl", "tensorflow.compiler")
-
-
-def private_uses(source):
-    """What of a module is not public: imports, and underscored attributes of others."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            modules = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            modules = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            modules = []
-        inner = (name for name in modules if name.startswith(NOT_PUBLIC))
-        yield from (name for name in inner if not PROTOS.fullmatch(name))
-        if isinstance(node, ast.Attribute):
-            own = ast.unparse(node.value) in ("self", "cls", "super()")
-            public = ast.unparse(node) in ("os._exit", "sys._current_frames", "sys._getframe")
-            public |= node.attr in OF_PYTHON
-            if not own and not public and re.match(r"_[^_]", node.attr):
-                yield ast.unparse(node)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
-            name = node.args[1]
-            inner = isinstance(name, ast.Constant) and re.match(r"_[^_]", name.value)
-            if inner and name.value not in OF_PYTHON:
-                yield ast.unparse(node)
-
-
-@pytest.mark.thorough
-@pytest.mark.slow
-def test_only_one_folder_uses_what_is_not_public():
-    """Underscored attributes are those of a TensorFlow object, or of anybody else's."""
-    uses = {
-        path.relative_to(FOLDER).as_posix(): private_names
-        for path in sorted(FOLDER.rglob("*.py"))
-        if (private_names := list(private_uses(path.read_text())))
-    }
-    assert uses
-    assert {name.rpartition("/")[0] for name in uses} == {"runtime/private"}
-
-
-# What needs TensorFlow
+pytestmark = pytest.mark.tensorflow
 
 
 @pytest.fixture
 def graph():
     """x, square = x * x, doubled (a call of a tf.function), and the gradient of the square."""
-    import tensorflow as tf
 
     @tf.function
     def double(value):
@@ -85,8 +37,6 @@ def graph():
 
 @pytest.fixture
 def imported(graph):
-    import tensorflow as tf
-
     with tf.Graph().as_default() as imported:
         tf.import_graph_def(graph.as_graph_def(), name="")
     return imported
@@ -128,7 +78,6 @@ OF_OBJECTS = (
 )
 
 
-@pytest.mark.tensorflow
 def test_a_corner_that_is_gone_is_a_sentence(graph, monkeypatch):
     said = []
     for gone, call in IMPORTED.items():
@@ -139,7 +88,6 @@ def test_a_corner_that_is_gone_is_a_sentence(graph, monkeypatch):
     approve("corners.txt", "\n".join([*said, *map(lost, OF_OBJECTS)]))
 
 
-@pytest.mark.tensorflow
 def test_op_types_have_arguments_kernels_and_gradient_functions(graph):
     assert [arg.name for arg in private.op_def("Mul").input_arg] == ["x", "y"]
     assert private.op_def("NoSuchOp") is None
@@ -148,11 +96,7 @@ def test_op_types_have_arguments_kernels_and_gradient_functions(graph):
     assert private.gradient_function(op(graph, "square")).__name__ == "_MulGrad"
 
 
-@pytest.mark.tensorflow
 def test_a_gradient_op_knows_its_forward_op_and_the_calls_of_gradient_functions_are_noted(graph):
-    import tensorflow as tf
-    from tensorflow.python.ops import gradients_util
-
     square = op(graph, "square")
     of_square = "gradients/square_grad/"
     derived = {
@@ -176,10 +120,7 @@ def test_a_gradient_op_knows_its_forward_op_and_the_calls_of_gradient_functions_
     assert list(gradient.op.inputs) == list(returned)  # by x, twice
 
 
-@pytest.mark.tensorflow
 def test_an_op_knows_the_line_that_made_it_and_those_that_asked_for_its_device(graph, imported):
-    import tensorflow as tf
-
     folder = str(Path(tf.__file__).parent)
 
     def libraries(file):
@@ -197,33 +138,11 @@ def test_an_op_knows_the_line_that_made_it_and_those_that_asked_for_its_device(g
     assert op(graph, "x").device == "/device:CPU:1"
 
 
-@pytest.mark.tensorflow
 def test_a_function_has_the_graph_that_it_was_traced_in_unless_it_was_imported(graph, imported):
     ((name, traced),) = private.traced_graphs(graph).items()
     assert "double" in name
     assert "Mul" in [node.type for node in traced.get_operations()]
     assert private.traced_graphs(imported) == {name: None}
-
-
-@pytest.mark.tensorflow
-def test_steps_take_their_feeds_are_traced_and_bring_a_graph_only_where_it_is_asked_for(graph):
-    import tensorflow.compat.v1 as tf1
-
-    full = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
-    graphs = tf1.RunOptions(output_partition_graphs=True)
-    fed, names = np.float32([1, 2, 3]), (("x:0",), ("square:0",), ())
-    compiled, traced, whole = (tf1.RunMetadata() for _ in range(3))
-    with tf1.Session(graph=graph) as session:
-        step = private.compiled_step(session, *names, full)
-        assert step(fed, run_metadata=compiled)[0].tolist() == [1, 4, 9]
-        step = private.shared_step(session, *names)
-        step(fed, run_options=full, run_metadata=traced)
-        step(fed, run_options=graphs, run_metadata=whole)
-    assert compiled.step_stats.dev_stats
-    ran = {node.name for part in whole.partition_graphs for node in part.node}
-    rows = traced.step_stats.dev_stats[0].node_stats
-    assert {row.node_name for row in rows} - {"_SOURCE"} <= ran
-    assert not traced.partition_graphs
 
 
 def test_ctrl_c_while_a_step_fails_is_ctrl_c():
@@ -233,11 +152,8 @@ def test_ctrl_c_while_a_step_fails_is_ctrl_c():
         raise RuntimeError("another")
 
 
-@pytest.mark.tensorflow
 def test_a_list_that_becomes_a_tuple_is_another_argument():
     """So it has a reason that a function was traced again for the same tensors."""
-    import tensorflow as tf
-
     step, one = tf.function(lambda data: 1), tf.constant(1.0)
     listed, paired = (
         private.arguments(step.get_concrete_function(data).function_type)["data['by']"]
@@ -246,10 +162,7 @@ def test_a_list_that_becomes_a_tuple_is_another_argument():
     assert (listed, paired) == ("a list", "a tuple")
 
 
-@pytest.mark.tensorflow
 def test_the_parts_of_an_argument_are_told_one_by_one_and_no_text_is_cut_unmarked():
-    import tensorflow as tf
-
     class Config:
         pass
 

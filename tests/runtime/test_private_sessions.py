@@ -8,11 +8,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+from tensorflow.python.client import pywrap_tf_session
+from tensorflow.python.client import session as tf_session
+from tensorflow.python.eager import context
 
 from tests import versions
 from tests.examples.corners import lost
 from tflab.runtime import private
 from tflab.runtime.private import sessions
+
+pytestmark = pytest.mark.tensorflow
 
 
 class Divider:
@@ -50,10 +57,7 @@ def test_told_functions_keep_their_lines_and_columns(changes_results, monkeypatc
     assert Divider.divide.__doc__ == "Divide two numbers."
 
 
-@pytest.mark.tensorflow
 def test_any_thread_finds_out_whether_another_builds_a_graph():
-    import tensorflow as tf
-
     builds = private.Building(threading.get_ident())
 
     def seen_elsewhere():
@@ -80,7 +84,6 @@ def test_any_thread_finds_out_whether_another_builds_a_graph():
     assert seen == {"traced": (True, True), "out of it": (False, False)}
 
 
-@pytest.mark.tensorflow
 def test_without_eager_execution_a_graph_is_always_built():
     for by_default, switches, builds in (
         (False, (), True),
@@ -138,10 +141,8 @@ class Noting:
 
 @pytest.fixture
 def session():
-    import tensorflow.compat.v1 as tf
-
-    with tf.Graph().as_default(), tf.Session() as session:
-        x = tf.placeholder(tf.float32, [2], name="x")
+    with tf.Graph().as_default(), tf1.Session() as session:
+        x = tf1.placeholder(tf.float32, [2], name="x")
         tf.multiply(x, 3.0, name="y")
         yield session
 
@@ -155,7 +156,6 @@ def watched(watcher):
         stop()
 
 
-@pytest.mark.tensorflow
 def test_a_watcher_is_told_of_each_run_and_compiled_step_until_it_is_stopped(session):
     step = private.compiled_step(session, ["x:0"], ["y:0"], [], None)
     with watched(Noting()) as watcher:
@@ -166,7 +166,6 @@ def test_a_watcher_is_told_of_each_run_and_compiled_step_until_it_is_stopped(ses
     assert watcher.noted == [*run, "begin compiled", ("end", False)]
 
 
-@pytest.mark.tensorflow
 def test_errors_of_a_watcher_are_told_to_it_and_the_run_goes_on(session):
     class Failing(Noting):
         def enter(self):
@@ -184,7 +183,6 @@ def test_errors_of_a_watcher_are_told_to_it_and_the_run_goes_on(session):
     assert watcher.noted == [told[0], begun, "ValueError('last')", told[1], *told]
 
 
-@pytest.mark.tensorflow
 def test_a_watcher_is_told_of_each_op_while_its_stack_is_recorded(session):
     y = session.graph.get_operation_by_name("y")
     before = y.traceback[-1]
@@ -194,7 +192,6 @@ def test_a_watcher_is_told_of_each_op_while_its_stack_is_recorded(session):
     assert twice.op.traceback[-1].name == before.name  # the same frames are left out
 
 
-@pytest.mark.tensorflow
 def test_a_watcher_can_ask_for_a_trace(session):
     tracing, watcher = private.TraceBuffers(), Noting()
     metadata = tracing.metadata()
@@ -209,7 +206,6 @@ def test_a_watcher_can_ask_for_a_trace(session):
 
 
 @versions.since(2, 20, "its log is Abseil's")
-@pytest.mark.tensorflow
 def test_the_log_is_as_before_once_all_who_wanted_it_quiet_are_done():
     log = private.Log()
     before = log._level()
@@ -221,11 +217,7 @@ def test_the_log_is_as_before_once_all_who_wanted_it_quiet_are_done():
     assert log._level() == before
 
 
-@pytest.mark.tensorflow
 def test_a_corner_that_is_gone_is_a_sentence(monkeypatch):
-    from tensorflow.python.client import pywrap_tf_session, session
-    from tensorflow.python.eager import context
-
     with monkeypatch.context() as other:
         other.setattr(private.Log, "SPACES", ("_ZN4absl12lts_20990101",))
         lost(private.Log, "The level of the runtime's log")
@@ -234,7 +226,7 @@ def test_a_corner_that_is_gone_is_a_sentence(monkeypatch):
         lost(lambda: private.Building(0), "The building of a graph")
     monkeypatch.delattr(pywrap_tf_session, "TF_NewBufferFromString")
     lost(private.TraceBuffers, "The traces of a session")
-    run = session.BaseSession.run.__code__
-    monkeypatch.delattr(session.BaseSession, "_call_tf_sessionrun")
+    run = tf_session.BaseSession.run.__code__
+    monkeypatch.delattr(tf_session.BaseSession, "_call_tf_sessionrun")
     lost(lambda: private.watch(Noting()), "The runs of a session")
-    assert session.BaseSession.run.__code__ is run
+    assert tf_session.BaseSession.run.__code__ is run
