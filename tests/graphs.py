@@ -1,9 +1,12 @@
 """Graphs in every form in which people have them, made on the spot."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
+from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 
 def dense(units: int = 3) -> tuple[tf.Tensor, tf.Tensor]:
@@ -113,6 +116,15 @@ def saved_model_v2(folder: Path) -> str:
     other = module.serve.get_concrete_function()
     tf.saved_model.save(module, str(folder), {"serving_default": other, "other": other})
     return str(folder)
+
+
+@contextmanager
+def changed(path: Path) -> Iterator[tf1.MetaGraphDef]:
+    """The graph of a SavedModel, which is written again with what was changed."""
+    saved = SavedModel()
+    saved.ParseFromString(path.read_bytes())
+    yield saved.meta_graphs[0]
+    path.write_bytes(saved.SerializeToString())
 
 
 def meta_graph(folder: Path) -> str:

@@ -14,33 +14,21 @@ from tflab.models import graph_file
 pytestmark = pytest.mark.tensorflow
 
 
-def test_each_kind_is_recognised_by_its_content(tmp_path):
+def test_each_kind_is_recognised_by_its_content_and_has_the_checkpoint_of_its_stem(tmp_path):
     graph = graphs.graph_def(graphs.dense)
-    path_of_kind = {
-        "GraphDef": graphs.write(tmp_path / "saved_model.txt", graph),
-        "SavedModel": graphs.saved_model_v2(tmp_path / "graph.pb"),
-        "MetaGraphDef": graphs.meta_graph(tmp_path / "meta.pbtxt"),
-    }
-    for kind, path in path_of_kind.items():
-        assert graph_file.read(tmp_path / path).kind == kind
-
-
-def test_a_saved_model_knows_its_variables(tmp_path):
-    folder = tmp_path / "v2"
-    graphs.saved_model_v2(folder)
-    assert graph_file.read(folder).checkpoint == str(folder / "variables" / "variables")
-    assert (
-        graph_file.read(folder / "saved_model.pb").checkpoint == graph_file.read(folder).checkpoint
-    )
-
-
-def test_only_the_checkpoint_of_the_same_stem_belongs_to_a_graph(tmp_path):
-    path = Path(graphs.meta_graph(tmp_path / "meta"))
-    assert graph_file.read(path).checkpoint == str(path.parent / "model")
-    graph = graphs.graph_def(graphs.dense)
-    assert graph_file.read(Path(graphs.write(path.parent / "other.pb", graph))).checkpoint is None
-    beside = graph_file.read(Path(graphs.write(path.parent / "model.pb", graph)))
-    assert beside.checkpoint == str(path.parent / "model")
+    meta = Path(graphs.meta_graph(tmp_path / "meta.pbtxt"))  # `model.meta`
+    saved = Path(graphs.saved_model_v2(tmp_path / "graph.pb"))
+    beside, variables = meta.parent / "model", saved / "variables" / "variables"
+    for path, *expected in (
+        (graphs.write(tmp_path / "saved_model.txt", graph), "GraphDef", None),
+        (graphs.write(meta.parent / "other.pb", graph), "GraphDef", None),
+        (graphs.write(meta.parent / "model.pb", graph), "GraphDef", str(beside)),
+        (meta, "MetaGraphDef", str(beside)),
+        (saved, "SavedModel", str(variables)),
+        (saved / "saved_model.pb", "SavedModel", str(variables)),
+    ):
+        read = graph_file.read(Path(path))
+        assert [read.kind, read.checkpoint] == expected
 
 
 NO_GRAPHS = (
