@@ -1,49 +1,41 @@
-"""Trace: StepStats become op runs. Plain objects stand in for the protos."""
-
-from types import SimpleNamespace
+"""Trace: StepStats become op runs."""
 
 import pytest
+import tensorflow.compat.v1 as tf1
+from tensorflow.core.framework.step_stats_pb2 import StepStats
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from tflab.errors import TflabError
 from tflab.records.cluster import Received
 from tflab.records.timed import OpRun
 from tflab.runtime import trace
 
+pytestmark = pytest.mark.tensorflow
 
-def memory(*records: tuple[int, int], total: int = 0) -> SimpleNamespace:
+
+def memory(*records, total=0):
     """One allocator's records: (microseconds, bytes)."""
-    return SimpleNamespace(
-        allocator_name="cpu",
-        total_bytes=total,
-        allocation_records=[
-            SimpleNamespace(alloc_micros=micros, alloc_bytes=size) for micros, size in records
-        ],
-    )
+    listed = [{"alloc_micros": micros, "alloc_bytes": size} for micros, size in records]
+    return {"allocator_name": "cpu", "total_bytes": total, "allocation_records": listed}
 
 
-def output(slot: int, *shape: int) -> SimpleNamespace:
-    dims = [SimpleNamespace(size=size) for size in shape]
-    description = SimpleNamespace(shape=SimpleNamespace(dim=dims))
-    return SimpleNamespace(slot=slot, tensor_description=description)
+def output(slot, *shape):
+    sizes = {"dim": [{"size": size} for size in shape]}
+    return {"slot": slot, "tensor_description": {"shape": sizes}}
 
 
-def node_stats(name: str, label: str = "", start=1, duration=0, memory=(), output=(), **micros):
-    """A row with times in nanoseconds, or only those given in microseconds."""
-    nanos = {} if micros else {"all_start_nanos": start, "all_end_rel_nanos": duration}
-    times = ("all_start_nanos", "all_end_rel_nanos", "all_start_micros", "all_end_rel_micros")
-    return SimpleNamespace(
-        node_name=name,
-        timeline_label=label,
-        memory=memory,
-        output=output,
-        **{**dict.fromkeys((*times, "op_end_rel_micros"), 0), **nanos, **micros},
-    )
+def row(name, label="", start=0, duration=0, **more):
+    """A row of a trace with times in nanoseconds, and more in microseconds."""
+    times = {"all_start_nanos": start, "all_end_rel_nanos": duration}
+    return {"node_name": name, "timeline_label": label, **times, **more}
 
 
-def step_stats(**devices: list[SimpleNamespace]) -> SimpleNamespace:
-    return SimpleNamespace(
-        dev_stats=[SimpleNamespace(device=d, node_stats=stats) for d, stats in devices.items()]
-    )
+def step_stats(**devices):
+    return StepStats(dev_stats=[{"device": d, "node_stats": rows} for d, rows in devices.items()])
+
+
+def serialised(stats):
+    return tf1.RunMetadata(step_stats=stats).SerializeToString()
 
 
 def test_what_came_over_the_wire_has_its_bytes_and_bits_a_second():
@@ -55,10 +47,10 @@ def test_what_came_over_the_wire_has_its_bytes_and_bits_a_second():
     ends = "edge_26_flatten/Reshape", "/job:worker/task:0", "/job:worker/task:1"
     words = "edge_26_flatten/Reshape from /job:worker/task:0 to /job:worker/task:1"
     rows = [
-        node_stats("RecvTensor", f"{label} {words}", all_start_micros=7, all_end_rel_micros=3)
+        row("RecvTensor", f"{label} {words}", all_start_micros=7, all_end_rel_micros=3)
         for label in rates
     ]
-    other = node_stats("mul", "mul = Mul(x, y)")
+    other = row("mul", "mul = Mul(x, y)")
     assert list(trace.received(4, step_stats(cpu0=[other, *rows]))) == [
         Received(4, *ends, *rate, 7_000, 3_000) for rate in rates.values()
     ]
@@ -68,11 +60,11 @@ def test_every_row_of_every_device_is_a_run_in_the_runtimes_order():
     """So is each iteration of a loop. The partition graph knows a type better than the label."""
     stats = step_stats(
         cpu0=[
-            node_stats("mul", "mul = Mul(x, y)", start=2_000, duration=30),
-            node_stats("x", "x = _Arg()", start=1_000, duration=5),
-            node_stats("x", "x = _Arg()", start=1_010, duration=6),
+            row("mul", "mul = Mul(x, y)", start=2_000, duration=30),
+            row("x", "x = _Arg()", start=1_000, duration=5),
+            row("x", "x = _Arg()", start=1_010, duration=6),
         ],
-        cpu1=[node_stats("add", "add = AddV2(mul, z)", start=3_000, duration=7)],
+        cpu1=[row("add", "add = AddV2(mul, z)", start=3_000, duration=7)],
         cpu2=[],
     )
     assert list(trace.op_runs(4, stats, {"add": "_Fused"})) == [
@@ -86,8 +78,8 @@ def test_every_row_of_every_device_is_a_run_in_the_runtimes_order():
 
 def test_memory_of_all_allocators_counts():
     """Frees are not requested. Old traces have only a total of each allocator."""
-    known = node_stats("a", memory=[memory((10, 64), (12, -64)), memory((11, 256))])
-    old = node_stats("a", memory=[memory(total=64), memory(total=256)])
+    known = row("a", memory=[memory((10, 64), (12, -64)), memory((11, 256))])
+    old = row("a", memory=[memory(total=64), memory(total=256)])
     runs = list(trace.op_runs(0, step_stats(cpu=[known, old]), {"a": "Op"}))
     events = ((10, 64, "cpu"), (12, -64, "cpu"), (11, 256, "cpu"))
     assert [(run.requested_bytes, run.allocations) for run in runs] == [(320, events), (320, ())]
@@ -95,9 +87,9 @@ def test_memory_of_all_allocators_counts():
 
 def test_microseconds_count_where_there_are_no_nanoseconds():
     rows = [
-        node_stats("a", all_start_micros=7, all_end_rel_micros=3, op_end_rel_micros=2),
-        node_stats("a", all_start_micros=7, op_end_rel_micros=2),
-        node_stats("a", all_start_micros=7, all_end_rel_micros=3, all_start_nanos=7_019),
+        row("a", all_start_micros=7, all_end_rel_micros=3, op_end_rel_micros=2),
+        row("a", all_start_micros=7, op_end_rel_micros=2),
+        row("a", all_start_micros=7, all_end_rel_micros=3, all_start_nanos=7_019),
     ]
     runs = trace.op_runs(0, step_stats(cpu=rows), {})
     assert [(run.start_ns, run.duration_ns) for run in runs] == [
@@ -105,34 +97,9 @@ def test_microseconds_count_where_there_are_no_nanoseconds():
     ]
 
 
-def varint(number: int) -> bytes:
-    low, rest = number & 127, number >> 7
-    return bytes([low | 128]) + varint(rest) if rest else bytes([low])
-
-
-def field(number: int, value: int | str | bytes) -> bytes:
-    """A field of a message with its value."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    content = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def serialised(*devices: list[dict[int, str | int]]) -> bytes:
-    """A RunMetadata with these rows on each device; a field is left out as proto3 leaves out 0."""
-    stats = b""
-    for rows in devices:
-        content = field(1, "/device:CPU:0")
-        for row in rows:
-            other = field(8, "a = Label()") + field(6, field(1, "cpu"))
-            fields = b"".join(field(number, value) for number, value in row.items())
-            content += field(2, fields + other)
-        stats += field(1, content)
-    return field(1, stats)
-
-
-WHOLE, OTHER = {1: "mul", 13: 2_000, 16: 30}, {1: "x", 13: 1_000, 16: 5}
-THIRD, INSTANT = {1: "add", 13: 3_000, 16: 7}, {1: "x", 13: 1_000}
+PLACED = {"memory": [memory((1, 64))]}  # what columns are read past
+WHOLE, OTHER = row("mul", "mul = Mul(x, y)", 2_000, 30, **PLACED), row("x", "", 1_000, 5)
+THIRD, INSTANT = row("add", "", 3_000, 7), row("x", "", 1_000)
 
 
 @pytest.mark.parametrize(
@@ -141,13 +108,14 @@ THIRD, INSTANT = {1: "add", 13: 3_000, 16: 7}, {1: "x", 13: 1_000}
         ([[WHOLE, OTHER], [THIRD]], (["mul", "x", "add"], [1_100, 100, 2_100], [30, 5, 7])),
         ([], ([], [], [])),
         # They are refused where a row leaves a field out, or came over the wire
-        ([[WHOLE, WHOLE | {1: "RecvTensor"}]], None),
+        ([[WHOLE, WHOLE | {"node_name": "RecvTensor"}]], None),
         ([[WHOLE, INSTANT]], None),
-        ([[{1: "old"}, WHOLE]], None),
+        ([[row("old"), WHOLE]], None),
     ],
 )
 def test_columns_hold_the_rows_of_all_devices_in_their_order(devices, columns):
-    assert trace.columns(serialised(*devices) if devices else b"", 900) == columns
+    stats = step_stats(**{f"cpu{at}": rows for at, rows in enumerate(devices)})
+    assert trace.columns(serialised(stats), 900) == columns
 
 
 TASK = "/job:worker/replica:0/task:{}/device:{}"
@@ -156,20 +124,19 @@ TASK = "/job:worker/replica:0/task:{}/device:{}"
 def test_an_incomplete_trace_is_refused(monkeypatch):
     """Two rows of one device are the most that are recorded."""
     monkeypatch.setattr(trace, "MOST_OP_RUNS", 2)
-    rows = [node_stats("a", duration=5), node_stats("b", duration=6)]
+    rows = [row("a", "", 1, 5), row("b", "", 1, 6)]
     one, two = step_stats(cpu=rows[:1]), step_stats(cpu=rows)
     assert [run.name for run in trace.op_runs(0, one, {})] == ["a"]
     with pytest.raises(TflabError, match="incomplete: the step has 1,048,576 op runs or more"):
         list(trace.op_runs(0, two, {}))
-    row = {1: "a", 13: 1, 16: 5}
     with pytest.raises(TflabError, match="incomplete"):
-        trace.op_times(serialised([row, row]), 0, lambda: SimpleNamespace(step_stats=two))
-    assert trace.op_times(serialised([row]), 0, lambda: None) == (["a"], [1], [5])
+        trace.op_times(serialised(two), 0, lambda: tf1.RunMetadata(step_stats=two))
+    assert trace.op_times(serialised(one), 0, lambda: None) == (["a"], [1], [5])
     on_gpu = {TASK.format(0, device): rows[:1] for device in ("CPU:0", "GPU:0/stream:all")}
     assert trace.is_incomplete(step_stats(**on_gpu)) and not trace.is_incomplete(step_stats())
     # Rows of two tasks are complete if each is
     both = step_stats(**{TASK.format(task, "CPU:0"): rows[:1] for task in (0, 1)})
-    times = trace.op_times(serialised([row], [row]), 0, lambda: SimpleNamespace(step_stats=both))
+    times = trace.op_times(serialised(both), 0, lambda: tf1.RunMetadata(step_stats=both))
     assert times == (["a", "a"], [1, 1], [5, 5])
 
 
@@ -186,13 +153,13 @@ def test_a_label_names_the_type_behind_its_equals_sign():
 
 def test_shapes_stand_under_the_names_of_tensors_and_what_changes_in_a_loop_is_unknown():
     stats = step_stats(
-        cpu0=[node_stats("split", output=[output(0, 8, 2), output(1, 8, 3)])],
+        cpu0=[row("split", output=[output(0, 8, 2), output(1, 8, 3)])],
         cpu1=[
-            node_stats("loss", output=[output(0)]),
-            node_stats("train"),
-            *(node_stats("rows", output=[output(0, size, 5)]) for size in (2, 1, 1)),
-            *(node_stats("same", output=[output(0, 4)]) for _ in range(2)),
-            *(node_stats("rank", output=[output(0, *shape)]) for shape in ((1,), (1, 2), (1,))),
+            row("loss", output=[output(0)]),
+            row("train"),
+            *(row("rows", output=[output(0, size, 5)]) for size in (2, 1, 1)),
+            *(row("same", output=[output(0, 4)]) for _ in range(2)),
+            *(row("rank", output=[output(0, *shape)]) for shape in ((1,), (1, 2), (1,))),
         ],
     )
     assert trace.output_shapes(stats) == {
@@ -217,10 +184,7 @@ EVENTS = {  # name -> (offset, duration) in ps
 }
 
 
-@pytest.mark.tensorflow
 def test_only_events_of_ops_are_read():
-    from tensorflow.tsl.profiler.protobuf import xplane_pb2
-
     space = xplane_pb2.XSpace()
     for plane_name in ("/host:CPU", "/device:GPU:0"):
         plane = space.planes.add(name=plane_name)
