@@ -102,11 +102,6 @@ def test_without_a_softmax_of_its_own_the_output_is_scored():
     assert right == ((points @ before).argmax(axis=1) == labels).sum()
 
 
-def test_a_model_without_labels_classifies_nothing():
-    ready = prepare(models.find("toy"))
-    assert (len(ready.train.fetches), len(ready.test.fetches)) == (1, 1)
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", models.MODELS)
 def test_every_registered_model_can_be_trained(name):
