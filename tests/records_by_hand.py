@@ -1,8 +1,7 @@
-"""Records by hand: what several tests of views share, and how they read what a view yields."""
+"""Records by hand: what several tests of views share."""
 
 from typing import Any
 
-from tflab.records.blocks import Block, Strip, Table
 from tflab.records.graph import Source
 from tflab.records.measured import ConfigTimes, OpStats, StepTimes
 from tflab.records.timed import OpRun, Spread
@@ -96,14 +95,6 @@ def step_times(
     steps, images, untraced, peak = counts
     spreads = (Spread(*(1_000 * us for us in times)) for times in (untraced_us, traced_us))
     return StepTimes(steps, images, *spreads, per_second, 1_000 * ops_us, untraced, peak)
-
-
-def read(block: Block) -> str | list | Strip:
-    """A table as title, headers, every row and what was left out; other blocks as they are."""
-    if not isinstance(block, Table):
-        return block
-    headers = tuple(column.header for column in block.columns)
-    return [block.title, headers, *block.cells(), block.rest()]
 
 
 def verdict(ratio: float, different: bool) -> Verdict:

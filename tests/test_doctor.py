@@ -2,11 +2,9 @@
 
 import importlib.util
 from importlib import metadata
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from packaging.requirements import Requirement
 
 from tests.approval import approve
 from tflab import doctor
@@ -17,10 +15,7 @@ from tflab.runtime import processes
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
 LOADS, FILES = "TensorFlow loads", "its files, byte for byte"
-
-
 OF_EXTRAS = (
     *(("xprof>=2.22,<3", "profile"), ("igraph>=0.11", "report"), ("capstone>=5", "code")),
     ("pytest>=8", "test"),
@@ -41,15 +36,6 @@ def test_each_package_is_compared_with_its_range(monkeypatch):
         Check("igraph [report]", "1.0", "version >=0.11", True),
         Check("capstone [code]", "not installed", "version >=5", True, more),
     ]
-
-
-def test_the_ranges_are_those_of_the_project():
-    tomllib = pytest.importorskip("tomllib")  # Python 3.11
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = [*project["dependencies"]]
-    for extra, of_extra in project["optional-dependencies"].items():
-        lines += [f'{line}; extra == "{extra}"' for line in of_extra]
-    assert set(map(Requirement, metadata.requires("tflab"))) == set(map(Requirement, lines))
 
 
 def test_every_package_of_an_extra_is_known_by_its_import():

@@ -11,8 +11,9 @@ from tests.approval import approve
 from tflab.cli import command
 from tflab.errors import TflabError, UsageError
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
 
+ROOT = Path(__file__).parents[2]
 
 STAGE = command.one_of("stage", ("frontend", "backward"))
 BATCH, BATCHES = command.count("batch size"), command.count("batch size", several=True)
@@ -49,33 +50,21 @@ def test_another_argument_is_one_sentence_that_says_what_it_has_to_be_and_status
 # Exit statuses
 
 
-def failing(error: BaseException):
-    def body() -> int:
+def test_an_error_is_a_sentence_on_stderr_and_a_status_and_another_keeps_its_traceback(capsys):
+    def failing(error):
         raise error
 
-    return body
-
-
-def test_the_status_of_the_body_is_the_status_of_the_command(capsys):
-    assert [command.run(lambda status=status: status) for status in (0, 1, 130)] == [0, 1, 130]
-    assert capsys.readouterr() == ("", "")
-
-
-def test_an_error_is_a_sentence_on_stderr_and_a_status(capsys):
     for error, status, said in (
         (TflabError("No kernel \x1b."), 1, r"No kernel \x1b."),
         (UsageError("No such model."), 2, "No such model."),
         (KeyboardInterrupt(), 130, "interrupted."),
         (MemoryError("3 GiB"), 1, "There is not enough memory: 3 GiB."),
     ):
-        assert command.run(failing(error)) == status
+        assert command.run(lambda error=error: failing(error)) == status
         assert capsys.readouterr() == ("", f"tflab: {said}\n")
-
-
-@pytest.mark.parametrize("error", [ZeroDivisionError(), FileNotFoundError(2, "No such file")])
-def test_what_nobody_foresaw_keeps_its_traceback(error):
-    with pytest.raises(type(error)):
-        command.run(failing(error))
+    for error in (ZeroDivisionError(), FileNotFoundError(2, "No such file")):
+        with pytest.raises(type(error)):
+            command.run(lambda error=error: failing(error))
 
 
 # In a process of its own, whose stderr is file descriptor 2
@@ -114,7 +103,6 @@ TensorFlow's messages:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "ending, status, said",
     [
@@ -132,7 +120,6 @@ def test_chatter_is_shown_only_where_it_explains_something(ending, status, said)
     assert done.stderr == f"progress\n{said}2 is as before\n"
 
 
-@pytest.mark.slow
 def test_a_reader_that_had_enough_is_no_error():
     program = (
         "from tflab.cli import command\ncommand.run(lambda: [print(n) for n in range(99_999)])"
@@ -146,7 +133,6 @@ def test_a_reader_that_had_enough_is_no_error():
     assert (first, said, running.returncode) == ("0\n", "", 0)
 
 
-@pytest.mark.slow
 def test_a_command_that_writes_files_goes_on_without_its_reader(tmp_path):
     program = (
         "import sys; from tflab.cli import command\n"
@@ -163,7 +149,6 @@ def test_a_command_that_writes_files_goes_on_without_its_reader(tmp_path):
     assert (tmp_path / "file").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("closed", "body", "status"),
     [(">&- 2>&-", "print(1) or 0", 0), (">&-", "print(1) or 0", 0), ("2>&-", "count('x')('y')", 2)],
@@ -179,7 +164,6 @@ def test_closed_streams_do_not_change_the_exit_status(closed, body, status):
     assert (done.returncode, "Traceback" in done.stderr) == (status, False)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lines", "unbuffered"),
     [(1, ""), (99_999, "1")],  # at the end, and in the middle of the output
@@ -198,7 +182,6 @@ def test_a_full_disk_is_a_sentence_and_status_1(lines, unbuffered):
     assert (done.returncode, done.stderr) == (1, said)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("line", ["lifecycle", "report"])
 def test_a_python_without_tensorflow_says_which_one_has_it(line, tmp_path):
     program = (

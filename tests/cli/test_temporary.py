@@ -51,23 +51,3 @@ def test_without_a_place_there_is_a_sentence_and_a_file_that_keeps_nothing(monke
         file.write(b"gone")
         file.seek(0)
         assert file.read() == b""
-
-
-NOWHERE = """
-import runpy, sys, tempfile
-def refuse(*_, **__):
-    raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")
-for name in ("TemporaryFile", "mkdtemp", "gettempdir"):
-    setattr(tempfile, name, refuse)
-runpy.run_module("tflab", run_name="__main__")
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.tensorflow
-@pytest.mark.parametrize(("stage", "status"), [("frontend", 0), ("placement", 1)])
-def test_the_frontend_needs_no_temporary_folder(stage, status, tmp_path):
-    done = run_python(tmp_path, "-c", NOWHERE, "lifecycle", "--stage", stage)
-    assert done.returncode == status, done.stderr
-    assert "Traceback" not in done.stderr
-    assert ("No temporary folder can be written" in done.stderr) == bool(status)

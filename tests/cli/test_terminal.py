@@ -64,15 +64,6 @@ def test_what_the_encoding_lacks_is_a_question_mark(monkeypatch, encoding, print
     assert stream.buffer.getvalue().decode(encoding) == printed
 
 
-@pytest.mark.tensorflow
-@pytest.mark.parametrize("name", ["stdout", "stderr"])
-def test_a_walk_with_a_closed_stream_is_no_failure(monkeypatch, name):
-    from tflab.lifecycle import __main__ as lifecycle
-
-    monkeypatch.setattr(sys, name, None)  # as `>&-` leaves it
-    assert lifecycle.main(["--model", "toy", "--stage", "frontend"]) == 0
-
-
 # Progress
 
 

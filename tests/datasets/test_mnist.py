@@ -219,14 +219,6 @@ def test_a_cache_that_cannot_be_mended_is_told_and_not_mixed_with_the_stand_in(
     assert capsys.readouterr().err == said
 
 
-def test_a_cache_without_an_absolute_path_is_not_used(small, monkeypatch, capsys):
-    monkeypatch.setenv("XDG_CACHE_HOME", "here")
-    assert mnist.load("train").stands_in_for == "MNIST"
-    assert capsys.readouterr().err == (
-        f"{NOT_MNIST} The cache here is not an absolute path; set XDG_CACHE_HOME to one.\n"
-    )
-
-
 # The download
 
 

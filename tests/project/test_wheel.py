@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 import tflab
-from tflab.__main__ import COMMANDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
@@ -104,11 +103,6 @@ def test_it_says_its_version_its_licence_and_that_it_is_typed(wheel, installed):
     lines = about.splitlines()
     assert {"Classifier: Typing :: Typed", "License-File: LICENSE"} <= set(lines)
     assert (installed.packages / "tflab" / "py.typed").is_file()
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_of_the_script_answers_help(installed, name):
-    assert installed(name, "--help").startswith(f"usage: python -m tflab.{name} ")
 
 
 def test_a_model_of_the_folder_one_works_in_is_found_with_its_lines_and_those_of_the_package(

@@ -97,20 +97,6 @@ def test_at_its_first_op_the_main_thread_asks_whether_it_builds_a_graph(lab):
     assert asked == [threading.get_ident()]
 
 
-def test_without_room_for_code_no_lines_are_read(lab, monkeypatch):
-    """Those of an op whose code is gone would be read from memory that has another use."""
-    monkeypatch.setattr(program_graph, "MOST_CODES", 1)
-    for _ in range(2):
-        lab.seen.keep_stack()
-    late = compile("keep()", "/code/late.py", "exec")
-    exec(late, {"keep": lab.seen.keep_stack})
-    assert late not in lab.seen.graphs.codes.values()
-    assert lab.seen.graphs.nodes_of(SimpleNamespace(get_operations=lambda: ["op"])) == ()
-    assert [*lab.seen.notes.values()] == [
-        "Too many pieces of code make nodes; their lines were not recorded."
-    ]
-
-
 def test_a_group_is_what_is_fetched_and_the_shapes_that_are_fed(lab):
     for ns, rows, fetch in ((90, 1, "loss"), (10, 1, "loss"), (70, 2, "loss"), (5, 1, "other")):
         lab.run(ns, rows, fetch)
@@ -397,36 +383,12 @@ def test_a_run_that_fails_to_be_traced_has_ended_nevertheless(lab, monkeypatch):
     assert (lab.seen.calls, lab.seen.sampler.inside) == ({}, (10, 0, 1))
 
 
-def test_the_dumps_of_a_step_serve_all_shapes_that_it_is_fed(tmp_path, monkeypatch):
-    """The runtime builds the step once, in the first run for the first of the shapes."""
-    for name in program_graph.OF_USERS:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(program_graph.private, "read_dump_settings", lambda: True)
-    ours = program_graph.Dumps(str(tmp_path), SimpleNamespace(detail=lambda *of: 0))
-    rows = ((1, "loss", "(1,)"), (2, "loss", "(2,)"), (3, "other", "(1,)"), (4, "more", "(1,)"))
-    first, again, other, more = (
-        groups.RunGroup(number, GRAPH, (fetch,), {"x:0": shape}) for number, fetch, shape in rows
-    )
-    ours.begin()
-    (tmp_path / "dumps" / "graph.pb").touch()
-    ours.end(first)
-    ours.begin()
-    ours.end(more)
-    known = (first, again, more)
-    assert [ours.may_begin(group) for group in known] == [False] * 3
-    kept = [ours.of(group) for group in (*known, other)]
-    assert kept == [tmp_path / "dumps-1"] * 2 + [None] * 2
-
-
-def test_dumps_that_the_program_uses_itself_are_left_to_it(tmp_path, monkeypatch):
-    monkeypatch.setenv("TF_DUMP_GRAPH_PREFIX", str(tmp_path))
-    theirs = program_graph.Dumps(str(tmp_path), None)
-    assert not theirs.may_begin(groups.RunGroup(3, GRAPH, ("loss",), {}))
-
-
 @pytest.mark.parametrize("prepared", [False, True])
-def test_dumps_leave_the_environment_as_it_was(prepared, tmp_path, monkeypatch):
-    """Also that of a process that tflab prepared, as a notebook's kernel is."""
+def test_dumps_serve_all_shapes_of_a_step_and_leave_the_environment_as_it_was(
+    prepared, tmp_path, monkeypatch
+):
+    """Also that of a process that tflab prepared, as a notebook's kernel is. The runtime builds the
+    step once, in the first run for the first of the shapes."""
     monkeypatch.setattr(program_graph.private, "read_dump_settings", lambda: True)
     for name in program_graph.OF_USERS:
         monkeypatch.delenv(name, raising=False)
@@ -437,16 +399,27 @@ def test_dumps_leave_the_environment_as_it_was(prepared, tmp_path, monkeypatch):
     levels = []
     log = SimpleNamespace(detail=lambda file, level: levels.append(level) or 3)
     ours = program_graph.Dumps(str(tmp_path), log)
-    group = groups.RunGroup(3, GRAPH, ("loss",), {})
-    assert ours.may_begin(group)
+    rows = ((1, "loss", "(1,)"), (2, "loss", "(2,)"), (3, "other", "(1,)"), (4, "more", "(1,)"))
+    first, again, other, more = (
+        groups.RunGroup(number, GRAPH, (fetch,), {"x:0": shape}) for number, fetch, shape in rows
+    )
+    assert ours.may_begin(first)
     ours.begin()
     assert library.getenv(b"TF_DUMP_GRAPH_PREFIX").decode() == str(tmp_path / "dumps")
     (tmp_path / "dumps" / "graph.pb").touch()
-    ours.end(group)
-    assert [file.name for file in ours.of(group).iterdir()] == ["graph.pb"]
+    ours.end(first)
     assert library.getenv(b"TF_DUMP_GRAPH_PREFIX") is None
     assert library.getenv(b"TF_DUMP_GRAPH_NAME_FILTER") == (b"*" if prepared else None)
     assert levels == [4, 3]
+    ours.begin()
+    ours.end(more)
+    known = (first, again, more)
+    assert [ours.may_begin(group) for group in known] == [False] * 3
+    kept = [ours.of(group) for group in (*known, other)]
+    assert kept == [tmp_path / "dumps-1"] * 2 + [None] * 2
+    assert [file.name for file in kept[0].iterdir()] == ["graph.pb"]
+    monkeypatch.setenv("TF_DUMP_GRAPH_PREFIX", str(tmp_path))  # the program uses it itself
+    assert not program_graph.Dumps(str(kept[0]), None).may_begin(other)
 
 
 @pytest.mark.tensorflow

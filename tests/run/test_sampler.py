@@ -48,19 +48,6 @@ def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
     }
 
 
-def test_of_very_many_lines_only_the_first_have_their_times(clock, monkeypatch):
-    monkeypatch.setattr(sampler, "MOST_LINES", 1)
-    clock.look(130)
-    clock.look(150, line=BATCH)
-    clock.look(160)
-    clock.look(165, sampler.EAGER, BATCH)
-    clock.look(175, sampler.EAGER)
-    segment = clock.segment()
-    assert (segment["lines"], segment["called"]) == ({LOOP: (40, 2)}, {})
-    owners = segment["owners"]
-    assert (owners[sampler.BEFORE], owners[sampler.EAGER]) == (60, 15)
-
-
 def test_an_import_is_looked_at_by_the_main_thread_itself_once_that_is_due(clock, monkeypatch):
     looked = []
     monkeypatch.setattr(clock, "sample", looked.append)

@@ -108,13 +108,6 @@ def test_waiting_for_data_is_not_part_of_forward():
     assert lines.total_ns(second) == 500
 
 
-def test_names_that_are_no_text_are_kept(tmp_path):
-    """A program's files may have any bytes in their names."""
-    name = "/code/\udcff\u00e4.py"
-    exchange.write_segment(str(tmp_path), {**SEGMENT, "lines": {(name, 1, "f"): (5, 1)}})
-    assert [*summary.read(tmp_path)["lines"]] == [(name, 1, "f")]
-
-
 def test_what_a_killed_process_left_is_its_last_segment():
     seen = watched(status=-9, final=False, own_ns=0)
     assert seen.process.owners[-1] == Owner("not seen", 3_200)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -212,13 +211,6 @@ print(launch.run(["x.py"], pathlib.Path(), settings, lambda: time.sleep(5)))
     assert (status, wall_ns < 5e9) == (0, True)
 
 
-def test_python_without_its_environment_is_refused(tmp_path):
-    (tmp_path / "x.py").write_text("")
-    done = run_python(Path.cwd(), "-E", "-m", "tflab.run", str(tmp_path / "x.py"))
-    assert done.returncode == 2
-    assert "A program cannot be watched under python -E" in done.stderr
-
-
 def test_a_fault_of_tflab_is_one_line_and_the_program_goes_on(tmp_path):
     (tmp_path / "program.py").write_text("print('done')")
     environment = {f"{exchange.PREFIX}OVERHEAD": "much"}  # which no launcher would give
@@ -238,15 +230,6 @@ if sys.argv[1:]:
 atexit.register(lambda: exec("1"))  # as the import of a dataclass
 raise KeyboardInterrupt
 """
-
-
-def test_a_program_may_remove_the_logdir(tmp_path):
-    script = tmp_path / "removes.py"
-    script.write_text("import glob, shutil\nfor found in glob.glob('.*'): shutil.rmtree(found)\n")
-    done = run_python(tmp_path, "-m", "tflab.run", "--logdir", "logs", "removes.py")
-    assert done.returncode == 1
-    assert done.stderr.endswith("\ntflab: The logdir 'logs' was removed while the program ran.\n")
-    assert [file.name for file in tmp_path.iterdir()] == ["removes.py"]
 
 
 def test_an_interrupted_program_ends_by_its_signal_whatever_is_imported_at_its_end(tmp_path):
