@@ -3,7 +3,7 @@
 from tests.examples.printed import approve_view
 from tests.records_by_hand import source
 from tflab.records.graph import Access, BranchInput, Unordered
-from tflab.views import access_order
+from tflab.views import frontend
 
 READ = Access("mul/ReadVariableOp", "reads", source(12))
 UPDATE = Access("train/update_weight", "writes", source(20))
@@ -19,7 +19,7 @@ INPUTS = (BranchInput("z", "Mul", source(7), "then_branch of cond"),) * 5
 
 
 def blocks(rows, inputs):
-    facts = [*access_order.facts(rows), *access_order.always_run(inputs)]
+    facts = [*frontend.unordered(rows), *frontend.always_run(inputs)]
     return [f"{fact.label}: {fact.text}" for fact in facts]
 
 

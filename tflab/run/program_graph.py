@@ -296,12 +296,12 @@ class Largest:
         their nodes have no fates."""
         from tflab.analysis import access_order
         from tflab.runtime import functions
-        from tflab.views import access_order as view
+        from tflab.views import frontend as view
 
         if not self.group.function:
             step = access_order.Step(self.nodes, self.group.fetches, self.group.feeds)
             rows = access_order.unordered(step, functions.of_graph(self.group.graph))
-            yield from (f"{fact.label.capitalize()}: {fact.text}." for fact in view.facts(rows))
+            yield from (f"{fact.label.capitalize()}: {fact.text}." for fact in view.unordered(rows))
             yield from [UNKNOWN] * (not self.ledger)
 
     def findings(self) -> list[str]:

@@ -11,7 +11,7 @@ from tflab.records.blocks import Block, Column, Fact, numbers, table
 from tflab.records.gradients import GradientStop
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.units import plural
-from tflab.views import access_order, chain_rule, frontend
+from tflab.views import chain_rule, frontend
 from tflab.views.words import counted, graph_size, grouped, listed, place
 
 TITLE = "Backward: gradient functions add the other half of the graph"
@@ -22,7 +22,7 @@ NO_LOSS = "the model has no loss or no optimiser, and its graph holds no gradien
 def facts(stage: Backward) -> Iterator[Fact]:
     yield Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.added_nodes):,} nodes new")
     yield from stops(stage)
-    yield from access_order.facts(stage.unordered)
+    yield from frontend.unordered(stage.unordered)
     if stage.inferred:
         yield Fact("added", "nothing", "the graph came with gradients")
     elif not stage.added_nodes:

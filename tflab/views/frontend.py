@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
-from tflab.records.graph import Function, Node, node_of
+from tflab.records.graph import BranchInput, Function, Node, Source, Unordered, node_of
 from tflab.records.stages import Frontend
 from tflab.units import plural
-from tflab.views import access_order, rails
+from tflab.views import rails
 from tflab.views.words import counted, graph_size, grouped, listed, place, tensor
 
 TITLE = "Frontend: Python calls become nodes"
@@ -27,8 +27,8 @@ def facts(stage: Frontend) -> Iterator[Fact]:
         unused = sum(not function.called_by for function in stage.functions)
         note = f"{inner} of their own" + (f"; {unused:,} never called" if unused else "")
         yield Fact("functions", f"{len(stage.functions):,}", note)
-    yield from access_order.facts(stage.unordered)
-    yield from access_order.always_run(stage.always_run)
+    yield from unordered(stage.unordered)
+    yield from always_run(stage.always_run)
 
 
 def tables(stage: Frontend) -> Iterator[Block]:
@@ -138,3 +138,46 @@ def bodies(stage: Frontend) -> Iterator[Block]:
         yield f"'{name}' returns {results}; its arguments are nodes of the type _Arg."
         ends = list(map(node_of, function.returns))
         yield whole(f"The function {name}", f"Name scopes of {name}", function.nodes, ends)
+
+
+# The order of reads and writes
+
+NAMED = 3  # nodes in a fact
+UNDEFINED = {  # what the order decides, by what the first of two accesses does
+    "reads": "no path between them: it finds the old or the new value",
+    "writes": "no path between them: either value may be the one that stays",
+    "takes": "no path between them: either may get the first element",
+    "puts": "no path between them: either element may be the first",
+}
+
+
+def unordered(rows: Sequence[Unordered]) -> Iterator[Fact]:
+    """Yield the first accesses without order, and how many others there are."""
+    for number, row in enumerate(rows[:NAMED]):
+        why = UNDEFINED[row.first.does]
+        yield Fact("order undefined", sentence_of_order(row), why, detail=number > 0)
+    if (more := len(rows) - NAMED) > 0:
+        yield Fact("order undefined", plural(more, "more pair"), "JSON lists all", detail=True)
+
+
+def sentence_of_order(row: Unordered) -> str:
+    """Return `shown reads weight (model.py:12), train writes it (model.py:20)`, where `shown` is
+    the fetch that is computed from what is read; without or with several, the node."""
+    first, second = row.first, row.second
+    who = row.fetches[0] if len(row.fetches) == 1 else first.node
+    does = f"{who} {first.does} {row.resource}{at(first.source)}"
+    return f"{does}, {second.node} {second.does} it{at(second.source)}"
+
+
+def at(source: Source | None) -> str:
+    return f" ({place(source)})" if source else ""
+
+
+def always_run(inputs: Sequence[BranchInput]) -> Iterator[Fact]:
+    """Yield the nodes that were made outside of the only branch that uses them."""
+    for row in inputs[:NAMED]:
+        why = f"only the {row.branch} uses it; it was made outside of that branch"
+        about = ", ".join(filter(None, (row.op, place(row.source))))
+        yield Fact("always runs", f"{row.node} ({about})", why)
+    if (more := len(inputs) - NAMED) > 0:
+        yield Fact("always run", f"{plural(more, 'more node')}", "that one branch uses")
