@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 
 from tflab.records.blocks import Block, Column, Fact, Table, dearest, numbers, table
+from tflab.records.cluster import Offset, TaskTime
 from tflab.records.graph import Node
 from tflab.records.measured import OpStats
 from tflab.records.stages import Execution
 from tflab.records.timed import CriticalPath, Memory, Owner
 from tflab.records.verdicts import Load
-from tflab.units import percent, plural, size, time
-from tflab.views import network, op_table, values
+from tflab.units import percent, plural, short_task, size, time
+from tflab.views import op_table, values
 
 TITLE = "Execution: ops run in the order of their dependencies"
 TOP = 10
@@ -36,13 +38,13 @@ def facts(stage: Execution) -> Iterator[Fact]:
     yield from parallel(stage.critical_path)
     yield from memory_facts(stage.memory, stage.nodes)
     yield from values.facts(stage)
-    yield from network.facts(stage)
+    yield from lost_transfers(stage)
 
 
 def tables(stage: Execution) -> Iterator[Block]:
     """Yield what was asked for, the most expensive nodes and types, values and memory."""
     yield from costs(stage)
-    yield from network.tables(stage)
+    yield from tasks(stage)
     yield top_table("The most expensive nodes", stage.top_ops, stage, "node")
     yield top_table("The most expensive op types", stage.top_types, stage, "op")
     yield from values.tables(stage)
@@ -164,3 +166,71 @@ def costs(stage: Execution) -> Iterator[Block]:
         )
     for row in experiments.untried:
         yield f"Not repeated: {row.name} ({row.op}): {row.reason}."
+
+
+# The tasks of a cluster
+
+TENSORS = 12
+
+
+def lost_transfers(stage: Execution) -> Iterator[Fact]:
+    """Yield the transfers that the runtime did not record."""
+    if stage.network and stage.network.unrecorded > 0:
+        missing = plural(stage.network.unrecorded, "transfer")
+        yield Fact("not recorded", missing, "in another part of the step, and on no path")
+
+
+def tasks(stage: Execution) -> Iterator[Block]:
+    """Yield the tasks, the tensors and the clocks; nothing for a graph that ran in one process."""
+    network = stage.network
+    if network is None:
+        return
+
+    def share(header: str, of: Callable[[TaskTime], int]) -> Column:
+        return numbers(header, lambda row: percent(of(row) / (stage.wall_ns or 1)))
+
+    yield table(
+        "Computation and communication: each task's wall time per step",
+        network.tasks,
+        Column("task", lambda row: row.task),
+        share("computing", lambda row: row.computing_ns),
+        share("of it receiving", lambda row: row.overlapped_ns),
+        share("only receiving", lambda row: row.waiting_ns),
+        share("neither", lambda row: row.neither_ns),
+        numbers("received a step", lambda row: size(row.received_bytes / stage.steps)),
+        numbers("sent a step", lambda row: size(row.sent_bytes / stage.steps)),
+    )
+    if network.tensors:
+        recorded = f"recorded by the receiving task ({plural(stage.steps, 'step')})"
+        yield table(
+            f"Tensors sent between tasks, {recorded}",
+            network.tensors,
+            Column("tensor", lambda row: row.tensor, elastic=True),
+            Column("from", lambda row: row.from_task),
+            Column("to", lambda row: row.to_task),
+            numbers("bytes", lambda row: f"{row.bytes:,}"),
+            numbers("median", lambda row: time(row.median_ns)),
+            # A tensor without bytes has no rate
+            numbers("Mbit/s", lambda row: f"{row.bits_per_s / 1e6:,.3g}" if row.bytes else ""),
+            most=TENSORS,
+        )
+    yield table(
+        "The tasks' clocks, compared with the client's through the messages of the steps",
+        network.offsets,
+        Column("clock", lambda offset: short_task(offset.clock)),
+        numbers("ahead by", lambda offset: time_or_unknown(offset.ahead_ns, offset)),
+        numbers("+/-", uncertainty),
+        numbers("times shifted by", lambda offset: time(offset.applied_ns)),
+    )
+    yield from network.left_out
+
+
+def time_or_unknown(ns: float, offset: Offset) -> str:
+    return "unknown" if offset.uncertainty_ns == inf else time(ns)
+
+
+def uncertainty(offset: Offset) -> str:
+    """Return how exactly the offset of a clock is known. If the clock was set or drifted during the
+    measurement, that is unknown."""
+    ns = offset.uncertainty_ns
+    return time_or_unknown(ns, offset) if offset.consistent else "unknown"

@@ -1,4 +1,4 @@
-"""The view of the network, from a record made by hand."""
+"""The tasks of a cluster in the view of an execution, from a record made by hand."""
 
 from dataclasses import replace
 from math import inf
@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from tests.examples.printed import approve_view
 from tflab.records.blocks import fact_table
 from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
-from tflab.views import network
+from tflab.views import execution
 
 NETWORK = Network(
     tasks=(
@@ -32,7 +32,7 @@ NETWORK = Network(
 def blocks(of, wall_ns=1_000):
     """The view of what it reads of an execution."""
     step = SimpleNamespace(network=of, steps=2, wall_ns=wall_ns, step_times=())
-    return [fact_table(network.facts(step)), *network.tables(step)]
+    return [fact_table(execution.lost_transfers(step)), *execution.tasks(step)]
 
 
 # Title -> what is different
