@@ -25,7 +25,7 @@ from tflab.records.options import Model, Options
 from tflab.records.placed import Generated
 from tflab.records.stages import Placement
 from tflab.runtime import session
-from tflab.views import generated_code
+from tflab.views import placement
 
 SIZES = (1_024, 1_048_576)
 ROUNDS = 100
@@ -86,7 +86,7 @@ def main() -> None:
             ("language", "words", "most frequent"),
             levels(code, placed),
         ),
-        *(block for block in generated_code.blocks(code, placed) if isinstance(block, Strip)),
+        *(block for block in placement.code_of_cluster(code, placed) if isinstance(block, Strip)),
         lesson.table(
             f"A step, {ROUNDS} of each in turn",
             ("elements", "way", "median", "p10", "p90", "against node by node"),

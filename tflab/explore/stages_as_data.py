@@ -12,7 +12,7 @@ from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.report import drawing, storage
 from tflab.report.contents import DrawnGraph
 from tflab.runtime import costs
-from tflab.views import chain_rule, execution, generated_code, pass_log, placement
+from tflab.views import chain_rule, execution, pass_log, placement
 from tflab.views import stages as views
 
 
@@ -65,6 +65,6 @@ def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
                 busy = tuple(one for one in log.frames if not one.about.startswith(pass_log.IDLE))
                 yield "Passes", [placement.fate_counts(stage), replace(log, frames=busy)]
             for code in stage.generated:
-                yield "Generated code", generated_code.blocks(code, stage)
+                yield "Generated code", placement.code_of_cluster(code, stage)
         elif isinstance(stage, Execution):
             yield "Ops", [execution.top_table("Ops", stage.top_ops, stage, "node")]

@@ -20,7 +20,7 @@ from tflab.records.options import STAGES
 from tflab.records.placed import Fate
 from tflab.records.values import FED, VARIABLE, Value
 from tflab.units import plural, short_device
-from tflab.views import execution, generated_code, op_table
+from tflab.views import execution, op_table, placement
 from tflab.views.values import amounts_of
 from tflab.views.words import FATES, REMAINS, place, tensor
 
@@ -197,7 +197,7 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         beside = "generated for it" if ran else "would generate for it; it did not run here"
         yield (f"code that XLA {beside}:",)
     for generated in history.code:
-        yield from ((Code(line),) for line in generated_code.lines_of(generated))
+        yield from ((Code(line),) for line in placement.lines_of(generated))
 
 
 def parts_of_touch(touch: Touch) -> Iterator[Part]:

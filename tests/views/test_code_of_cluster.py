@@ -6,7 +6,7 @@ from tests.examples.printed import approve_view
 from tflab.records.graph import Node
 from tflab.records.placed import CompiledKernel, Fate, Generated
 from tflab.records.stages import Placement
-from tflab.views import generated_code
+from tflab.views import placement
 
 STAGE = Placement(program=None, nodes=(Node("mul", "_Mul"),), user_nodes=(Node("mul", "Mul"),))
 RAN = replace(STAGE, ledger=(Fate("mul", "compiled", "BuildXlaOpsPass", "cluster_0"),))
@@ -42,9 +42,9 @@ MANY = tuple(kernel(f"k{n}", 100 + n, *["add"] * (n + 2)) for n in range(15))
 
 def test_the_largest_kernels_are_listed_in_three_languages():
     variants = {
-        "code that ran": generated_code.blocks(CODE, RAN),
-        "one kernel": generated_code.blocks(replace(CODE, kernels=(LARGE,)), STAGE),
-        "many kernels": generated_code.blocks(replace(CODE, kernels=MANY), STAGE),
-        "a kernel as lines of text": generated_code.lines_of(SMALL),
+        "code that ran": placement.code_of_cluster(CODE, RAN),
+        "one kernel": placement.code_of_cluster(replace(CODE, kernels=(LARGE,)), STAGE),
+        "many kernels": placement.code_of_cluster(replace(CODE, kernels=MANY), STAGE),
+        "a kernel as lines of text": placement.lines_of(SMALL),
     }
-    approve_view("views-generated-code.txt", generated_code.blocks(CODE, STAGE), variants)
+    approve_view("views-generated-code.txt", placement.code_of_cluster(CODE, STAGE), variants)
