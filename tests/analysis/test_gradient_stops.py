@@ -3,9 +3,9 @@
 import pytest
 
 from tests.graph_notation import graph, parts
-from tflab.analysis import gradient_stops
+from tflab.analysis import gradient_graph
 
-NONE = gradient_stops.RETURNED_NONE
+NONE = gradient_graph.RETURNED_NONE
 CHAIN = "w; a=Mul(w); f=Floor(a); b=Mul(f); loss=Mean(b)"
 TWO = "w; f=Floor(w); g=Floor(w); y=Add(f,g); loss=Mean(y)"
 FAR = "w; a=Mul(w); f=Floor(a); g=Mul(w); y=Add(f,g); loss=Mean(y)"
@@ -17,7 +17,7 @@ def stops_of(text, given, without="", none="", node="w"):
     gradient, `none` those that got none: `loss b, b f`."""
     handed = {tuple(pair.split()): "" for pair in parts(given, ",")}
     handed |= {tuple(pair.split()): NONE for pair in parts(none, ",")}
-    stops = gradient_stops.stops(graph(text), "loss", dict.fromkeys(without.split(), "no"), handed)
+    stops = gradient_graph.stops(graph(text), "loss", dict.fromkeys(without.split(), "no"), handed)
     return [f"{end}: {' > '.join(stops.path(node, end))}" for end in stops.at(node)]
 
 
@@ -63,6 +63,6 @@ def test_at_most_three_stops_of_several_ways_are_named():
 
 
 def test_a_gradient_of_zeros_is_no_way_for_the_gradient():
-    handed = {("loss", "s"): "", ("s", "a"): gradient_stops.ZEROS, ("a", "w"): ""}
-    stops = gradient_stops.stops(graph("w; a=Mul(w); s=Sign(a); loss=Mean(s)"), "loss", {}, handed)
-    assert (stops.at("w"), stops.reasons) == (("s",), {"s": gradient_stops.ZEROS})
+    handed = {("loss", "s"): "", ("s", "a"): gradient_graph.ZEROS, ("a", "w"): ""}
+    stops = gradient_graph.stops(graph("w; a=Mul(w); s=Sign(a); loss=Mean(s)"), "loss", {}, handed)
+    assert (stops.at("w"), stops.reasons) == (("s",), {"s": gradient_graph.ZEROS})

@@ -15,9 +15,8 @@ from typing import TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tflab.analysis import gradient_stops
-from tflab.analysis.gradient_graph import GradientGraph
-from tflab.analysis.gradient_stops import RETURNED_NONE, ZEROS, Stops
+from tflab.analysis import gradient_graph
+from tflab.analysis.gradient_graph import RETURNED_NONE, ZEROS, GradientGraph, Stops
 from tflab.records.gradients import GradientCall, GradientStop
 from tflab.records.graph import Node, graph_def_name, session_name, with_dependents, with_makers
 from tflab.records.options import Program
@@ -92,7 +91,7 @@ def rows_and_stops(
         if node.name not in calls_of and not functions.calling(node.op)
     }
     without = {name: why for name, why in without.items() if why}
-    stops = gradient_stops.stops(listed, program.loss.op.name, without, handed(calls_of))
+    stops = gradient_graph.stops(listed, program.loss.op.name, without, handed(calls_of))
 
     def reason(node: Node) -> str:
         """Return why a node has no gradient nodes."""

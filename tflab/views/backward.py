@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 
-from tflab.analysis.gradient_stops import ZEROS
+from tflab.analysis.gradient_graph import ZEROS
 from tflab.records.blocks import Block, Column, Fact, numbers, table
 from tflab.records.gradients import GradientStop
 from tflab.records.stages import Backward, Gradient, GradientCheck
