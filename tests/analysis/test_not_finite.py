@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tests.graph_notation import graph
-from tflab.analysis import not_finite
-from tflab.analysis.not_finite import Bad
+from tflab.analysis import values
+from tflab.analysis.values import Bad
 from tflab.records.values import Entered
 
 NAN, INF = float("nan"), float("inf")
@@ -15,14 +15,14 @@ NAN, INF = float("nan"), float("inf")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.complex64, ml_dtypes.bfloat16])
 def test_nans_and_infinities_are_counted(dtype):
     array = np.array([1, NAN, INF, -INF, NAN, NAN]).astype(dtype)
-    assert not_finite.record_of(array) == Bad(nan=3, infinite=2, size=6)
+    assert values.record_of(array) == Bad(nan=3, infinite=2, size=6)
 
 
 @pytest.mark.parametrize(
     "array", [np.float32([1]), np.int32([1]), np.array([b"nan"], object), np.zeros(0)]
 )
 def test_what_is_finite_is_not_bad(array):
-    assert not_finite.record_of(array) is None
+    assert values.record_of(array) is None
 
 
 # Which nodes
@@ -40,7 +40,7 @@ def origins(text, nan="", infinite="", unknown="", spoiled=""):
     bads |= {name: Bad(0, 1, 4) for name in infinite.split()}
     updates = dict(pair.split(":") for pair in spoiled.split())
     known = (tensors | {*bads}) - {*unknown.split()} - {*updates}
-    return " ".join(t for _, t in not_finite.origins(nodes, known, bads, updates))
+    return " ".join(t for _, t in values.origins(nodes, known, bads, updates))
 
 
 CHAIN = "x; log=Log(x); mul=Mul(log,x); sum=Sum(mul)"
@@ -83,4 +83,4 @@ def test_an_origin_is_a_node_whose_inputs_are_finite(nodes, given, expected):
 def test_what_a_node_took_is_counted_and_what_has_no_numbers_is_left_out():
     inputs = (np.float32([[0, -2, 3], [-1, 0, 7]]), None, np.array([b"a"], object), np.zeros(0))
     named = [(f"in{number}", array) for number, array in enumerate(inputs)]
-    assert list(not_finite.entered(named)) == [Entered("in0", 6, 2, 2, -2, 7)]
+    assert list(values.entered(named)) == [Entered("in0", 6, 2, 2, -2, 7)]

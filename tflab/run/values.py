@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tflab.analysis import not_finite
+from tflab.analysis import values
 from tflab.errors import TflabError
 from tflab.records.codec import MOST, encoded
 from tflab.records.graph import Node, Source, graph_def_name
@@ -224,7 +224,7 @@ class Ops:
             self.sources.pop(id(output), None)
             self.lines[id(output)] = line
             array = output.numpy() if output.dtype.is_floating else np.zeros(0)
-            bad = not_finite.record_of(array)
+            bad = values.record_of(array)
             if bad is None:
                 continue
             origin = known[0] if known else self.origin(op, inputs, bad, line, frame)
@@ -241,14 +241,14 @@ class Ops:
         self,
         op: str,
         inputs: Sequence[Any],
-        bad: not_finite.Bad,
+        bad: values.Bad,
         line: Line | None,
         frame: FrameType,
     ) -> NotFinite:
         """Return the record of an op with a result that is not finite."""
         floats = [given for given in inputs if given.dtype.is_floating]
         arrays = [(f"input {at}", given.numpy()) for at, given in enumerate(floats)]
-        given = [found for _, value in arrays if (found := not_finite.record_of(value))]
+        given = [found for _, value in arrays if (found := values.record_of(value))]
         read = private.locals_of(private.READS, frame).get("self") if not arrays else None
         fed = op.startswith(DATA_OPS) or any(found.nan for found in given)
         forward = private.locals_of(private.DIFFERENTIATES, frame)
@@ -264,7 +264,7 @@ class Ops:
             size=bad.size,
             source=Source(*line, linecache.getline(*line[:2]).strip()) if line else None,
             derives=forward.get("op_name"),
-            entered=() if given else tuple(not_finite.entered(arrays)),
+            entered=() if given else tuple(values.entered(arrays)),
         )
 
 
