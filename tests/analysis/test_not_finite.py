@@ -15,14 +15,14 @@ NAN, INF = float("nan"), float("inf")
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.complex64, ml_dtypes.bfloat16])
 def test_nans_and_infinities_are_counted(dtype):
     array = np.array([1, NAN, INF, -INF, NAN, NAN]).astype(dtype)
-    assert values.record_of(array) == Bad(nan=3, infinite=2, size=6)
+    assert values.bad_elements(array) == Bad(nan=3, infinite=2, size=6)
 
 
 @pytest.mark.parametrize(
     "array", [np.float32([1]), np.int32([1]), np.array([b"nan"], object), np.zeros(0)]
 )
 def test_what_is_finite_is_not_bad(array):
-    assert values.record_of(array) is None
+    assert values.bad_elements(array) is None
 
 
 # Which nodes

@@ -8,7 +8,7 @@ import pytest
 
 from tests.approval import approve
 from tests.commands import run_python
-from tflab.run import compilations, summary, view
+from tflab.run import functions, summary, view
 
 LINE = ("/a/train.py", 17, "main")
 NAME = "module_{:04}.{}.{}.{}.txt"
@@ -30,7 +30,7 @@ def dumps(tmp_path, monkeypatch):
         flags.pop(name, None)
 
     system = SimpleNamespace(environ=environ, putenv=flags.__setitem__, unsetenv=gone)
-    monkeypatch.setattr(compilations, "os", system)
+    monkeypatch.setattr(functions, "os", system)
     return tmp_path, flags, environ
 
 
@@ -47,7 +47,7 @@ def write(folder, number, module, inputs, start_ms, *later_ms):
 
 def test_a_compilation_has_its_shapes_its_line_and_the_time_from_its_first_file_to_its_last(dumps):
     folder, flags, _ = dumps
-    found = compilations.Compilations(str(folder))
+    found = functions.Compilations(str(folder))
     assert flags == {"XLA_FLAGS": f'--xla_dump_to="{folder}/xla"'}
     found.look(None)  # nothing was compiled
     assert (found.made, len(flags)) == ({}, 1)
@@ -69,13 +69,13 @@ def test_a_compilation_has_its_shapes_its_line_and_the_time_from_its_first_file_
 
 def test_nothing_is_dumped_without_overhead_and_dumps_that_the_user_wants_are_left_alone(dumps):
     folder, flags, environ = dumps
-    compilations.Compilations(str(folder), wanted=False).look(LINE)
+    functions.Compilations(str(folder), wanted=False).look(LINE)
     assert flags == {}
     environ["XLA_FLAGS"] = "--xla_dump_to=/mine"
-    compilations.Compilations(str(folder)).look(LINE)
+    functions.Compilations(str(folder)).look(LINE)
     assert flags == {}
     environ["XLA_FLAGS"] = "--xla_cpu_enable_fast_math"
-    compilations.Compilations(str(folder))
+    functions.Compilations(str(folder))
     assert flags["XLA_FLAGS"].startswith("--xla_cpu_enable_fast_math --xla_dump_to=")
 
 

@@ -137,7 +137,7 @@ class Bad:
     size: int
 
 
-def record_of(array: np.ndarray) -> Bad | None:
+def bad_elements(array: np.ndarray) -> Bad | None:
     """Return the record of a tensor that is not finite; None if it is finite."""
     array = computable(array)
     if array.dtype.kind not in "fc":

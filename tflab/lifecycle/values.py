@@ -156,7 +156,7 @@ def notes_of(graph: Sequence[Node]) -> Iterator[str]:
 def results(values: Fetched) -> tuple[str, ...]:
     """Return the results of a step that are not finite: fetched tensors, then variables."""
     every = {**values.fetched, **values.after}
-    return tuple(name for name, array in every.items() if values.record_of(np.asarray(array)))
+    return tuple(name for name, array in every.items() if values.bad_elements(np.asarray(array)))
 
 
 def origins(
@@ -166,11 +166,11 @@ def origins(
     with their lines and what they took. `listed` are the rows of all values."""
     fed = {graph_def_name(tensor): np.asarray(array) for tensor, array in values.fed.items()}
     known = {**values.computed, **fed, **values.before}
-    bads = {name: bad for name, array in known.items() if (bad := values.record_of(array))}
+    bads = {name: bad for name, array in known.items() if (bad := values.bad_elements(array))}
     after = {
         name: bad
         for name, array in values.after.items()
-        if name not in bads and (bad := values.record_of(array))
+        if name not in bads and (bad := values.bad_elements(array))
     }
     spoiled = dict(updates(graph, after))
     found = values.origins(graph, known.keys(), bads, spoiled)

@@ -27,9 +27,8 @@ import numpy as np
 
 from tflab.errors import TflabError
 from tflab.run import program_graph
-from tflab.run.compilations import LEAST_NS, Compilations
 from tflab.run.exchange import Settings
-from tflab.run.functions import Functions
+from tflab.run.functions import LEAST_NS, Compilations, Functions
 from tflab.run.groups import FOR_A_PATH, FOR_A_PROFILE, FOR_TRACES, Run, RunGroup
 from tflab.run.sampler import Sampler, outwards
 from tflab.runtime import private

@@ -224,7 +224,7 @@ class Ops:
             self.sources.pop(id(output), None)
             self.lines[id(output)] = line
             array = output.numpy() if output.dtype.is_floating else np.zeros(0)
-            bad = values.record_of(array)
+            bad = values.bad_elements(array)
             if bad is None:
                 continue
             origin = known[0] if known else self.origin(op, inputs, bad, line, frame)
@@ -248,7 +248,7 @@ class Ops:
         """Return the record of an op with a result that is not finite."""
         floats = [given for given in inputs if given.dtype.is_floating]
         arrays = [(f"input {at}", given.numpy()) for at, given in enumerate(floats)]
-        given = [found for _, value in arrays if (found := values.record_of(value))]
+        given = [found for _, value in arrays if (found := values.bad_elements(value))]
         read = private.locals_of(private.READS, frame).get("self") if not arrays else None
         fed = op.startswith(DATA_OPS) or any(found.nan for found in given)
         forward = private.locals_of(private.DIFFERENTIATES, frame)
