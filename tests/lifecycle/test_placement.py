@@ -11,7 +11,7 @@ from tests import walks
 from tests.approval import approve, refused
 from tests.examples.models import model_of, numbers, ones, placed
 from tflab import datasets
-from tflab.lifecycle import first_run, placement
+from tflab.lifecycle import placement
 from tflab.records.options import SWITCHES, Model, Options
 from tflab.views import placement as view
 
@@ -98,7 +98,7 @@ def test_a_pass_that_is_switched_off_is_not_in_the_log_and_takes_no_time(walked)
 
 
 def test_the_first_run_of_a_graph_that_is_too_large_is_not_broken_down(walked, monkeypatch):
-    monkeypatch.setattr(first_run, "MOST_NODES", 9)
+    monkeypatch.setattr(placement, "MOST_NODES", 9)
     stage = placement.place(walked("toy")["backward"], Options())
     assert stage.first_run is None
     assert "The first run of a graph of 73 nodes is not broken down." in stage.notes

@@ -22,7 +22,7 @@ from tflab.compare import (
 from tflab.compare.prepare import Prepared
 from tflab.errors import RefusedError, TflabError
 from tflab.exporters import notebook
-from tflab.lifecycle import first_run
+from tflab.lifecycle import placement
 from tflab.records.measured import ChangingPass, Comparison, ConfigTimes, Rounds
 from tflab.records.options import SWITCHES, Options
 from tflab.records.placed import FirstRun, Pass
@@ -148,8 +148,8 @@ def with_each_pass_off(one: Prepared) -> Prepared:
     job = measure.job_of(one.program, one.step, one.options)
     values = next(session.feed_batches(one.program, one.batch_sizes[0], one.split))
     try:
-        first = first_run.measured(job, values)
-    except first_run.UnknownError:
+        first = placement.first_run_of(job, values)
+    except placement.UnknownError:
         first = FirstRun(0, ())
     found = changing(one.placed[one.batch_sizes[0]].passes, first)
     raced = [f"{WITHOUT}{each.name}" for each in found if each.has_switch]

@@ -6,19 +6,20 @@ passes, the partition graphs, and this stage reads them.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import models
-from tflab.analysis import fates, passes
+from tflab.analysis import fates, first_run, passes
 from tflab.cli import temporary
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
-from tflab.lifecycle import first_run
 from tflab.records.graph import FORWARD, Node, Source, node_of
 from tflab.records.options import Options, Program
 from tflab.records.placed import Fate, FirstRun, Generated, Partition, Snapshot
@@ -30,8 +31,10 @@ from tflab.runtime import (
     generated_code,
     measure,
     nodes,
+    private,
     processes,
     session,
+    tf_import,
     trace,
 )
 from tflab.units import plural
@@ -237,8 +240,8 @@ def run_here(job: measure.Job, values: measure.Values) -> Instrumented:
     notes = []
     if options.first_run and options.explained and not options.cluster:
         try:
-            first = first_run.measured(job, values)
-        except first_run.UnknownError as error:
+            first = first_run_of(job, values)
+        except UnknownError as error:
             notes.append(str(error))
     dumps.empty(folder)  # also of what XLA compiled in the first run
     with session.fresh(job.graph, options) as live, temporary.folder("graphs") as graphs:
@@ -283,3 +286,42 @@ def snapshots_of(folder: Path, over_tasks: bool) -> Iterator[Snapshot]:
         for snapshot in dumps.read(folder / part):
             if not over_tasks or (snapshot.group in PLACING) == (part == "placing"):
                 yield snapshot
+
+
+# The first run
+
+MOST_NODES = 10_000  # of a graph; a larger one takes long to prepare once more
+
+
+class UnknownError(TflabError):
+    """The parts of the first run cannot be told."""
+
+
+def first_run_of(job: measure.Job, values: Sequence[np.ndarray]) -> FirstRun:
+    """Run a step for the first time in a new session of this process, neither traced nor dumped.
+
+    The variables get their values in between, which does not count. Raises UnknownError if the
+    graph is too large or this TensorFlow has no log that can be set, TflabError if a step fails.
+    """
+    if (size := len(job.graph.get_operations())) > MOST_NODES:
+        raise UnknownError(f"The first run of a graph of {size:,} nodes is not broken down.")
+    try:
+        log = private.Log()
+    except TflabError as error:
+        raise UnknownError(f"The first run is not broken down. {error}") from error
+    with (
+        temporary.file() as file,
+        session.fresh(job.graph, job.options) as live,
+    ):
+        with tf_import.stderr_into(file), log.detailed(first_run.LEVELS):
+            began = time.time_ns()
+            run = job.step.callable(live)
+            built = time.time_ns()
+        session.begin(live, job.start)
+        with tf_import.stderr_into(file), log.detailed(first_run.LEVELS):
+            started = time.time_ns()
+            run(*values)
+            ended = time.time_ns()
+        file.seek(0)
+        said = file.read().decode(errors="backslashreplace")
+    return first_run.broken_down(said, (began, built), (started, ended))
