@@ -44,10 +44,9 @@ EQUALS = (SAME, f"{SAME} 2", f"{SAME} 3")  # of a race in one process
 PREPARING = 0.3  # share of the time after which no further batch size is prepared
 SIDE = 48  # of the matrices
 PRODUCTS, MOST_PRODUCTS = 16, 2_000  # how many are tried first, and at most
-SCALINGS = 2  # of that number, each by what the products added
+SCALINGS = 6  # of that number, at most, each by what the products added
+CLOSE = 0.01  # to a tenth: no further one
 OBSERVATIONS, ROUNDS = 6, 20  # to measure what they add
-SHORTEST_S = 2.0  # of an observation
-FILLED = 0.9  # share of a race's budget to plan, because observations vary
 Observed = Mapping[Any, Any]  # the times of every step, by batch size
 KINDS = ("in one process", "in their own")
 
@@ -81,7 +80,8 @@ def measure(seconds: float, start: float) -> Tried:
     one race in one process, at one batch size."""
     from benchmarks import lenet
     from tflab import datasets
-    from tflab.compare import configurations
+    from tflab.compare import RACE_S, configurations
+    from tflab.runtime import measure as engine
     from tflab.runtime import session
 
     end = start + seconds
@@ -99,81 +99,17 @@ def measure(seconds: float, start: float) -> Tried:
     processes = {KINDS[0]: [configurations.Process({}, list(jobs))], KINDS[1]: alone}
     trials: list[Trial] = []
     for number in count():
-        budget_s = share_of(end - time.monotonic(), number)
-        kind = KINDS[number % len(KINDS)]
-
-        def observe(most_s: float, numbers: Iterator[int], kind: str = kind) -> list[Observed]:
-            return list(
-                configurations.observations(jobs, processes[kind], rows, sizes, numbers, most_s)
-            )
-
-        observed = raced(observe, budget_s, f"race {number + 1}, {kind}", needed=not trials)
-        if not observed:
+        left_s = end - time.monotonic()
+        if trials and left_s < RACE_S:  # a shorter race would say less than `compare` does
             break
-        made = [*judged(kind, sizes, observed, processes[kind])]
-        for trial in made:
-            told = f"{kind}, {trial.way}, batch {trial.batch_size}: {trial.verdict}"
-            terminal.say(told, sys.stderr)
-        trials += made
-    terminal.say(f"The slower step takes more by {slowdowns}.", sys.stderr)
+        kind, budget_s = KINDS[number % len(KINDS)], max(0.0, min(RACE_S, left_s))
+        numbers = engine.observations(verdicts.LEAST, budget_s, configurations.OBSERVATIONS)
+        plan = terminal.track(f"race {number + 1}, {kind}", numbers, configurations.OBSERVATIONS)
+        most_s = min(configurations.OBSERVATION_S, budget_s / configurations.OBSERVATIONS)
+        observed = configurations.observations(jobs, processes[kind], rows, sizes, plan, most_s)
+        trials += judged(kind, sizes, [*observed], processes[kind])
     data = f"a training step of LeNet, on {program.dataset('train').name}"
     return Tried(data, slowdowns, trials)
-
-
-def raced(
-    observe: Callable[[float, Iterator[int]], list[Observed]],
-    budget_s: float,
-    label: str,
-    needed: bool,
-    clock: Callable[[], float] = time.monotonic,
-) -> list[Observed]:
-    """The observations of one race, which fill its budget and end within it.
-
-    `observe` takes the seconds that an observation measures, and the numbers of the observations.
-    The first observation is short; it shows how long processes take to start. If the others do not
-    fit, the race is abandoned (an empty list), unless it is `needed`: then it has as many
-    observations as a verdict needs.
-    """
-    from tflab.compare import configurations
-
-    start = clock()
-    first = observe(SHORTEST_S, iter((0,)))
-    starting_s = clock() - start - SHORTEST_S
-    left_s = budget_s - (clock() - start)
-    fitting = int(left_s / (starting_s + SHORTEST_S))
-    if fitting < verdicts.LEAST - 1 and not needed:
-        return []
-    others = min(configurations.OBSERVATIONS - 1, max(fitting, verdicts.LEAST - 1))
-    most_s = min(
-        configurations.OBSERVATION_S, max(SHORTEST_S, FILLED * left_s / others - starting_s)
-    )
-    numbers = within(left_s, others, clock)
-    plan = (number + 1 for number in terminal.track(label, numbers, others))
-    return first + observe(most_s, plan)
-
-
-def share_of(left_s: float, number: int) -> float:
-    """The share of the remaining seconds for a race: the first leaves half of them to the second,
-    which is of the other kind."""
-    from tflab.compare import RACE_S
-
-    return min(RACE_S, left_s / 2 if number == 0 else left_s)
-
-
-def within(
-    budget_s: float, most: int, clock: Callable[[], float] = time.monotonic
-) -> Iterator[int]:
-    """The numbers of the observations after the first: as many as a verdict needs, and further
-    ones, up to `most`, while another one of the longest duration so far would end within the
-    budget."""
-    start = last = clock()
-    longest = 0.0
-    for number in range(most):
-        if number >= verdicts.LEAST - 1 and last + longest > start + budget_s:
-            return
-        yield number
-        now = clock()
-        longest, last = max(longest, now - last), now
 
 
 def prepared(end: float) -> tuple[dict[str, Any], dict[int, float]]:
@@ -201,10 +137,12 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, float]]:
         jobs |= dict.fromkeys(("default", "control", *EQUALS), usual)
         count = PRODUCTS
         for _ in range(SCALINGS):
-            share = slowdown(placed.program, usual, with_products(usual, count))
+            slower = with_products(usual, count)
+            share = slowdown(placed.program, usual, slower)
+            jobs[f"{SLOWER} {size}"], slowdowns[size] = slower, share
+            if abs(share - TENTH) <= CLOSE:
+                break
             count = max(1, min(MOST_PRODUCTS, round(count * TENTH / max(share, TENTH / 10))))
-        jobs[f"{SLOWER} {size}"] = with_products(usual, count)
-        slowdowns[size] = slowdown(placed.program, usual, jobs[f"{SLOWER} {size}"])
     return jobs, slowdowns
 
 
@@ -398,6 +336,9 @@ def main() -> int:
             tried = in_turns(args.programs, args.seconds)
         else:
             tried = processes.call("benchmarks.verdicts:measure", args.seconds, time.monotonic())
+    for trial in tried.trials:
+        told = f"{trial.kind}, {trial.way}, batch {trial.batch_size}: {trial.verdict}"
+        terminal.say(told, sys.stderr)
     if args.format == "json":
         print(json.document(**summary(tried)))
         return 0
