@@ -113,7 +113,7 @@ def rows(graph: Iterable[Node], values: Fetched) -> Iterator[Value]:
         for number in range(len(node.outputs)):
             computed = values.computed.get(output_name(node.name, number))
             if computed is not None:
-                kind = CONSTANT if node.op == values.CONSTANT else COMPUTED
+                kind = CONSTANT if node.op == analysis.CONSTANT else COMPUTED
                 tensor = f"{node.name}:{number}"
                 yield value_of(computed, tensor=tensor, node=node.name, op=node.op, kind=kind)
 
@@ -156,7 +156,7 @@ def notes_of(graph: Sequence[Node]) -> Iterator[str]:
 def results(values: Fetched) -> tuple[str, ...]:
     """Return the results of a step that are not finite: fetched tensors, then variables."""
     every = {**values.fetched, **values.after}
-    return tuple(name for name, array in every.items() if values.bad_elements(np.asarray(array)))
+    return tuple(name for name, array in every.items() if analysis.bad_elements(np.asarray(array)))
 
 
 def origins(
@@ -166,14 +166,14 @@ def origins(
     with their lines and what they took. `listed` are the rows of all values."""
     fed = {graph_def_name(tensor): np.asarray(array) for tensor, array in values.fed.items()}
     known = {**values.computed, **fed, **values.before}
-    bads = {name: bad for name, array in known.items() if (bad := values.bad_elements(array))}
+    bads = {name: bad for name, array in known.items() if (bad := analysis.bad_elements(array))}
     after = {
         name: bad
         for name, array in values.after.items()
-        if name not in bads and (bad := values.bad_elements(array))
+        if name not in bads and (bad := analysis.bad_elements(array))
     }
     spoiled = dict(updates(graph, after))
-    found = values.origins(graph, known.keys(), bads, spoiled)
+    found = analysis.origins(graph, known.keys(), bads, spoiled)
     by_name = {node.name: node for node in graph}
     # A reference variable is a tensor, too, whose row comes later
     rows = {graph_def_name(row.tensor): row for row in reversed(listed)}
@@ -186,7 +186,7 @@ def origins(
             continue
         taken: list[tuple[str, np.ndarray]] = []
         if kind in (COMPUTED, UPDATE):
-            names = values.consumed(node, by_name, known.keys())
+            names = analysis.consumed(node, by_name, known.keys())
             taken = [(name, array) for name, array in known.items() if name in names]
         origin = NotFinite(
             tensor=row.tensor,
@@ -196,7 +196,7 @@ def origins(
             **vars(bads.get(tensor) or after[tensor]),
             source=node.line or by_name[row.node].line,
             derives=nodes.forward_of(live, node.name),
-            entered=tuple(values.entered(taken)),
+            entered=tuple(analysis.entered(taken)),
         )
         made.append(origin)
     return tuple(sorted(made, key=lambda one: one.kind not in (FED, VARIABLE)))  # a stable sort

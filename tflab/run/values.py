@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tflab.analysis import values
+from tflab.analysis import values as analysis
 from tflab.errors import TflabError
 from tflab.records.codec import MOST, encoded
 from tflab.records.graph import Node, Source, graph_def_name
@@ -70,7 +70,6 @@ class Values:
         group, began_ns = run.group, perf_counter_ns()
         if session.sess_str or group.calls + 1 not in (self.run - 1, self.run):
             return
-        from tflab.analysis import values as analysis
         from tflab.runtime import nodes, values
 
         graph = group.graph
@@ -109,7 +108,6 @@ class Values:
     def recorded(
         self, run: Run, session: tf1.Session, fetched: Fetched, listed: Sequence[Node]
     ) -> RecordedValues:
-        from tflab.analysis import values as analysis
         from tflab.lifecycle import values as lifecycle
         from tflab.runtime import values
 
@@ -224,7 +222,7 @@ class Ops:
             self.sources.pop(id(output), None)
             self.lines[id(output)] = line
             array = output.numpy() if output.dtype.is_floating else np.zeros(0)
-            bad = values.bad_elements(array)
+            bad = analysis.bad_elements(array)
             if bad is None:
                 continue
             origin = known[0] if known else self.origin(op, inputs, bad, line, frame)
@@ -241,14 +239,14 @@ class Ops:
         self,
         op: str,
         inputs: Sequence[Any],
-        bad: values.Bad,
+        bad: analysis.Bad,
         line: Line | None,
         frame: FrameType,
     ) -> NotFinite:
         """Return the record of an op with a result that is not finite."""
         floats = [given for given in inputs if given.dtype.is_floating]
         arrays = [(f"input {at}", given.numpy()) for at, given in enumerate(floats)]
-        given = [found for _, value in arrays if (found := values.bad_elements(value))]
+        given = [found for _, value in arrays if (found := analysis.bad_elements(value))]
         read = private.locals_of(private.READS, frame).get("self") if not arrays else None
         fed = op.startswith(DATA_OPS) or any(found.nan for found in given)
         forward = private.locals_of(private.DIFFERENTIATES, frame)
@@ -264,7 +262,7 @@ class Ops:
             size=bad.size,
             source=Source(*line, linecache.getline(*line[:2]).strip()) if line else None,
             derives=forward.get("op_name"),
-            entered=() if given else tuple(values.entered(arrays)),
+            entered=() if given else tuple(analysis.entered(arrays)),
         )
 
 
