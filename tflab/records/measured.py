@@ -50,8 +50,8 @@ class OpStats:
     nodes: tuple[str, ...]
     fused_from: tuple[str, ...]  # the user's nodes that were fused into them
     calls: int
-    total_ns: int
-    self_ns: int
+    total_ns: int  # of all steps
+    self_ns: int  # of all steps
     mean_ns: float
     median_ns: float
     p95_ns: float
