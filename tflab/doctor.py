@@ -30,6 +30,7 @@ REPLACE = (
     "python -m pip install --force-reinstall xprof"
 )
 ABSENT = "not installed"  # and needed only by some commands
+NOT_HERE = "not on this machine"  # and not needed
 UNKNOWN = "unknown"
 EXTRAS = {  # what needs each
     "profile": "TensorBoard's page Profile",
@@ -91,7 +92,7 @@ def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
 def status(check: Check) -> str:
     if not check.works:
         return "wrong"
-    return "" if check.found == ABSENT or check.found.startswith(UNKNOWN) else "ok"
+    return "" if check.found.startswith((ABSENT, NOT_HERE, UNKNOWN)) else "ok"
 
 
 def packages() -> Iterator[Check]:
@@ -145,8 +146,8 @@ def mnist() -> Check:
     except TflabError as error:
         if os.environ.get("TFLAB_DATA_DIR"):
             return Check("MNIST", str(error), checked, False, f"{PUT} Or unset the variable.")
-        absent = "not here: the first use downloads it, or other images replace it"
-        return Check("MNIST", absent, checked, True, PUT)
+        remedy = f"{PUT} Or let the first use download it; if it cannot, other images replace it."
+        return Check("MNIST", NOT_HERE, checked, True, remedy)
     return Check("MNIST", str(folder), checked, True)
 
 
