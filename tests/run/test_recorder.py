@@ -180,10 +180,32 @@ def test_executed_nodes_in_a_branch_that_no_traced_run_took_are_counted():
     largest = program_graph.Largest(group, ())
     largest.executed = notation.graph("x=Switch(six,p); y=_Fused(x:1); gone(y); m=Merge(x,gone)")
     largest.ledger = notation.fates("x executed, y executed, m executed, gone fused, six folded")
-    for group.traced, not_run in ((2, 1), (0, 0)):
+    for group.traced, not_run in ((2, 1), (0, None)):
         segment = largest.segment()
         assert segment["counts"] == {"executed": 3, "fused": 1, "folded": 1}
         assert (segment["group"], segment["not_run"]) == (2, not_run)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(("fails", "known"), [("explain", {}), ("save", {"group": 1})])
+def test_what_fails_takes_nothing_else_of_the_largest_group_along(lab, monkeypatch, fails, known):
+    wrote = []
+    instead = {
+        "write_profile": lambda _, logdir: wrote.append(logdir),
+        "explain": lambda largest, dumped: setattr(largest, "ledger", dumped),
+        "notes": lambda _: (),
+        "segment": lambda _: {"group": 1},
+        fails: lambda *_: 1 / 0,
+    }
+    for name, method in instead.items():
+        monkeypatch.setattr(program_graph.Largest, name, method)
+    lab.run(90)
+    lab.seen.settings = SimpleNamespace(logdir="logs", folder="", keeps=True)
+    lab.seen.dumps = SimpleNamespace(of=lambda group: "dumps")
+    lab.seen.tracer = SimpleNamespace(parsed=lambda _: SimpleNamespace(partition_graphs=[]))
+    assert lab.seen.write_largest([*lab.seen.groups.values()]) == known
+    assert wrote == ["logs"]
+    assert "ZeroDivisionError" in str(lab.seen.notes)
 
 
 def test_later_steps_are_built_again_as_the_budget_allows(lab, monkeypatch):

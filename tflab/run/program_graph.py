@@ -244,8 +244,7 @@ class Largest:
     """The group that took longest: the nodes of its graph, those that ran, and their fates.
 
     `parts` are the GraphDefs that ran, and `traces` some of its runs: number, start, duration and
-    RunMetadata; a function has none of both, and its nodes are those that ran. `dumped` has the
-    dumps of its passes.
+    RunMetadata; a function has none of both, and its nodes are those that ran.
     """
 
     def __init__(
@@ -254,9 +253,7 @@ class Largest:
         nodes: tuple[Node, ...],
         parts: Sequence[Any] = (),
         traces: Sequence[tuple[int, int, int, Any]] = (),
-        dumped: Path | None = None,
     ) -> None:
-        from tflab.analysis import fates, passes
         from tflab.runtime import nodes as of_runtime  # may resume an interrupted import
 
         self.group, self.nodes, self.parts, self.traces = group, nodes, parts, traces
@@ -267,12 +264,17 @@ class Largest:
         self.passes: tuple[Pass, ...] = ()
         self.ledger: tuple[Fate, ...] = ()
         self.origins: tuple[Origin, ...] = ()
-        if dumped:
-            steps = passes.compare(nodes, dumps.read(dumped), self.executed)
-            ledger = fates.fates(nodes, steps, self.executed, group.fetches, group.feeds)
-            origins = tuple(fates.origins(ledger, steps, self.executed))
-            if not any(origin.origin == "unknown" for origin in origins):
-                self.passes, self.ledger, self.origins = steps, ledger, origins
+
+    def explain(self, dumped: Path) -> None:
+        """Find the fate of each node in the dumps of the passes."""
+        from tflab.analysis import fates, passes
+
+        nodes, executed, group = self.nodes, self.executed, self.group
+        steps = passes.compare(nodes, dumps.read(dumped), executed)
+        ledger = fates.fates(nodes, steps, executed, group.fetches, group.feeds)
+        origins = tuple(fates.origins(ledger, steps, executed))
+        if not any(origin.origin == "unknown" for origin in origins):
+            self.passes, self.ledger, self.origins = steps, ledger, origins
 
     def segment(self) -> dict[str, object]:
         """Return the number of nodes with each fate, how many of the program's nodes are in a
@@ -288,7 +290,7 @@ class Largest:
             "path": self.path_shares(),
             "findings": self.findings(),
             "counts": dict(Counter(fate.fate for fate in self.ledger)),
-            "not_run": len(ran) if group.traced else 0,
+            "not_run": len(ran) if self.ledger and group.traced else None,
         }
 
     def notes(self) -> Iterator[str]:

@@ -479,6 +479,7 @@ class Recorder:
         it."""
         group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
         settings, parts, traces, dumped = self.settings, (), [], None
+        known: dict[str, object] = {}
         try:
             if self.values:
                 self.values.write(group, settings.folder)
@@ -489,20 +490,22 @@ class Recorder:
                 parts = self.tracer.parsed(group.executed).partition_graphs
                 traces = [(*times, self.tracer.parsed(trace)) for *times, trace in group.samples]
                 dumped = self.dumps.of(group)
-            largest = program_graph.Largest(group, nodes, parts, traces, dumped)
+            largest = program_graph.Largest(group, nodes, parts, traces)
             if settings.logdir and not group.function:
                 largest.write_profile(settings.logdir)
+            if dumped:
+                largest.explain(dumped)
             for sentence in largest.notes():
                 self.note(sentence)
+            known = largest.segment()
             if settings.keeps and (group.function or largest.ledger):
                 largest.save(settings.folder)
-            return largest.segment()
         except TflabError as error:
             self.note(str(error))
         except Exception as error:  # all else is written nevertheless
             what = f"{type(error).__name__}: {error}"
-            self.note(f"The largest group is not shown because of an error of tflab: {what}")
-        return {}
+            self.note(f"The largest group is not all shown because of an error of tflab: {what}")
+        return known
 
     def note(self, sentence: str) -> None:
         """Keep a sentence for the end of the program; a later one that differs only in its numbers

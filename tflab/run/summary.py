@@ -108,7 +108,7 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
         exit_status=status,
         stopped=segment["stopped"],
         fates=fates.get("counts", {}),
-        not_run=fates.get("not_run", 0),
+        not_run=fates.get("not_run"),
         costliest=costliest_line(segment["lines"], segment["called"]),
         elsewhere=costliest_line(segment["elsewhere"]),
         open_run=open_run(segment),
