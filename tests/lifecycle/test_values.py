@@ -182,6 +182,12 @@ def function(x):
     return tf.math.log(x - x)
 
 
+def unset(x):
+    w = tf1.get_variable("w", [], collections=[], use_resource=True)
+    with tf.control_dependencies([w.assign(3e38)]), tf.control_dependencies([w.assign_add(3e38)]):
+        return x + 1  # here: unset
+
+
 def root(x, w):
     return x * w + tf.sqrt(tf.square(w), name="root")  # here: root
 
@@ -208,6 +214,7 @@ ORIGINS = {
     "a gradient that is no number though the loss is one": trained(root, DESCENT(0.1), start=0.0),
     # The variable becomes 3e4 - 3e38 * the mean of 2 * 3e4 * (0, 1, 4, 9)
     "an update": SQUARED,
+    "a variable that had no value before the step": fed(unset),
     "a slot of the optimiser": trained(lambda x, w: x * w * 1e25, ADAM(0.1)),
 }
 

@@ -126,6 +126,7 @@ def depths(graph: Sequence[Node]) -> dict[str, int]:
 # Elements that are not finite
 
 CONSTANT = "Const"
+SETS = ("Assign", "AssignVariableOp")  # give a variable their second input
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,8 @@ def origins(
         if not variable and taken & {*spoiled.values()} - {*bads}:
             continue
         causes = {tensor for tensor in taken if tensor in bads}
+        if variable and not causes and node.op in SETS and node.inputs[1] in known:
+            continue  # a later update spoiled the finite value that it set
         infinite = not variable and not any(bads[tensor].nan for tensor in own)
         if infinite and (causes <= meant if causes else node.op == CONSTANT):
             constants += [] if causes else [(node, own[0])]

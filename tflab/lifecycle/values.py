@@ -180,8 +180,8 @@ def origins(
     harmless = not results(values)
     made = []
     for node, tensor in found:
-        row = rows[tensor]
-        kind = UPDATE if node.name in spoiled else row.kind
+        row = rows.get(tensor)  # None for a variable that had no value before the step
+        kind = UPDATE if row is None or node.name in spoiled else row.kind
         if harmless and kind == CONSTANT:  # it is infinite, and meant to be
             continue
         taken: list[tuple[str, np.ndarray]] = []
@@ -189,12 +189,12 @@ def origins(
             names = analysis.consumed(node, by_name, known.keys())
             taken = [(name, array) for name, array in known.items() if name in names]
         origin = NotFinite(
-            tensor=row.tensor,
+            tensor=row.tensor if row else tensor,
             node=node.name,
             op=node.op,
             kind=kind,
             **vars(bads.get(tensor) or after[tensor]),
-            source=node.line or by_name[row.node].line,
+            source=node.line or by_name[node_of(tensor)].line,
             derives=nodes.forward_of(live, node.name),
             entered=tuple(analysis.entered(taken)),
         )
