@@ -174,6 +174,14 @@ def test_a_loss_that_only_looks_random_is_checked(value):
     assert (check.agrees, check.precision) == (True, "float64")
 
 
+def test_a_loss_that_is_nan_in_a_later_row_of_the_batch_is_not_checked():
+    def late(split, data_dir=None):
+        return Dataset("late", split, {"x": np.float32([1] * 9 + [np.nan] + [1] * 22)})
+
+    stage = differentiate(model_of(lambda x, w: tf.reduce_mean(x * w), {"w": 1.0}, late))
+    assert (stage.gradient_checks, stage.unchecked) == ((), "the loss is nan")
+
+
 def test_a_variable_that_asks_for_the_device_of_an_op_is_checked():
     def loss_of(x):
         squares = tf.square(x)

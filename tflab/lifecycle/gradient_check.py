@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TypeVar
@@ -22,6 +22,7 @@ from tflab.analysis import chain_rule, evaluation
 from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
+from tflab.errors import RefusedError
 from tflab.lifecycle import check_points, graph_copies
 from tflab.lifecycle.check_points import CheckPoints
 from tflab.lifecycle.gradients import Pairs, names_of, parts_of
@@ -111,7 +112,10 @@ def check_at(copy: Copy, program: Program, pairs: Pairs, seed: int) -> Checked:
     gradients = {v.op.name: parts_of(g) for g, v in spread(pairs, ELEMENTS)}
     first, arrays = copy.run([loss, gradients], feeds)
     losses, seconds = losses_of(lambda: copy.run(loss, feeds), RUNS - 1)
-    if reason := no_slope_reason([first, *losses]):
+    reason = no_slope_reason([first, *losses])
+    with suppress(tf.errors.OpError, RefusedError):  # a copy may run with few rows only
+        reason = reason or no_slope_reason([copy.run(loss, copy.whole)])
+    if reason:
         return Checked((), reason)
     if copy.half or not pairs:
         half = f"a part of the loss is computed in {copy.half}"

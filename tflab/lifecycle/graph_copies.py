@@ -43,6 +43,7 @@ class Copy:
     half: str = ""  # the half precision in which the program computes a part of it
     initial: Values = field(default_factory=dict)  # variable -> the value with which it starts
     batch: Values = field(default_factory=dict)  # with which the copy was seen to run
+    whole: Values = field(default_factory=dict)  # the batch of a step
 
     def assign(self, values: Values) -> None:
         """Set these variables."""
@@ -104,7 +105,7 @@ def opened(
                 if dtype == tf.float32:
                     raise
                 continue  # some ops have no float64 version
-            yield replace(copy, half=half, initial=initial, batch=batch)
+            yield replace(copy, half=half, initial=initial, batch=batch, whole=batches[-1])
             return
 
 
