@@ -31,7 +31,8 @@ def shares(key: str, *percent: float) -> Compared:
 
 def steps(images_per_second: float = 100, wall: float = 100, ops: float = 100) -> StepTimes:
     spread = Spread(wall, wall, wall)
-    return StepTimes(CALLS, 640, spread, spread, images_per_second, ops)
+    rates = (images_per_second,) * 3
+    return StepTimes(CALLS, 640, spread, spread, images_per_second, ops, round_rates=rates)
 
 
 # Of rounds: their logarithms have a deviation of 0.01, and so an interval of 4.604 * 0.01 /
@@ -77,7 +78,6 @@ SAID = {
         },
         (1, 16),
     ),
-    "few rounds": throughput(1_000, 500, swing=SWING[:2]),
     "all, in the order of a reader's questions, and dear rows first": findings.sentences(
         TABLE, MEASURED
     ),
@@ -91,6 +91,7 @@ UNSAID = {
     "growth of no rows": findings.growth([], SIZES),
     "growth at one batch size": findings.growth([row(b1=cell())], (1,)),
     "images per second of one batch size": throughput(100),
+    "images per second of too few rounds for an interval": throughput(1, 5, swing=SWING[:2]),
     "one batch size whose step is that of its ops": findings.sentences(ROW_16, {16: steps()}),
 }
 

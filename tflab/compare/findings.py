@@ -52,11 +52,11 @@ def throughput(
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
         gains = by_round(steps[small], steps[large])
-        ends = f" {ends_text(*verdicts.interval(gains))}" if gains else ""
-        yield (
-            f"Batch {large} processes {gain:.2f} x{ends.rstrip()} as many {unit}s per second as "
-            f"batch {small}."
-        )
+        if len(gains) >= verdicts.LEAST:  # otherwise there is no interval
+            yield (
+                f"Batch {large} processes {gain:.2f} x {ends_text(*verdicts.interval(gains))} as "
+                f"many {unit}s per second as batch {small}."
+            )
 
 
 def by_round(small: StepTimes, large: StepTimes) -> list[float]:
