@@ -299,6 +299,21 @@ def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
     assert 0 < found["steps"]["4"]["images"] < 64
 
 
+def of_four() -> Model:
+    model = lookup("index", np.zeros(64))
+    return replace(model, output=tf.reshape(model.output, [4], "four"))
+
+
+def test_a_batch_size_that_is_refused_leaves_the_others(capsys):
+    line = f"--model {__name__}:of_four --batch-sizes 2 4 --steps 3 --format json"
+    assert run(line) == 1
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert ([*found["steps"]], found["images"]) == (["4"], 12)
+    assert found["failure"].startswith("Batch size 2: The runtime refused the step: Input to resh")
+    assert err.splitlines()[-1] == f"tflab: {found['failure']}"
+
+
 WRONG = (
     *("--batch-sizes 0", "--batch-sizes few", "--batch-sizes 16 1 16", "--images 0"),
     *("--images 8 --steps 8", "--model toy --batch-sizes 1 512"),

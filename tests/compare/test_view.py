@@ -52,7 +52,7 @@ def test_one_batch_size_on_one_screen_is_its_most_expensive_rows():
     "change, sentence",
     [
         ({"interrupted": True}, "Partial: these are the measurements before the interruption."),
-        ({"failure": "No."}, "Partial: these are the measurements before this error: No."),
+        ({"failure": "No."}, "Partial: this error prevented the rest: No."),
     ],
 )
 def test_what_is_partial_says_so_and_how_many_images_it_was_to_be(change, sentence):

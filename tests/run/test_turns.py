@@ -179,7 +179,7 @@ def ending_with(error, after):
 @pytest.mark.parametrize(
     ("error", "status", "sentence"),
     [
-        (TflabError("'new.py' ended with status 3."), 1, "before this error: 'new.py' ended with"),
+        (TflabError("'new.py' ended with status 3."), 1, "prevented the rest: 'new.py' ended with"),
         (KeyboardInterrupt(), 130, "before the interruption"),
     ],
 )
@@ -241,7 +241,7 @@ def test_a_program_runs_unchanged_in_its_folder_with_empty_input_until_one_fails
     assert (tmp_path / "ran").read_text() == "xyyxxy"
     assert ran.returncode == 1
     assert err.endswith("tflab: 'new.py y' ended with status 1: no more of it\n")
-    assert "before this error: 'new.py y' ended with" in " ".join(out.split())
+    assert "prevented the rest: 'new.py y' ended with" in " ".join(out.split())
     assert "quiet" not in out + err
 
 

@@ -118,7 +118,7 @@ def concluded(
         passes=prepared.passes,
         findings=findings.sentences(compared, steps, dataset.unit),
         interrupted=ending.interrupted or interrupts.take(),
-        failure=str(ending.failure) if ending.failure else None,
+        failure=str(ending.failure) if ending.failure else prepared.refused,
         images=prepared.images,
         tasks=len(options.cluster),
         load=during,

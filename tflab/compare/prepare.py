@@ -10,7 +10,7 @@ from itertools import chain
 from tflab import datasets, models
 from tflab.cli import terminal
 from tflab.compare import DEFAULT, SweepOptions
-from tflab.errors import UsageError
+from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
@@ -42,6 +42,7 @@ class Prepared:
     placed: Mapping[int, Placement]  # by batch size, including the smaller batch at the end
     beginning: machine_load.Beginning
     passes: tuple[ChangingPass, ...] | None = None  # that changed the graph, if asked for
+    refused: str | None = None  # which other batch sizes the runtime refused, and why
 
 
 def prepare(
@@ -49,7 +50,8 @@ def prepare(
 ) -> Prepared:
     """Build, differentiate and place a model's step at each batch size.
 
-    Raises UsageError if there are fewer images than a batch needs, TflabError if a step fails.
+    Raises UsageError if there are fewer images than a batch needs, TflabError if a step fails at
+    every batch size.
     """
     options = models.with_soft_placement(model, options)
     before = machine_load.average() if chosen.load_before is None else chosen.load_before
@@ -59,7 +61,7 @@ def prepare(
         over_tasks.ask(program.graph, program.places)
     fixed = program.model.fixed_batch
     batch_sizes = (fixed,) if fixed else tuple(batch_sizes)
-    images = image_count(backward, batch_sizes, chosen)
+    image_count(backward, batch_sizes, chosen)  # raises an error before a step runs
     fetches = (program.model.output.name,) if chosen.phase == "inference" else ()
 
     def place(sizes: set[int]) -> dict[int, Placement]:
@@ -69,7 +71,17 @@ def prepare(
             for size in sorted(sizes)
         }
 
-    placed = place({*batch_sizes})
+    placed: dict[int, Placement] = {}
+    refused: dict[int, RefusedError] = {}
+    for size in batch_sizes:
+        try:
+            placed |= place({size})
+        except RefusedError as error:
+            refused[size] = error
+    if not placed:
+        raise refused[batch_sizes[0]]
+    batch_sizes = tuple(placed)
+    images = image_count(backward, batch_sizes, chosen)
     step = session.step_of(program, placed[batch_sizes[0]].fetches)
     job = measure.job_of(program, step, options)
     if len(chosen.configs) > 1 and (caller := python_caller(job)):
@@ -96,6 +108,7 @@ def prepare(
         images=images,
         placed=placed,
         beginning=machine_load.beginning(before),
+        refused=" ".join(f"Batch size {size}: {error}" for size, error in refused.items()) or None,
     )
 
 

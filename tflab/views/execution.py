@@ -63,7 +63,7 @@ def partial(interrupted: bool, failure: str | None) -> Iterable[str]:
     if interrupted:
         yield "Partial: these are the measurements before the interruption."
     if failure:
-        yield f"Partial: these are the measurements before this error: {failure}"
+        yield f"Partial: this error prevented the rest: {failure}"
 
 
 def step_times(stage: Execution) -> Iterator[Fact]:
