@@ -490,12 +490,13 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
 
 def picture_of_graph(walked: Walked) -> Iterator[Part]:
     """Yield the picture of the graph, and its size at each stage."""
+    grown = [s.nodes for s in walked.stages if isinstance(s, Backward) and s.added_nodes]
     stages = [
         ("as written", walked.stages[0].nodes),
-        *(("with gradients", s.nodes) for s in walked.stages if isinstance(s, Backward)),
+        *(("with gradients", nodes) for nodes in grown),
         ("that runs", walked.placement.nodes),
     ]
-    *_, (_, nodes), _ = stages
+    *_, (which, nodes), _ = stages
     yield contents.picture("graph", plots.graph.draw, walked.model, *layers(walked, nodes))
     yield table(
         "",
@@ -505,8 +506,8 @@ def picture_of_graph(walked: Walked) -> Iterator[Part]:
         numbers("edges", lambda row: f"{edge_count(row[1]):,}"),
     )
     yield Method(
-        "The picture has the graph with gradients. TensorBoard's Graphs shows the graph that ran, "
-        "node by node.",
+        f"The picture has the graph {which}. TensorBoard's Graphs shows the graph that ran, node "
+        "by node.",
         f"python -m tflab.lifecycle --model {walked.model} --logdir runs/{walked.model}\n"
         "tensorboard --logdir runs",
     )
