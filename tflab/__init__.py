@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False  # as in `typing`: a program that tflab watches imports little at its start
 if TYPE_CHECKING:
     from typing import Any
@@ -21,3 +23,15 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     return getattr(importlib.import_module(FROM_WITHIN[name]), name)
+
+
+def report(kind: type[BaseException], *error: Any) -> None:
+    """Report an error as usual, but Ctrl-C in one line: it came while a command was imported."""
+    if kind is KeyboardInterrupt:
+        print("tflab: interrupted.", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, *error)
+
+
+if sys.argv[:1] == ["-m"] and "runpy" in sys.modules:  # `python -m tflab...`
+    sys.excepthook = report

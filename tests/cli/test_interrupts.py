@@ -204,6 +204,13 @@ def test_a_step_that_does_not_return_is_abandoned(tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+def test_ctrl_c_before_a_command_begins_is_one_line(tmp_path):
+    (tmp_path / "argparse.py").write_text("raise KeyboardInterrupt")
+    with started(["-m", "tflab.doctor"], cwd=tmp_path) as process:
+        assert process.stderr.read() == "tflab: interrupted.\n"
+    assert process.returncode in (130, -signal.SIGINT)
+
+
 PROGRAM = """
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
