@@ -9,17 +9,23 @@ import pytest
 from tests.approval import approve
 from tflab import doctor
 from tflab.datasets import mnist
-from tflab.doctor import PUT, Check
+from tflab.doctor import Check
 from tflab.errors import TflabError
 from tflab.runtime import processes
 
 pytestmark = pytest.mark.slow
 
-LOADS, FILES = "TensorFlow loads", "its files, byte for byte"
 OF_EXTRAS = (
     *(("xprof>=2.22,<3", "profile"), ("igraph>=0.11", "report"), ("capstone>=5", "code")),
     ("pytest>=8", "test"),
 )
+
+
+def said(checks):
+    """One line for each check, with what to do."""
+    for check in checks:
+        status = doctor.status(check) or "neither ok nor wrong"
+        yield f"{check.what}: {status}; {check.found} ({check.checked}) {check.remedy}"
 
 
 def test_each_package_is_compared_with_its_range(monkeypatch):
@@ -27,15 +33,7 @@ def test_each_package_is_compared_with_its_range(monkeypatch):
     lines = ("numpy>=2,<3", "rich>=14", *(f"{of}; extra == '{extra}'" for of, extra in OF_EXTRAS))
     monkeypatch.setattr(metadata, "requires", lambda _: lines)
     monkeypatch.setattr(doctor.environment, "version", versions.get)
-    more = "For listings of machine instructions: python -m pip install 'tflab[code]'"
-    old = 'python -m pip install "xprof>=2.22,<3"'
-    assert list(doctor.packages()) == [
-        Check("numpy", "2.4.6", "version >=2,<3", True),
-        Check("rich", "missing", "version >=14", False, 'python -m pip install "rich>=14"'),
-        Check("xprof [profile]", "2.20.1", "version >=2.22,<3", False, old),
-        Check("igraph [report]", "1.0", "version >=0.11", True),
-        Check("capstone [code]", "not installed", "version >=5", True, more),
-    ]
+    approve("doctor-packages.txt", "\n".join(said(doctor.packages())))
 
 
 def test_every_package_of_an_extra_is_known_by_its_import():
@@ -64,16 +62,17 @@ def answer(monkeypatch):
 
 
 def test_devices_are_listed_and_a_gpu_that_is_not_seen_has_a_remedy(answer, monkeypatch, tmp_path):
-    answer({"devices": ["CPU:0"]})
-    monkeypatch.setattr(doctor, "NVIDIA", tmp_path / "none")
-    assert doctor.devices() == Check("devices", "CPU:0", LOADS, True)
-    monkeypatch.setattr(doctor, "NVIDIA", tmp_path)
-    remedy = 'To use the GPU: python -m pip install "tensorflow[and-cuda]"'
-    assert doctor.devices() == Check("devices", "CPU:0", LOADS, True, remedy)
-    answer({"devices": ["CPU:0", "GPU:0"]})
-    assert doctor.devices() == Check("devices", "CPU:0, GPU:0", LOADS, True)
-    answer(processes.LateError("late"))
-    assert not doctor.status(doctor.devices())  # neither ok nor wrong
+    checks = []
+    for driver, result in (
+        ("none", {"devices": ["CPU:0"]}),
+        ("", {"devices": ["CPU:0"]}),
+        ("", {"devices": ["CPU:0", "GPU:0"]}),
+        ("", processes.LateError("late")),
+    ):
+        answer(result)
+        monkeypatch.setattr(doctor, "NVIDIA", tmp_path / driver)
+        checks.append(doctor.devices())
+    approve("doctor-devices.txt", "\n".join(said(checks)))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_a_tensorflow_that_does_not_load_is_one_line(monkeypatch, tmp_path, code
     (tmp_path / "tensorflow" / "__init__.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     found = f"The process that ran tflab.doctor:imported ended with {error}"
-    assert doctor.devices() == Check("devices", found, LOADS, False, doctor.INSTALL)
+    assert doctor.devices() == Check("devices", found, "TensorFlow loads", False, doctor.INSTALL)
 
 
 def test_mnist_is_looked_for_where_the_commands_look(monkeypatch, tmp_path):
@@ -99,15 +98,14 @@ def test_mnist_is_looked_for_where_the_commands_look(monkeypatch, tmp_path):
     monkeypatch.setattr(mnist, "read_split", read_split)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
-    absent = doctor.mnist()
-    assert (absent.found, absent.works, doctor.status(absent)) == (doctor.NOT_HERE, True, "")
+    checks = [doctor.mnist()]
     cache = tmp_path / "cache" / "tflab" / "mnist"
     cache.mkdir(parents=True)
     (cache / "whole").touch()
-    assert doctor.mnist() == Check("MNIST", str(cache), FILES, True)
+    checks.append(doctor.mnist())
     monkeypatch.setenv("TFLAB_DATA_DIR", str(tmp_path))
-    lacks = f"{tmp_path} lacks whole (train)."
-    assert doctor.mnist() == Check("MNIST", lacks, FILES, False, f"{PUT} Or unset the variable.")
+    checks.append(doctor.mnist())
+    approve("doctor-mnist.txt", "\n".join(said(checks)).replace(str(tmp_path), "FOLDER"))
 
 
 def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
@@ -117,18 +115,15 @@ def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
         entries.append(SimpleNamespace(dist=SimpleNamespace(name=name, version=version)))
 
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: entries)
-    alone = "loads, from one package"
-    assert doctor.profile_plugin() == Check("Profile plugin", doctor.ABSENT, alone, True)
+    checks = [doctor.profile_plugin()]
     provide("xprof", "2.24.2")
     provide("xprof", "2.24.2")  # an entry may be listed twice
-    answer({})
-    assert doctor.profile_plugin() == Check("Profile plugin", "xprof 2.24.2", alone, True)
-    answer({"error": "ImportError: no .so"})
-    failed = Check("Profile plugin", "ImportError: no .so", alone, False, doctor.INSTALL)
-    assert doctor.profile_plugin() == failed
+    for result in ({}, {"error": "ImportError: no .so"}):
+        answer(result)
+        checks.append(doctor.profile_plugin())
     provide("tensorboard-plugin-profile", "2.13.1")
-    both = "tensorboard-plugin-profile 2.13.1 and xprof 2.24.2"
-    assert doctor.profile_plugin() == Check("Profile plugin", both, alone, False, doctor.REPLACE)
+    checks.append(doctor.profile_plugin())
+    approve("doctor-plugin.txt", "\n".join(said(checks)))
 
 
 @pytest.mark.tensorflow

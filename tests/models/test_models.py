@@ -10,11 +10,10 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import walks
-from tests.approval import approve
+from tests.approval import approve, refused
 from tests.examples import accounts
 from tests.models import reference
 from tflab import datasets, models
-from tflab.errors import UsageError
 from tflab.lifecycle import backward, frontend, placement
 from tflab.models import convnet, layers
 from tflab.records.options import Options
@@ -292,13 +291,6 @@ def dropped(inputs, percent, seed):
 # What --model accepts
 
 
-def test_a_module_may_be_called_like_the_suffix_of_a_file(tmp_path, monkeypatch):
-    (tmp_path / "of_mine").mkdir()
-    (tmp_path / "of_mine" / "keras.py").write_text("def build(): ...\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert models.find("of_mine.keras:build").__module__ == "of_mine.keras"
-
-
 NO_MODELS = """
 import functools
 import tensorflow as tf
@@ -329,11 +321,7 @@ def no_models(tmp_path, monkeypatch):
 
 
 def test_a_name_that_is_no_model_is_refused_with_what_would_be_right(no_models):
-    said = []
-    for name in NAMES:
-        with pytest.raises(UsageError) as error:
-            models.find(name)
-        said.append(f"'{name}': {error.value}")
+    said = (f"'{name}': {refused(models.find, name)}" for name in NAMES)
     approve("models-refused.txt", "\n".join(said))
 
 
