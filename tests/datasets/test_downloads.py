@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from tests.approval import refused
 from tests.datasets.publication import Quiet, served
 from tflab.datasets import download
-from tflab.errors import TflabError
 
 pytestmark = pytest.mark.slow
 
@@ -60,10 +60,8 @@ def test_the_first_mirror_that_has_the_published_file_is_the_last_one_asked_and_
 def test_each_mirror_that_failed_is_told_with_its_reason(mirrors, cache):
     addresses, folders = mirrors
     (folders[1] / "data.bin").write_bytes(CONTENT[:-1])
-    with pytest.raises(TflabError) as error:
-        fetch(cache, ["http://127.0.0.1:1/", *addresses])
-    assert str(error.value) == (
-        "http://127.0.0.1:1/data.bin failed: Connection refused. "
+    assert refused(fetch, cache, ["http://127.0.0.1:1/", *addresses]) == (
+        "TflabError: http://127.0.0.1:1/data.bin failed: Connection refused. "
         f"{addresses[0]}data.bin failed: 404 File not found. "
         f"{addresses[1]}data.bin differs from the published file (its SHA-256 differs)."
     )
@@ -80,7 +78,7 @@ class Breaking(Quiet):
 def test_a_broken_connection_leaves_no_file(mirrors, cache):
     _, folders = mirrors
     (folders[0] / "data.bin").write_bytes(CONTENT)
-    with served(folders[0], Breaking) as address, pytest.raises(TflabError) as error:
-        fetch(cache, [address])
-    assert str(error.value) == (f"{address}data.bin failed: it ended after 128000 of 256000 bytes.")
+    with served(folders[0], Breaking) as address:
+        said = refused(fetch, cache, [address])
+    assert said == f"TflabError: {address}data.bin failed: it ended after 128000 of 256000 bytes."
     assert names(cache) == []

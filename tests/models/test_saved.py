@@ -208,9 +208,7 @@ def test_what_is_fed_is_said_and_a_step_that_fails_names_the_options_that_the_us
         f"The graph is from '{path}', a GraphDef. It runs out:0 (no other node uses it).",
         "Fed are seeded values: x float32 [batch].",
     )
-    with pytest.raises(RefusedError) as error:
-        walk(path)
-    assert str(error.value).endswith(
+    assert refused(walk, path).endswith(
         " It was fed seeded values; give --feed x=FILE.npy, --shape x=SIZES, or --fetch NAME for "
         "another part."
     )

@@ -71,11 +71,9 @@ def test_what_listens_and_is_no_task_is_said(monkeypatch):
         threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True).start()
         for port in (mute.getsockname()[1], web.server_port):
             address = f"127.0.0.1:{port}"
-            with pytest.raises(TflabError) as error:
-                cluster.check(1, address)
-            assert str(error.value) == (
-                f"Task 1 of the cluster, {address}, does not answer as a task does. Start it there "
-                f"with `python -m tflab.worker {address}`."
+            assert refused(cluster.check, 1, address) == (
+                f"TflabError: Task 1 of the cluster, {address}, does not answer as a task does. "
+                f"Start it there with `python -m tflab.worker {address}`."
             )
         web.shutdown()
     with pytest.raises(TflabError, match=f"{address}, cannot be reached: connection refused"):
