@@ -172,16 +172,30 @@ BAD = FeatureMap(
 # Graph: two tracks with a common row; of the edges one goes up, one across, and one too far
 
 TRACKS = (
-    ("Forward", ((), (("a", "a", "Placeholder"), ("b/", "b", "3 nodes")), (("c", "c", "MatMul"),))),
-    ("Backward", ((), (("2:a/", "a gradients", "2 nodes"),), (("d", "d", "Mul"),))),
-    ("Updates", ((), (), ())),
+    (
+        "Forward",
+        (
+            (),
+            (("a", "a", "Placeholder"), ("b/", "b", "3 nodes")),
+            (("c", "c", "MatMul"),),
+            (("e", "e", "Add"),),
+        ),
+    ),
+    ("Backward", ((), (("2:a/", "a gradients", "2 nodes"),), (("d", "d", "Mul"),), ())),
+    ("Updates", ((), (("u", "u", "Const"),), (("v", "v", "Apply"),), (("w", "w", "Apply"),))),
 )
 EDGES = (
     ("a", "c", "float32 [?, 3]"),
     ("b/", "c", ""),
+    ("c", "e", "float32 [3]"),
     ("c", "d", "float32 [3]"),
     ("d", "2:a/", ""),
     ("a", "d", "float32 [?, 3]"),
+    ("a", "2:a/", ""),  # behind b
+    ("b/", "e", ""),  # behind c, and not at the outer side
+    ("u", "v", ""),
+    ("u", "w", ""),  # beside v
+    ("w", "u", ""),
 )
 
 EXAMPLES = {

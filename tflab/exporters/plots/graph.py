@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,6 +14,8 @@ from tflab.units import plural
 PITCH = 0.62  # inches from one row to the next
 TALLEST = 16.0  # inches of all rows
 HIGH, WIDE = 0.62, 0.92  # of a box, as shares of its place
+PORT = 0.15  # rows from the middle of a box to an arrow at its side
+BESIDE = 0.98  # widths of a track between the arrows beside its boxes
 LETTERS = 26  # of a label on the whole width of a track
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN)  # of the tracks
 
@@ -24,8 +26,8 @@ Place = tuple[int, float, float, float]  # track, centre, row, width
 
 @style.applied()
 def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
-    """Draw the boxes of each track in rows that the tracks share, with an arrow for each edge
-    within a track, and between neighbours of a row."""
+    """Draw the boxes of each track in rows that the tracks share, with an arrow for each edge that
+    passes behind no box: straight, or along the outer side of its track."""
     tracks = [track for track in tracks if any(track[1])]
     if not tracks:
         return style.message("An empty graph", f"{model} has no nodes.")
@@ -37,7 +39,7 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
             for number, (key, *_) in enumerate(rows[at]):
                 places[key] = track, track + (number + 0.5) * width, row, width
     pairs = [(places[source], places[target], shape) for source, target, shape in edges]
-    drawn = [pair for pair in pairs if is_short(*pair[:2])]
+    drawn = [(*pair, way) for pair in pairs if (way := way_of(*pair[:2], places.values()))]
     boxes = sum(len(row) for _, rows in tracks for row in rows)
     about = (
         f"Boxes: {boxes:,} scopes and single nodes. Arrows: tensors, some with their shapes. "
@@ -54,13 +56,24 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
         )
         for key, label, words in (box for row in rows for box in row):
             draw_box(axes, places[key], label, words, COLOURS[track % len(COLOURS)])
-    for start, end, shape in drawn:
-        draw_edge(axes, start, end, shape)
+    for edge in drawn:
+        draw_edge(axes, *edge)
     return style.settled(figure)
 
 
-def is_short(start: Place, end: Place) -> bool:
-    return start[0] == end[0] or (start[2] == end[2] and abs(start[0] - end[0]) == 1)
+def way_of(start: Place, end: Place, boxes: Iterable[Place]) -> str:
+    """Return how an arrow gets from box to box behind no other: "straight", or "beside" all boxes
+    of its track, on the left of the first and on the right of others; "" if it cannot."""
+    (track, x, y, wide), (to_track, to_x, to_y, to_wide) = start, end
+    if y == to_y:
+        return "straight" if 2 * abs(to_x - x) < wide + to_wide + 0.01 else ""
+    if track != to_track:
+        return ""
+    if not any(box[0] == track and min(y, to_y) < box[2] < max(y, to_y) for box in boxes):
+        return "straight"
+    side = 1 if track else -1
+    ends = {round(2 * at + side * width, 2) for at, width in ((x, wide), (to_x, to_wide))}
+    return "beside" if ends == {2 * track + 1 + side} else ""
 
 
 def draw_box(axes: Axes, place: Place, label: str, about: str, color: str) -> None:
@@ -74,19 +87,25 @@ def draw_box(axes: Axes, place: Place, label: str, about: str, color: str) -> No
         style.write(axes, x, y + 0.16, words, size=7.5, color=style.FAINT)
 
 
-def draw_edge(axes: Axes, start: Place, end: Place, shape: str) -> None:
+def draw_edge(axes: Axes, start: Place, end: Place, shape: str, way: str) -> None:
     """Draw an arrow from box to box, with the shape beside it if there is room."""
-    (_, x, y, wide), (_, to_x, to_y, to_wide) = start, end
-    if y == to_y:
+    (track, x, y, wide), (_, to_x, to_y, to_wide) = start, end
+    down = 1 if to_y > y else -1
+    if way == "beside":
+        side = 1 if track else -1
+        x, to_x = x + side * WIDE * wide / 2, to_x + side * WIDE * to_wide / 2
+        y, to_y = y + down * PORT, to_y - down * PORT
+        aside = track + 0.5 + side * BESIDE / 2
+        axes.plot((x, aside, aside), (y, y, to_y), color=style.FAINT, linewidth=1, zorder=1)
+        x, y = aside, to_y
+    elif y == to_y:
         side = 1 if to_x > x else -1
         x, to_x = x + side * WIDE * wide / 2, to_x - side * WIDE * to_wide / 2
     else:
-        down = 1 if to_y > y else -1
         y, to_y = y + down * HIGH / 2, to_y - down * HIGH / 2
     arrow = {"arrowstyle": "-|>", "color": style.FAINT, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", (to_x, to_y), (x, y), arrowprops=arrow, zorder=1)  # behind the boxes
-    if shape and start[0] == end[0] == 0 and wide == 1 and abs(to_y - y) < 1:
+    if shape and way == "straight" and track == end[0] == 0 and wide == 1 and abs(to_y - y) < 1:
         words = style.short_name(shape, LETTERS)
-        paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-        middle = (y + to_y) / 2
-        style.write(axes, x + 0.03, middle, words, ha="left", bbox=paper, size=7, color=style.FAINT)
+        at = (x + to_x) / 2 + 0.03 + abs(to_x - x) / 5  # the more it leans, the farther from it
+        style.write(axes, at, (y + to_y) / 2, words, ha="left", size=7, color=style.FAINT)
