@@ -92,7 +92,8 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         "~user, ~loop, @far, old merged kept, gone removed, constant folded constant, "
         "product removed, loop removed exit, passed removed heir, square replaced new"
     )
-    assert [" ".join(change).strip() for change in node_history.changes(step)] == [
+    inputs = {"user": ("x", "old")}
+    assert [" ".join(change).strip() for change in node_history.changes(step, inputs)] == [
         "new added",
         "old merged kept",
         "gone removed",
@@ -103,7 +104,7 @@ def test_what_a_pass_did_comes_in_the_order_in_which_it_did_it():
         "kept rewritten Relu to _Relu",
         "product rewritten Mul to Const",
         "loop rewritten While to IdentityN",
-        "user rewired",
+        "user input merged kept",
         "loop rewired",
         "loop bypassed exit",  # it stays, but nobody takes it
         "far moved",

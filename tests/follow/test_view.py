@@ -8,6 +8,7 @@ from tests.records_by_hand import LOAD
 from tflab.follow import view
 from tflab.follow.view import NodeLink, PassLink
 from tflab.records.gradients import GradientNode
+from tflab.records.graph import Tensor
 from tflab.records.node_history import Touch
 from tflab.records.placed import Fate
 
@@ -49,7 +50,7 @@ VARIANTS = {
     "it ran": RAN,
     "it ran on the critical path": replace(RAN, critical=True),
     "it ran as it was made": replace(RAN, ran_outputs=FUSED.outputs),
-    "it ran and its outputs are not known": replace(RAN, ran_outputs=()),
+    "it ran and its outputs are not known": replace(RAN, ran_outputs=(Tensor("float32", None),)),
     "it ran under its name": replace(RAN, fate=EXECUTED),
     "nobody did its work": UNDONE | {"fate": Fate("conv", "removed", "a pass", None)},
     "nothing is known of its fate": UNDONE,

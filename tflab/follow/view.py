@@ -46,6 +46,7 @@ PREPOSITIONS = {
     "folded": "into",
     "compiled": "into",
     "merged": "with",
+    "input merged": "with",
     "removed": "for",
     "replaced": "by",
     "bypassed": "in favour of",
@@ -219,8 +220,8 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"it{why}",) if itself else (*links([history.carrier]), why)
     elif history.carrier != history.name:
         yield from linked(done_by(history), [history.carrier], f", which ran as {history.ran_as}")
-    elif history.ran_outputs not in ((), history.outputs):
-        yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)
+    elif history.ran_outputs != history.outputs and any(one.shape for one in history.ran_outputs):
+        yield (f"output in a step: {', '.join(map(tensor, history.ran_outputs))}",)
     yield from value_lines(history)
     if history.carrier is None or history.not_run is not False:
         return
