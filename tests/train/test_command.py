@@ -58,14 +58,15 @@ def test_a_training_prints_every_epoch_and_writes_what_tensorboard_shows(here, c
 def test_options_go_before_the_recipe_and_what_is_in_a_logdir_stays(here, capsys):
     Path("mine").mkdir()
     Path("mine/precious").write_text("precious")
-    given = ("--epochs", "2", "--batch-size", "35", "--logdir", "mine")
+    given = ("--epochs", "2", "--batch-size", "35", "--rows", "60", "--logdir", "mine")
     status, *_ = called(capsys, "--model", MODEL, *given)
     assert status == 0
     assert Path("mine/precious").read_text() == "precious"
     (folder,) = (path for path in Path("mine").iterdir() if path.is_dir())
     assert re.fullmatch(r"tests.examples.training-build-train-\d{8}-\d{6}", folder.name)
     used = checkpoints.read_settings(folder)
-    assert (used.epochs, used.batch_size, used.seed) == (2, 35, 1)
+    assert (used.epochs, used.batch_size, used.train_rows, used.seed) == (2, 35, 60, 1)
+    assert used.data == "noise, the first 60 training rows"
     assert training.steps_in(folder) == [2, 4]
     status, _, err = called(capsys, "--model", MODEL, "--resume", "--logdir", str(folder))
     assert (status, err) == (0, f"Continuing in '{folder}': 4 of 4 steps are done.\n")

@@ -22,7 +22,6 @@ from tflab.records.trained import History
 from tflab.records.values import Maps
 from tflab.report import contents, drawing, questions, selection
 from tflab.report.contents import (
-    EPOCHS,
     Box,
     Chapter,
     DrawnGraph,
@@ -347,8 +346,8 @@ def training(model: str, history: History | None) -> Iterator[Part]:
     yield Method(
         f"Trained for this report. {means} are means over rows; the test uses all test rows at the "
         "end of each epoch.",
-        f"python -m tflab.train --model {model} --epochs {len(history.epochs) or EPOCHS} "
-        f"--batch-size {history.settings.batch_size}",
+        f"python -m tflab.train --model {model} --epochs {history.settings.epochs} "
+        f"--batch-size {history.settings.batch_size} --rows {history.settings.train_rows}",
     )
 
 
@@ -411,7 +410,9 @@ def dearest(comparison: Comparison) -> Table:
         f"The {of} at batch {size}, {comparison.phase}",
         rows[:TOP],
         op_table.key("op"),
-        *op_table.columns(("calls", "total", "mean", "share")),
+        *op_table.columns(
+            ("calls", "total", "mean", "share", "requested"), {"requested": "memory a step"}
+        ),
     )
 
 
@@ -438,27 +439,29 @@ def calls_at_each_size(comparison: Comparison) -> Table:
 
 def configurations(comparison: Comparison) -> Iterator[Part]:
     names = tuple(dict.fromkeys(row.config for row in comparison.configs))
+    if names:
+        yield from execution.load_line(comparison.load)
+        yield (
+            f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
+            f"setting changed. All use the same weights and {comparison.unit}s."
+        )
+        yield table(
+            "What was changed",
+            names,
+            Column("configuration", lambda name: name),
+            Column("what it means", lambda name: CONFIGURATIONS[name].about, elastic=True),
+        )
+        yield from view.configs(comparison)
+    skipped = ", ".join(name for name in selection.CONFIGS if name not in names)
+    if skipped and not comparison.interrupted:
+        yield f"Not measured, because without effect on this machine: {skipped}."
     if not names:
         yield "No configuration was compared with the default."
         return
-    yield from execution.load_line(comparison.load)
-    yield (
-        f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
-        f"setting changed. All use the same weights and {comparison.unit}s."
-    )
-    yield table(
-        "What was changed",
-        names,
-        Column("configuration", lambda name: name),
-        Column("what it means", lambda name: CONFIGURATIONS[name].about, elastic=True),
-    )
-    yield from view.configs(comparison)
-    number = min(row.verdict.observations for row in comparison.configs if row.verdict)
     others = " ".join(name for name in names if name != DEFAULT)
     yield Method(
-        f"The comparison has {plural(number, 'observation')}, each in new processes that take "
-        f"turns. After {plural(selection.CONFIGS_S, 'second')} no new observation started, except "
-        "those that a verdict requires. The command takes longer and shows more.",
+        f"After {plural(selection.CONFIGS_S, 'second')} no new observation started, except those "
+        "that a verdict requires. The command takes longer and shows more.",
         f"{comparing(comparison)} --configs {others}",
     )
 
@@ -478,12 +481,12 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
     if not lab.compared:
         return
     compared = lab.compared
-    how: tuple[Part, ...] = (*execution.load_line(compared.load), swept(compared))
     rows = compared.tables[compared.batch_sizes[-1]]
     bars = contents.picture("op_bars", plots.op_bars.draw, rows, "op")
-    yield Chapter("Step 5: the ten most expensive ops", (dearest(compared), bars, *how))
+    ops = (dearest(compared), bars, *execution.load_line(compared.load), swept(compared))
+    yield Chapter("Step 5: the ten most expensive ops", ops)
     curves = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
-    sizes = (found(compared), calls_at_each_size(compared), curves, *how)
+    sizes = (found(compared), calls_at_each_size(compared), curves, swept(compared))
     yield Chapter("Step 6: batch sizes", sizes)
     yield Chapter("Step 7: hardware and configuration", tuple(configurations(compared)))
 

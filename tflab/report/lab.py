@@ -119,15 +119,11 @@ def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
     return frontend.live.model.loss is not None
 
 
-def on_fewer_rows(settings: Settings, step: Execution) -> Settings:
-    """Return the settings, with the training rows for which half of TRAINING_S suffices: without a
-    whole epoch there would be no test. A row takes as long as in the step that was measured."""
+def affordable_rows(settings: Settings, step: Execution) -> int:
+    """Return the number of training rows for which half of TRAINING_S suffices: without a whole
+    epoch there would be no test. A row takes as long as in the step that was measured."""
     row_ns = step.untraced_step_ns.median / step.batch_size
-    rows = max(settings.batch_size, int(1e9 * TRAINING_S / 2 / settings.epochs / row_ns))
-    if rows >= settings.train_rows:
-        return settings
-    data = f"{settings.data}, the first {rows:,} training rows"
-    return replace(settings, train_rows=rows, data=data)
+    return max(settings.batch_size, int(1e9 * TRAINING_S / 2 / settings.epochs / row_ns))
 
 
 def train(lab: Lab, options: Options) -> Iterator[Lab]:
@@ -136,7 +132,8 @@ def train(lab: Lab, options: Options) -> Iterator[Lab]:
     ready = trainer.prepare(lab.model, models.find(lab.model, options.saved), options=options)
     settings = ready.settings(EPOCHS)
     if lab.walked:
-        settings = on_fewer_rows(settings, lab.walked.execution)
+        rows = affordable_rows(settings, lab.walked.execution)
+        settings = ready.settings(EPOCHS, rows=rows)
     records: list[TrainingStep | Epoch] = []
     complete, stop = True, time.monotonic() + TRAINING_S
     with temporary.folder("training") as folder:

@@ -56,6 +56,12 @@ def parser() -> argparse.ArgumentParser:
         help="rows of data in each step (default: the model's)",
     )
     add(
+        "--rows",
+        type=command.count("number of rows"),
+        metavar="N",
+        help="only the first N rows of the training data",
+    )
+    add(
         "--resume",
         action="store_true",
         help="continue the training in --logdir",
@@ -116,8 +122,9 @@ def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, 
 
     options = Options(data_dir=args.data_dir, saved=of_file)
     ready = trainer.prepare(args.model, function, saved.seed if saved else trainer.SEED, options)
-    epochs, batch_size = (saved.epochs, saved.batch_size) if saved else (None, None)
-    return ready, ready.settings(args.epochs or epochs, args.batch_size or batch_size)
+    usual = (saved.epochs, saved.batch_size, saved.train_rows) if saved else (None, None, None)
+    given = (args.epochs, args.batch_size, args.rows)
+    return ready, ready.settings(*(one or other for one, other in zip(given, usual, strict=True)))
 
 
 def train(

@@ -37,22 +37,25 @@ class Trainer:
     options: Options  # of its session
     seed: int  # of its initial weights
 
-    def settings(self, epochs: int | None = None, batch_size: int | None = None) -> Settings:
+    def settings(
+        self, epochs: int | None = None, batch_size: int | None = None, rows: int | None = None
+    ) -> Settings:
         """Return the settings of a training, by default of few epochs with the batch size of the
-        recipe. Raises UsageError."""
+        recipe on all rows. Raises UsageError."""
         train, test = map(self.program.dataset, ("train", "test"))
-        rows = self.recipe.batch_size if batch_size is None else batch_size
-        if not 1 <= rows <= train.size:
+        rows = min(rows or train.size, train.size)
+        batch = self.recipe.batch_size if batch_size is None else batch_size
+        if not 1 <= batch <= rows:
             raise UsageError(
-                f"A batch of {rows:,} cannot be taken from the {train.size:,} training rows of "
-                f"{train.name}; choose a batch size from 1 to {train.size:,}."
+                f"A batch of {batch:,} cannot be taken from the {rows:,} training rows of "
+                f"{train.name}; choose a batch size from 1 to {rows:,}."
             )
         return Settings(
             model=self.program.name,
-            data=train.name,
-            train_rows=train.size,
+            data=train.name + (f", the first {rows:,} training rows" if rows < train.size else ""),
+            train_rows=rows,
             test_rows=test.size,
-            batch_size=rows,
+            batch_size=batch,
             epochs=epochs or min(self.recipe.epochs, USUAL_EPOCHS),
             seed=self.seed,
         )
