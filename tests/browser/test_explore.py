@@ -73,6 +73,7 @@ def test_an_edit_is_marked_and_an_error_stands_at_its_line(opened, artefacts):
     write(page, PROGRAM.replace("+ z", "+ z * z"))
     ran(page)
     page.screenshot(path=artefacts / "explore.png", full_page=True)
+    assert page.locator(".editor").evaluate("e => e.scrollWidth <= e.clientWidth")  # no line is cut
     rows = page.locator(".since tr", has=page.get_by_role("cell", name="new", exact=True))
     assert "mul_1" in rows.inner_text()
     assert "new" in box(page, "mul_1").text_content()

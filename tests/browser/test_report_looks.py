@@ -136,7 +136,8 @@ def test_each_screen_of_a_presentation_has_the_whole_drawing_and_ends_where_it_i
     press(viewer, "Open all")
     node(viewer, "x" if model == "toy" else "conv1/Relu").click()
     size = viewer.locator(".paper svg").bounding_box()["width"]
-    press(viewer, "Present")
+    press(viewer, "Execution")
+    press(viewer, "Present")  # from the first state, because this is the last
     screen = page.get_by_role("dialog")
     assert screen.locator(".box.head, .panel").count() == 0
     known = {}
@@ -259,6 +260,8 @@ def test_a_phone_has_one_column_of_whole_sentences_and_low_rows(at, page, artefa
         assert caption.bounding_box()["y"] > viewer.locator(".paper").bounding_box()["y"]
     row = page.get_by_role("region", name="Low").locator("tbody tr").first
     assert row.bounding_box()["height"] < 80
+    wide = page.get_by_role("region", name="Low")
+    assert "local" in wide.evaluate("e => getComputedStyle(e).backgroundAttachment")  # shadows
     node(viewer, "pool1/MaxPool").click()
     below = """viewer => {  // both at one moment, because the page scrolls
         const box = part => viewer.querySelector(`[data-part=${part}]`).getBoundingClientRect();

@@ -17,7 +17,7 @@ import { indentAfter } from "../../tflab/explore/page/editor.js";
 import { edgeLabel, labelsOfEdges, overlap } from "../../tflab/report/page/edges.js";
 import { round, rounded } from "../../tflab/report/page/elements.js";
 import { Graph, flowedIn, saysOp, valueLines } from "../../tflab/report/page/graph.js";
-import { Layout, READING, spaced, visibleBoxes } from "../../tflab/report/page/layout.js";
+import { Layout, PRESENTING, READING, spaced, visibleBoxes } from "../../tflab/report/page/layout.js";
 import { comesWith, editWords, linesBelow, under } from "../../tflab/report/page/picture.js";
 import { judged } from "../../tflab/report/page/predict.js";
 import { Routes, curve } from "../../tflab/report/page/routes.js";
@@ -232,6 +232,10 @@ test("the op is not said twice, and the values follow it", () => {
   assert.deepEqual(lines(GRADIENTS, "Relu"), ["[1]", "grad 2"]);
   assert.deepEqual(lines(GRADIENTS, "Fused"), ["Fused", "[1]", "grad 2"]);
   assert.deepEqual(lines(WRITTEN, "Fused"), ["Fused"]);
+  // On a projector values replace an op, and follow a time
+  const projected = (colour, below) => linesBelow({ graph: of, layout: { sizes: PRESENTING }, state: GRADIENTS, colour }, BOX.Relu, below).map((line) => line.text);
+  assert.deepEqual(projected("line", "Fused"), ["[1]", "grad 2"]);
+  assert.deepEqual(projected("time", "3 us"), ["3 us", "[1]", "grad 2"]);
 });
 
 // Edges

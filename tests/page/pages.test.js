@@ -54,6 +54,12 @@ test("keys go through the screens of a presentation, and stop at both ends", () 
   assert.deepEqual(shown, [3, 3, 2, 0, 0, 1]);
 });
 
+test("colours say what the reader chose, also on a projector, or else what the stage is about", () => {
+  const { get } = Object.getOwnPropertyDescriptor(Viewer.prototype, "colour");
+  const viewer = { asking: false, presenting: true, state: 1, data: { stops: [{ last: 0, colour: "kind" }, { last: 1, colour: "time" }] } };
+  assert.deepEqual(["line", "stage"].map((chosen) => get.call({ ...viewer, chosen })), ["line", "time"]);
+});
+
 test("links of a history lead to the state and the node that they name, and its table has every row", () => {
   const { part } = fakePage();
   const went = [];

@@ -121,6 +121,10 @@ def test_eight_hues_stay_apart_for_everybody_in_light_and_dark():
             views = [seen(colour, receptors) for colour in shown]
             pairs = itertools.combinations(views, 2)
             assert min(float(np.linalg.norm(a - b)) for a, b in pairs) > 0.05
+    grounds = re.findall(r"--paper: #(\w{6});", html.read("page.css"))
+    for paper, shown in zip(grounds, (hues[:8], hues[8:]), strict=True):
+        views = [seen(colour, np.eye(3)) for colour in (paper, *shown)]
+        assert min(float(np.linalg.norm(view - views[0])) for view in views[1:]) > 0.08
     assert re.findall(r"\.line-(\d)", html.read("drawing.css")) == list("01234567")
 
 

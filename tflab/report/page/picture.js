@@ -220,14 +220,13 @@ function valuesOf(view, id) {
   return valueLines(boxes[id].rows.length ? boxes[id] : nodes[boxes[id].node], layout.sizes.both);
 }
 
-/** The lines below a name: what the node is, and its values. On a projector there is room for one
- * of the two.
+/** The lines below a name: what the node is, and its values. On a projector, which has less room,
+ * values replace an op, and follow a time.
  * @param {import("./data").View} view */
 export function linesBelow(view, id, below) {
   const type = below && !saysOp(view.graph.data.boxes[id].label, below) ? [{ kind: "type", text: below }] : [];
   const values = valuesOf(view, id);
-  if (view.layout.sizes.both || !values.length) return [...type, ...values];
-  return view.colour === "time" ? type : values;
+  return view.layout.sizes.both || view.colour === "time" || !values.length ? [...type, ...values] : values;
 }
 
 /** What stands first below the name in a box: how many nodes, or the op, or what the colour is about.

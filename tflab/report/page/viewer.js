@@ -44,9 +44,9 @@ export class Viewer {
     if (this.zoom < LEAST && this.open.size) this.openOnly([]); // where the whole cannot be read otherwise
   }
 
-  /* What the colours say in this state; on a projector, without the program, what its stage is about. */
+  /* What the colours say in this state: what the reader chose, or what its stage is about. */
   get colour() {
-    if (this.chosen !== "stage" && !this.asking && !this.presenting) return this.chosen;
+    if (this.chosen !== "stage" && !this.asking) return this.chosen;
     return this.data.stops.find((stop) => this.state <= stop.last).colour;
   }
 
