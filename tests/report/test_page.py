@@ -128,6 +128,12 @@ def test_eight_hues_stay_apart_for_everybody_in_light_and_dark():
     assert re.findall(r"\.line-(\d)", html.read("drawing.css")) == list("01234567")
 
 
+def test_the_lines_of_a_drawing_in_a_table_keep_their_spaces_and_meet():
+    rule = re.search(r"\.drawing td \{(.*)\}", html.read("page.css"))
+    assert rule
+    assert {"padding-block: 0", "white-space: pre"} <= {*map(str.strip, rule[1].split(";"))}
+
+
 def test_what_took_longest_is_the_darkest_on_white_and_the_brightest_on_black():
     scales = re.findall(r"\.heat-\d { --fill: #(\w{6}); }", html.read("drawing.css"))
     light = [seen(colour, np.eye(3))[0] for colour in scales]
