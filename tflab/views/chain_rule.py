@@ -71,6 +71,9 @@ def tables(stage: Backward) -> Iterator[Block]:
     if written:
         yield BACKWARDS
         yield steps(written)
+        others = dict.fromkeys(link.forward for link in stage.chain_rule if not link.formula)
+        if others:
+            yield f"Steps without a formula: {listed(tuple(others), NAMED)}."
     if len(stage.derivatives) > FEW:
         yield table(
             "The derivatives as formulas, and their values for the first batch",
