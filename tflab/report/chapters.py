@@ -6,7 +6,7 @@ numbers were obtained. The report of the lab has the same parts in the order of 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflab.analysis import critical_path, timeline
@@ -191,7 +191,6 @@ def graph(walked: Walked) -> Iterator[Part]:
         histories=walked.histories,
         ns=ns,
     )
-    yield directions({history.kind for history in walked.histories.values()})
     nodes = walked.stages[0].nodes
     if any(node.source for node in nodes):
         yield frontend.lines(nodes)
@@ -214,17 +213,6 @@ def graph(walked: Walked) -> Iterator[Part]:
         f"Times in the graph, and its colours by time: {warm(step)} The times at each "
         f"batch size in the panel are statistics of traced steps.{known}",
         f"{walking(walked)}\npython -m tflab.follow {example} --model {walked.model}",
-    )
-
-
-def directions(kinds: Container[str]) -> str:
-    """Return where nodes of these kinds are in the drawing."""
-    if "gradient" not in kinds:
-        return "In the drawing, the data flow down."
-    updates = ", and updates of variables are on the right" if "update" in kinds else ""
-    return (
-        "In the drawing, the forward ops go down on the left. Gradients go up beside them, each "
-        f"next to its layer{updates}."
     )
 
 
@@ -270,7 +258,7 @@ def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
         "for all."
     )
     yield contents.picture("op_bars", plots.op_bars.draw, step.top_ops, "node")
-    yield execution.top_table("A step's nodes", step.top_ops, step, "node")
+    yield execution.top_table("The most expensive nodes", step.top_ops, step, "node")
     yield Method(warm(step), walking(walked))
     yield from execution.costs(step)
     if step.experiments and step.experiments.control:
@@ -338,8 +326,6 @@ def training(model: str, history: History | None) -> Iterator[Part]:
         yield f"{model} has no loss, so it cannot be trained."
         return
     yield contents.picture("curves", plots.curves.draw, history)
-    if history.interrupted:
-        yield "Partial: this training ended before its last epoch."
     if history.epochs:
         yield training_view.epochs(history)
     means = "Losses and accuracies" if classified(history) else "Losses"
