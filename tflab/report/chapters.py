@@ -469,10 +469,10 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
     compared = lab.compared
     rows = compared.tables[compared.batch_sizes[-1]]
     bars = contents.picture("op_bars", plots.op_bars.draw, rows, "op")
-    ops = (dearest(compared), bars, *execution.load_line(compared.load), swept(compared))
-    yield Chapter("Step 5: the ten most expensive ops", ops)
+    how: tuple[Part, ...] = (*execution.load_line(compared.load), swept(compared))
+    yield Chapter("Step 5: the ten most expensive ops", (dearest(compared), bars, *how))
     curves = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
-    sizes = (found(compared), calls_at_each_size(compared), curves, swept(compared))
+    sizes = (found(compared), calls_at_each_size(compared), curves, how[-1])
     yield Chapter("Step 6: batch sizes", sizes)
     yield Chapter("Step 7: hardware and configuration", tuple(configurations(compared)))
 
