@@ -148,7 +148,7 @@ def main(argv):
     return 7
 
 module.main = main
-sys.argv = ["", "state", *sys.argv[1:]]
+sys.argv = sys.argv[2:]  # without `-m`
 sys.exit(confined.main())
 """
 
@@ -158,14 +158,8 @@ sys.exit(confined.main())
 def test_a_confined_process_has_an_empty_environment_and_reads_the_model_alone(tmp_path):
     make(tmp_path, "s.pb", "secret")
     program = (
-        "import os, sys, argparse; from tflab.cli import command, confined\n"
-        "own = confined.python\n"
-        f"confined.python = lambda: [*own(), '-c', {STATE!r}]\n"
-        "start = confined.subprocess.Popen\n"
-        "def started(words, **more):\n"
-        "    at = words.index('-m')\n"
-        "    return start([*words[:at], *words[at + 3:]], **more)\n"
-        "confined.subprocess.Popen = started\n"
+        "import argparse, sys; from tflab.cli import command, confined\n"
+        f"confined.python = lambda own=confined.python: [*own(), '-c', {STATE!r}]\n"
         "args = argparse.Namespace(model=sys.argv[1])\n"
         "sys.exit(command.run(lambda: confined.run('state', sys.argv[1:], args, {})))\n"
     )
