@@ -150,7 +150,7 @@ def test_a_report_measures_its_model_and_that_of_the_small_graph_two_devices(
         ("lenet", "graph", [("walk", "lenet", 0, True)]),
         ("toy", "graph", [("walk", "toy", 0, True)]),
         ("lenet", "training", [("train", "lenet")]),
-        ("lenet", "ops", [("walk", "lenet", 30, False), ("compare", "lenet", ("default",), 60)]),
+        ("lenet", "ops", [("walk", "lenet", 30, False)]),
         ("toy", "memory", [("walk", "toy", 0, False)]),
     ],
 )

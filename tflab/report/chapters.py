@@ -121,8 +121,8 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         yield "network", "What the network saw", network(walked, maps), ""
     if history or not lab.interrupted:
         yield "training", training_title(history), training(lab.model, history), ""
-    if walked and compared:
-        yield "ops", "The ten most expensive ops", top_ops(walked, compared), ""
+    if walked:
+        yield "ops", "The ten most expensive ops", top_ops(walked), ""
     if compared:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
         slow = tuple(view.diagnosis(compared)) or (nothing_found(compared),)
@@ -250,7 +250,7 @@ def phase(walked: Walked) -> str:
     return "training" if updates else "inference"
 
 
-def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
+def top_ops(walked: Walked) -> Iterator[Part]:
     step = walked.execution
     yield (
         f"The graphs, their nodes, times and memory are from a step of {phase(walked)}. The "
@@ -266,8 +266,6 @@ def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
             "The numbers are from untraced steps, which alternate with traced ones.",
             f"{walking(walked)} --experiments",
         )
-    yield calls_at_each_size(compared)
-    yield swept(compared)
 
 
 def times(walked: Walked) -> Iterator[Part]:
@@ -343,8 +341,7 @@ def training(model: str, history: History | None) -> Iterator[Part]:
 def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield found(comparison)
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
-    if len(comparison.batch_sizes) > 1:
-        yield view.side_by_side(comparison, TOP, comparison.batch_sizes)
+    yield calls_at_each_size(comparison)
     yield from view.findings(comparison)
     yield view.steps(comparison)
     yield swept(comparison)

@@ -21,7 +21,7 @@ NEEDS = {
     "devices": ("toy_on_two",),
     "network": ("walked",),
     "training": ("history",),
-    "ops": ("walked", "experiments", "compared"),
+    "ops": ("walked", "experiments"),
     "batch-sizes": ("compared",),
     "slow": ("compared",),
     "times": ("walked",),
