@@ -192,7 +192,7 @@ def about_group(group: Group) -> str:
 
 def ops(seen: Watched) -> Table:
     profiled = any(is_function(group) and group.traced for group in seen.groups)
-    how = "profiled runs, which may lack the shortest ops" if profiled else "traced runs"
+    how = f"traced runs{', which may lack the shortest ops of functions' * profiled}"
     return table(
         f"The costliest ops of all runs but first ones, estimated from the {how}",
         seen.ops[:OPS],
