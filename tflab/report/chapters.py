@@ -85,9 +85,8 @@ def partial(lab: Lab, names: Sequence[str]) -> Iterator[str]:
 def results(lab: Lab) -> Iterator[Fact]:
     """Yield the results on the first screen: nodes, step times, the most expensive op."""
     if lab.walked:
-        yield Fact("nodes written", f"{len(lab.walked.stages[0].nodes):,}")
-        placing = lab.walked.placement
-        yield Fact("nodes that run", f"{len(placing.nodes) - len(placing.not_run):,}")
+        which, graphs = zip(*graph_sizes(lab.walked), strict=True)
+        yield Fact("nodes", " / ".join(f"{len(nodes):,}" for nodes in graphs), " / ".join(which))
     if lab.compared:
         steps = lab.compared.steps
         times = " / ".join(time(step.untraced_ns.median) for step in steps.values())
@@ -96,7 +95,7 @@ def results(lab: Lab) -> Iterator[Fact]:
         last = lab.compared.batch_sizes[-1]
         if rows := lab.compared.tables.get(last):
             dearest = max(rows, key=lambda row: row.share)
-            note = f"{percent(dearest.share)} of the op time at batch {last}"
+            note = f"{percent(dearest.share)} of the op time, {lab.compared.phase}, batch {last}"
             yield Fact("most expensive op", dearest.key, note)
     if lab.history and lab.history.epochs and classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)
@@ -474,14 +473,19 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
     yield Chapter("Step 7: hardware and configuration", tuple(configurations(compared)))
 
 
-def picture_of_graph(walked: Walked) -> Iterator[Part]:
-    """Yield the picture of the graph, and its size at each stage."""
+def graph_sizes(walked: Walked) -> list[tuple[str, tuple[Node, ...]]]:
+    """Return the nodes of the graph as written, with gradients if it got any, and that runs."""
     grown = [s.nodes for s in walked.stages if isinstance(s, Backward) and s.added_nodes]
-    stages = [
+    return [
         ("as written", walked.stages[0].nodes),
         *(("with gradients", nodes) for nodes in grown),
         ("that runs", walked.placement.nodes),
     ]
+
+
+def picture_of_graph(walked: Walked) -> Iterator[Part]:
+    """Yield the picture of the graph, and its size at each stage."""
+    stages = graph_sizes(walked)
     *_, (which, nodes), _ = stages
     yield contents.picture("graph", plots.graph.draw, walked.model, *layers(walked, nodes))
     yield table(
