@@ -20,7 +20,7 @@ DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps
 NAMED = 5  # nodes in a fact
 EQUATION = 160  # characters of an equation, which are two lines
 FEW = 2  # derivatives that are facts; more have a table
-NO_FORMULA = "no formula was confirmed by the values"
+NO_FORMULA = "tflab has no rule, or the values did not confirm it"
 STOPS = (
     "derivatives leave out how the loss depends on variables through it, finite differences do not"
 )
@@ -52,9 +52,10 @@ def facts(stage: Backward) -> Iterator[Fact]:
         of = f"{missing:,} of {plural(stage.variable_count, 'derivative')}"
         why = stage.no_formula or NO_FORMULA
         yield Fact("without formula", of, why, detail=not stage.derivatives)
-    if steps_missing := sum(not link.formula for link in stage.chain_rule):
-        of = f"{steps_missing:,} of {plural(len(stage.chain_rule), 'step')}"
-        yield Fact("without formula", of, NO_FORMULA, detail=True)
+    if missing_at := [link.forward for link in stage.chain_rule if not link.formula]:
+        of = f"{len(missing_at):,} of {plural(len(stage.chain_rule), 'step')}"
+        at = listed([*dict.fromkeys(missing_at)], NAMED)
+        yield Fact("without formula", f"{of}, at {at}", NO_FORMULA, detail=True)
     if stage.stopped:
         yield Fact("stop_gradient", listed(stage.stopped, NAMED), STOPS)
     if stage.custom_gradients:
