@@ -1,5 +1,5 @@
 """Take the pictures of the pages anew: the graph of LeNet as it ran, beside a node's history;
-without an address, the live page after an edit, and six pictures of what an edit moves; of a
+without an address, the live page after an edit, and five pictures of what an edit moves; of a
 TensorBoard, its tab Life.
 
 python -m tflab.report --model lenet --chapters graph --out DIR
@@ -116,7 +116,7 @@ def live(browser: sync_api.Browser) -> None:
 
 
 def film(browser: sync_api.Browser) -> None:
-    """`x * y + z` becomes `x * x * y + z`, until the optimiser fuses a node."""
+    """`x * y + z` becomes `x * x * y + z`, until a pass replaces a node."""
     with opened(browser, FILM) as page:
         life = page.locator("[data-part=life]")
         life.get_by_role("button", name="Frontend", exact=True).click()
