@@ -363,7 +363,7 @@ def found(comparison: Comparison) -> Table:
 
 
 def finding_at(comparison: Comparison, size: int) -> str:
-    """Return `From batch 1 to 16, a call of Conv2D takes 2.3 times as long for 16 times the ...`,
+    """Return `From batch 1 to 16, a call of Conv2D takes 2 ms instead of 1 ms for 16 times ...`,
     of the costliest op; only its share if it did not run as often in a step of the size before."""
     largest = max(
         (row for row in comparison.rows if size in row.cells),
@@ -377,7 +377,7 @@ def finding_at(comparison: Comparison, size: int) -> str:
         return f"{name} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call."
     return (
         f"From batch {before} to {size}, a call of {name} takes "
-        f"{cell.mean_ns / smaller.mean_ns:.1f} times as long for {size / before:g} times the "
+        f"{time(cell.mean_ns)} instead of {time(smaller.mean_ns)} for {size / before:g} times the "
         f"{comparison.unit}s; its share of the op time goes from {percent(smaller.share)} to "
         f"{percent(cell.share)}."
     )
