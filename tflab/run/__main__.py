@@ -32,7 +32,10 @@ WHAT, PAGE = "measurement", "page"
 # Options that are followed by a value
 VALUED = ("--values", "--steps", "--overhead", "--logdir", "--html", "--save", "--format")
 THIRD = 3  # the run whose values are shown: after those that build and warm up
-NOTHING = "There is nothing for TensorBoard: no session ran, or a signal ended the program."
+NOTHING = (
+    "There is nothing for TensorBoard: no session ran, its graph is too large, --overhead is 0, or "
+    "a signal ended the program."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
