@@ -242,11 +242,11 @@ test("the op is not said twice, and the values follow it", () => {
 
 const edge = (changes) => ({ a: BOX.x, b: BOX.layer, data: 1, control: 0, shapes: new Set(["?x28x6"]), transfers: [], cut: false, ...changes });
 
-test("beside an edge stand its bytes, its shape, how many tensors it bundles, or that a gradient stops", () => {
+test("beside an edge stand its bytes, its shape, how many edges it bundles, or that a gradient stops", () => {
   const label = (changes) => edgeLabel(edge(changes));
   assert.equal(label({}), "?x28x6");
   assert.deepEqual(["16", "?", "1", "0", ""].map((shape) => label({ shapes: new Set([shape]) })), ["16", "?", "", "", ""]);
-  assert.equal(label({ data: 2, control: 1 }), "2 tensors");
+  assert.equal(label({ data: 2, control: 1 }), "2 edges");
   assert.equal(label({ data: 0, control: 2 }), "");
   assert.equal(label({ transfers: [{ bytes: "4 B" }, { bytes: "1.50 KB" }] }), "4 B, 1.50 KB");
   assert.equal(label({ cut: true, data: 2 }), "×");
@@ -258,7 +258,7 @@ test("of two labels at one place the more important one stays, and none lies on 
   const routes = { points: (a, b) => at[`${a}>${b}`].map(([x, y]) => ({ x, y, upright: false })) };
   const drawn = [[1, 2, {}], [2, 3, { data: 2 }], [3, 4, {}], [4, 5, { transfers: [{ bytes: "4 B" }] }], [5, 6, { transfers: [{ bytes: "8 B" }] }], [6, 7, {}], [7, 8, { data: 0 }], [8, 9, {}]].map(([a, b, changes]) => edge({ a, b, ...changes }));
   const labels = labelsOfEdges({ drawn, routes, layout: { solid: [{ x: 0, y: 0, width: 30, height: 10 }], fonts: {} } });
-  assert.deepEqual(labels.map(({ children }) => children[0]), ["4 B", "8 B", "2 tensors", "?x28x6", "?x28x6"]); // bytes stand anywhere
+  assert.deepEqual(labels.map(({ children }) => children[0]), ["4 B", "8 B", "2 edges", "?x28x6", "?x28x6"]); // bytes stand anywhere
   // At 300 it would stand on the line of another edge; at 400 on that of its own
   assert.deepEqual(labels.slice(3).map(({ attributes }) => attributes.x), [340, 400]);
   assert.deepEqual([labels[0].attributes.x, labels[0].attributes.class], [200, "count transfer"]);

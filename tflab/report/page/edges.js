@@ -16,7 +16,7 @@ export function drawEdge(view, edge) {
   const kind = edge.transfers.length ? "transfer" : edge.data ? "data" : "control";
   const shapes = [...edge.shapes].filter(Boolean);
   const words = [
-    edge.data && `${edge.data} tensor${edge.data > 1 ? "s" : ""}${shapes.length ? ` of ${shapes.join(", ")}` : ""}`,
+    edge.data && `${edge.data} ${edge.data > 1 ? "edges" : "tensor"}${shapes.length ? ` of ${shapes.join(", ")}` : ""}`,
     edge.control && `${edge.control} control dependenc${edge.control > 1 ? "ies" : "y"}`,
     ...edge.transfers.map((transfer) => `${transfer.bytes} sent: ${transfer.title}`),
     edge.cut && "the gradient stops here",
@@ -74,6 +74,6 @@ export function edgeLabel(edge) {
   if (edge.transfers.length) return edge.transfers.map((transfer) => transfer.bytes).join(", ");
   if (!edge.data) return "";
   const [shape] = edge.shapes;
-  if (edge.data > 1) return `${edge.data} tensors`;
+  if (edge.data > 1) return `${edge.data} edges`; // perhaps of one tensor
   return Number(shape) < 2 ? "" : shape; // which would read like a count
 }
