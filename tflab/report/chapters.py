@@ -355,7 +355,7 @@ def found(comparison: Comparison) -> Table:
         numbers("batch", str),
         numbers("median step", lambda size: time(steps[size].untraced_ns.median)),
         numbers(
-            f"{comparison.unit}s a second",
+            f"{comparison.unit}s a second, mean",
             lambda size: f"{steps[size].mean_images_per_second:,.0f}",
         ),
         Column("found", lambda size: finding_at(comparison, size), elastic=True),
