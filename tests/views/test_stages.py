@@ -29,3 +29,12 @@ def on_screen(stage):
 
 def test_the_facts_of_all_stages_are_one_story():
     approve("views-story.txt", printed([stages.story(WALK)]))
+
+
+def test_the_first_line_names_the_costliest_node_unless_only_a_few_slow_calls_make_it_so():
+    first, *others = EXECUTION.top_ops
+    usual = replace(EXECUTION, top_ops=(replace(first, median_ns=1e6), *others))
+    none = replace(EXECUTION, top_ops=())
+    named, slow, empty = (stages.headline((*WALK[:3], last)) for last in (usual, EXECUTION, none))
+    assert named == f"{slow[:-1]}; most expensive: n1 (1.0 %)."
+    assert slow == empty

@@ -82,7 +82,9 @@ def headline(walked: Sequence[Stage]) -> str:
     if isinstance(last, Execution):
         step = time(last.untraced_step_ns.median)
         parts.append(f"{step} a step at batch size {last.batch_size:,}")
-        parts += [f"most expensive: {row.key} ({percent(row.share)})" for row in last.top_ops[:1]]
+        usual = max(last.top_ops, key=lambda row: row.calls * row.median_ns, default=None)
+        costliest = (row for row in last.top_ops[:1] if row is usual)  # not for a few slow calls
+        parts += [f"most expensive: {row.key} ({percent(row.share)})" for row in costliest]
     return f"{'; '.join(parts)}."
 
 
