@@ -228,12 +228,13 @@ def waiting(seen: Watched) -> Iterator[str]:
 
 
 def growing(seen: Watched) -> Iterator[str]:
+    first_ns = sum(o.ns for o in seen.process.owners if o.owner == summary.FIRST_RUNS)
     for graph in seen.grown_graphs:
         at = f", at {listed([*graph.made], NAMED)}" if graph.made else ""
         yield (
             f"Graph {graph.graph} grew before {graph.rises:,} of its {graph.runs:,} runs, from "
             f"{graph.first:,} to {units.plural(graph.last, 'node')}{at}: make nodes once, before "
-            "the first run."
+            f"the first run. All first runs took {units.time(first_ns)}."
         )
     if memory := seen.grown_memory:
         rise = f"{units.size(memory.first_bytes)} to {units.size(memory.last_bytes)}"
