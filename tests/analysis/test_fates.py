@@ -1,7 +1,6 @@
 """Fates: by hand, and closed after any passes over any graph."""
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,7 +10,7 @@ from tests import graph_notation
 from tests.graph_notation import graph
 from tests.records_by_hand import CPU_0, CPU_1
 from tflab.analysis import fates, passes
-from tflab.records.graph import Node, node_of, nodes_needed
+from tflab.records.graph import Node, nodes_needed
 from tflab.records.placed import Fate, Origin, Snapshot
 from tflab.views import words
 
@@ -53,12 +52,8 @@ FATES = {
         {CHAIN} | _arg_b_0_0 c out
         | feeds: a removed, b removed _arg_b_0_0
         => feeds: a unreached, b removed _arg_b_0_0 | out | b:0""",
-    "of a fetched a:0 its node is reached": """
-        a; b(a) | a | prune: b removed => prune: b unreached | a:0""",
     "of a fetched a:1 its node is reached": """
         a; b(a) | a | prune: b removed => prune: b unreached | a:1""",
-    "of a fetched a its node is reached": """
-        a; b(a) | a | prune: b removed => prune: b unreached | a""",
     "a node that went without a trace was removed by nobody knows whom": """
         c(b); out(c) | out | => c removed""",
     "a node that came back counts by its last end": """
@@ -216,83 +211,39 @@ def test_origins(case):
 
 # Any passes over any graph
 
-LABELS = st.sampled_from([f"n{index}" for index in range(12)])
-OPS = st.sampled_from(["Const", "Identity", "Add", "Mul"])
-PLACE = st.integers(0, 99)
+LABELS = st.sampled_from([f"n{index}" for index in range(7)])
+OPS = st.sampled_from(["Const", "Identity", "Mul"])
 
 
 @st.composite
-def any_graph(draw) -> list[Node]:
-    """Nodes that take from earlier ones."""
+def any_graph(draw) -> tuple[Node, ...]:
+    """Nodes that take from earlier ones; of so few names that graphs have many in common."""
     nodes: list[Node] = []
     for name in draw(st.lists(LABELS, min_size=1, unique=True)):
-        places = st.lists(PLACE, max_size=3 if nodes else 0)
-        inputs, control = (
-            tuple(nodes[place % len(nodes)].name for place in draw(places)) for _ in range(2)
-        )
+        earlier = st.lists(st.sampled_from([node.name for node in nodes] or [name]), max_size=2)
+        inputs, control = (tuple(draw(earlier)) if nodes else () for _ in range(2))
         nodes.append(Node(name, draw(OPS), inputs, control))
-    return nodes
-
-
-def without(nodes, gone: str, heir: str | None) -> list[Node]:
-    """The graph without a node. Its users take another in its place, or lose an input."""
-
-    def handed_on(names):
-        swapped = [heir if node_of(name) == gone else name for name in names]
-        return tuple(name for name in swapped if name)
-
-    return [
-        replace(n, inputs=handed_on(n.inputs), control_inputs=handed_on(n.control_inputs))
-        for n in nodes
-        if n.name != gone
-    ]
-
-
-def changed(nodes, kind: str, first: int, second: int, name: str, op: str) -> list[Node]:
-    """A graph after one change; `first` and `second` are places in it."""
-    if not nodes or kind == "add":
-        taken = {n.name for n in nodes}
-        inputs = (nodes[first % len(nodes)].name,) if nodes else ()
-        return nodes if name in taken else [*nodes, Node(name, op, inputs)]
-    place = first % len(nodes)
-    node, heir = nodes[place], nodes[second % len(nodes)].name
-    if kind == "remove":
-        return without(nodes, node.name, None)
-    if kind == "merge" and heir != node.name:
-        return without(nodes, node.name, heir)
-    if kind == "rename" and name not in {n.name for n in nodes}:
-        return [*without(nodes, node.name, name), replace(node, name=name)]
-    if kind == "retype":
-        return [*nodes[:place], replace(node, op=op), *nodes[place + 1 :]]
-    return nodes
-
-
-CHANGE = st.tuples(
-    *(st.sampled_from(["add", "remove", "merge", "rename", "retype"]), PLACE, PLACE, LABELS, OPS)
-)
+    return tuple(nodes)
 
 
 @pytest.mark.slow
 @given(
-    user_nodes=any_graph(),
-    rounds=st.lists(st.lists(CHANGE, max_size=4), max_size=6),
+    graphs=st.lists(any_graph(), min_size=1, max_size=6),
     fetches=st.lists(LABELS, max_size=3),
     feeds=st.lists(LABELS, max_size=2),
 )
-def test_the_account_is_closed_after_any_passes_over_any_graph(user_nodes, rounds, fetches, feeds):
-    snapshots, nodes = [], user_nodes
-    for number, changes in enumerate(rounds):
-        for change in changes:
-            nodes = changed(nodes, *change)
-        snapshots.append(
-            Snapshot("after", "grappler", f"pass{number}", None, None, tuple(nodes), {})
-        )
-    steps = passes.compare(tuple(user_nodes), snapshots, tuple(nodes))
-    account = fates.fates(user_nodes, steps, nodes, fetches, feeds)
+def test_the_account_is_closed_after_any_passes_over_any_graph(graphs, fetches, feeds):
+    user, nodes = graphs[0], graphs[-1]
+    snapshots = [
+        Snapshot("after", "grappler", f"pass{number}", None, None, after, {})
+        for number, after in enumerate(graphs[1:])
+    ]
+    steps = passes.compare(user, snapshots, nodes)
+    account = fates.fates(user, steps, nodes, fetches, feeds)
     made = list(fates.origins(account, steps, nodes))
 
     running = {node.name for node in nodes}
-    assert [fate.name for fate in account] == [node.name for node in user_nodes]
+    assert [fate.name for fate in account] == [node.name for node in user]
     assert {fate.fate for fate in account} <= words.FATES.keys()
     own = [fate.name for fate in account if fate.fate == "executed"]
     assert Counter([*own, *(origin.name for origin in made)]) == Counter(running)
