@@ -62,7 +62,7 @@ TOGETHER = {
         *("browser/test_trained", "browser/test_explore"),
     ),
     "walks": (
-        *("analysis/test_whole_accounts", "analysis/test_critical_path", "analysis/test_lanes"),
+        *("analysis/test_whole_accounts", "analysis/test_critical_path"),
         *("analysis/test_memory", "analysis/test_timeline", "convert/test_read"),
         *("exporters/test_chrome_trace", "exporters/xspace/test_xspace", "follow/test_command"),
         *("lifecycle/test_backward", "lifecycle/test_logdir"),

@@ -1,4 +1,4 @@
-"""Timeline: hand-made steps whose owners are known."""
+"""Timeline: hand-made steps whose owners are known, and runs in lanes where nothing overlaps."""
 
 from itertools import pairwise
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.examples.runs import runs
 from tests.records_by_hand import run
 from tflab.analysis import timeline
-from tflab.records.timed import StepTime
+from tflab.records.timed import Spread, StepTime
 
 STEPS = (StepTime(0, start_ns=1000, wall_ns=100), StepTime(1, start_ns=2000, wall_ns=50))
 OWNERS = [timeline.BEFORE, timeline.BUSY, timeline.GAPS, timeline.AFTER]
@@ -51,11 +51,6 @@ def test_the_network_owns_what_is_on_its_way_while_no_op_runs():
     ]
 
 
-def test_spans_that_touch_are_one():
-    recorded = [run("a", 5, 4), run("a", 0, 5), run("a", 10, 2)]
-    assert timeline.busy_spans(recorded, StepTime(0, 0, 50)) == [(0, 9), (10, 12)]
-
-
 TIMES = st.integers(0, 2**61)
 FAR = st.lists(st.builds(run, st.just("a"), TIMES, TIMES, step=st.integers(0, 2)))
 NEAR = st.lists(st.builds(run, st.just("a"), st.integers(-20, 60), st.integers(0, 40)))
@@ -79,3 +74,44 @@ def test_busy_is_every_nanosecond_that_some_run_covers(runs):
     spans = timeline.busy_spans(runs, StepTime(0, start_ns=0, wall_ns=50))
     assert {ns for start, end in spans for ns in range(start, end)} == covered & set(range(50))
     assert all(end < start for (_, end), (start, _) in pairwise(spans))
+
+
+# Lanes
+
+# Overlapping groups: of five runs, of six after a pause, and of three
+GROUPS = (
+    "a 0 9; b 1 2; c 2 3; d 4 6; e 5 1; f 20 9; g 21 9; h 22 9; i 23 9; j 24 9; k 25 9; l 29 1;"
+    "m 40 5; n 41 1; o 42 1"
+)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "names"),  # of each lane
+    [
+        ("b 10 5; a 0 10; c 20 5", "abc"),
+        ("a 0 10; b 5 10; c 10 10", "ac b"),  # partly overlapping
+        ("a 0 10; b 2 5; c 3 2; d 8 2", "a bd c"),  # one within another
+        (GROUPS, "aflm bdgno ceh i j k"),  # the first lane that is free
+        ("a 5 0; b 5 0", "ab"),  # a run of no duration opens no lane
+        ("s 100 0; x 100 10", "sx"),
+        ("x 100 10; s 100 0", "sx"),
+        ("", ""),
+    ],
+)
+def test_the_runs_in_each_lane(recorded, names):
+    packed = ["".join(run.name for run in lane) for lane in timeline.pack(runs(recorded))]
+    assert packed == names.split()
+
+
+# The spread of measured steps, and the step that stands for all
+
+
+def test_a_spread_is_median_and_tenths():
+    assert timeline.spread(range(1, 12)) == Spread(median=6, p10=2, p90=10)
+    assert timeline.spread([7]) == Spread(7, 7, 7)
+
+
+def test_the_step_in_the_middle_is_that_with_the_median_wall_time():
+    steps = [StepTime(index, 0, wall) for index, wall in enumerate((50, 10, 40, 20, 30))]
+    assert timeline.median_step(steps) == steps[4]
+    assert timeline.median_step(steps[:4]) == steps[3]  # of two in the middle, the shorter
