@@ -4,6 +4,7 @@ import io
 from dataclasses import replace
 
 from tests.approval import approve
+from tests.examples.printed import approve_view
 from tests.examples.recordings import CPU, RECORDED
 from tflab.analysis import tracks
 from tflab.convert import conversion, view
@@ -39,18 +40,17 @@ def test_all_that_is_shown_of_many_steps_of_a_cpu_without_a_graph():
     approve("convert-many.txt", text.as_text(view.blocks(conversion.convert(recorded))))
 
 
-def test_edges_that_the_trace_does_not_keep_are_not_blamed_on_it():
-    no_path = replace(CONVERTED, critical_path=CriticalPath((), 0, 0))
-    (sentence,) = view.path(no_path)
-    assert sentence == "The graph may not be the one that ran, because passes change edges."
-    (fact,) = (fact for fact in view.facts(no_path) if fact.label == "critical path")
-    assert fact.value == "not shown"
-
-
-def test_ops_that_took_no_time_have_no_share_of_their_path():
-    nothing = replace(CONVERTED.critical_path, ns=0, durations_ns=(0, 0))
-    (table,) = view.path(replace(CONVERTED, critical_path=nothing))
-    assert [cells[2:] for cells in table.cells()] == [("0 ns", "0.0 %")] * 2
+def test_a_path_without_edges_is_not_blamed_on_the_trace_and_without_time_has_no_shares():
+    whole = CONVERTED.critical_path
+    variants = {
+        "edges that the trace does not keep": CriticalPath((), 0, 0),
+        "ops that took no time": replace(whole, ns=0, durations_ns=(0, 0)),
+    }
+    shown = {
+        title: view.blocks(replace(CONVERTED, critical_path=path))
+        for title, path in variants.items()
+    }
+    approve_view("views-trace.txt", view.blocks(CONVERTED), shown)
 
 
 def test_all_that_is_written_for_other_programs():
