@@ -178,26 +178,3 @@ def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():
         ("configuration", pytest.approx(0.3)),
         ("movement", 0.24),
     ]
-
-
-def test_nodes_cost_their_share_of_all_ops_of_the_time_in_which_ops_ran():
-    looped, once = work("looped", 100, calls=3), work("once", 100)
-    evidence = step(looped, once)  # 400 us of ops in 800 us of a step of 1 ms
-    costs = [evidence.cost_ns(nodes) for nodes in ([looped], [looped, once], [])]
-    assert (evidence.ops_ns, costs) == (400_000, [600_000, 800_000, 0])
-    assert step().cost_ns([once]) == 0
-
-
-@pytest.mark.parametrize(
-    "ops_span_ns, traced_outside_ns, outside_ns",
-    [
-        (800_000, 300_000, 200_000),
-        (800_000, 150_000, 150_000),  # a traced step has no more
-        (1_100_000, 300_000, 0),  # tracing made the ops longer than the untraced step
-    ],
-)
-def test_outside_of_all_ops_is_what_both_an_untraced_and_a_traced_step_have(
-    ops_span_ns, traced_outside_ns, outside_ns
-):
-    evidence = step(*AB, ops_span_ns=ops_span_ns, traced_outside_ns=traced_outside_ns)
-    assert evidence.outside_ns == outside_ns
