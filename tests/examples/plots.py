@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
+from tests.examples import comparison, walk
+from tests.examples.comparison import CONST_AT_4, CONV_AT_16
 from tests.maps_by_hand import IMAGES, MAPS
-from tests.records_by_hand import op_at_size, op_stats
+from tests.records_by_hand import op_stats
 from tflab.exporters import plots
-from tflab.records.measured import Compared, Comparison, OpStats, StepTimes
-from tflab.records.timed import CriticalPath, Holder, LiveBytes, OpRun, Spread, StepTime
+from tflab.records.measured import Compared, OpStats
+from tflab.records.timed import CriticalPath, Holder, LiveBytes, OpRun, StepTime
 from tflab.records.trained import Epoch, History, Settings, TrainingStep
 from tflab.records.values import LAYER, FeatureMap
 
@@ -69,55 +71,31 @@ LAYERS = (
 )
 OPS = tuple(row(f"op{n}", n, n / 100) for n in range(1, 13))
 
-# Batch sizes: 3 traced steps of 4 images and 5 of 16; a call is neither a step nor an image
-
-SHAPES = {4: (3, 12), 16: (5, 80)}
+# Batch sizes: eight rows, of which one took no time, and one ran at one size only
 
 
-def compared(key: str, **cells: tuple[float, float]) -> Compared:
-    """`b4=(total ns, share)`, and the same of batch 16."""
-    by_size = {}
-    for name, (total, share) in cells.items():
-        steps, images = SHAPES[int(name[1:])]
-        calls = 2 * steps
-        by_size[int(name[1:])] = op_at_size(
-            calls, total, total / calls, total / images, share, 77, None
-        )
-    return Compared(key, (f"Op{key}",), (), by_size)
+def compared(key: str, **cells: OpStats) -> Compared:
+    return Compared(key, (f"Op{key}",), (), {int(name[1:]): cell for name, cell in cells.items()})
 
 
-def measured(size: int, untraced_ns: float) -> StepTimes:
-    steps, images = SHAPES[size]
-    untraced = Spread(untraced_ns, 0.9 * untraced_ns, 1.5 * untraced_ns)
-    traced = Spread(1.2 * untraced_ns, 1.1 * untraced_ns, 1.7 * untraced_ns)
-    return StepTimes(steps, images, untraced, traced, 123.0, 456_000.0, untraced_steps=7)
-
-
-COMPARISON = Comparison(
-    model="lenet",
-    phase="training",
-    by="layer",
-    data="MNIST",
-    warmup=2,
-    batch_sizes=(4, 16),
+LATE = compared("late", b16=CONV_AT_16)
+COMPARISON = replace(
+    comparison.COMPARISON,
     rows=(
-        compared("pool", b4=(150_000, 0.12), b16=(600_000, 0.11)),
-        compared("conv", b4=(900_000, 0.30), b16=(4_000_000, 0.40)),
-        compared("never", b4=(0, 0.0), b16=(0, 0.0)),
-        compared("tanh", b4=(75_000, 0.05), b16=(300_000, 0.06)),
-        compared("late", b16=(2_000_000, 0.35)),
-        compared("dense", b4=(600_000, 0.20), b16=(1_200_000, 0.14)),
-        compared("seventh", b4=(60_000, 0.04), b16=(250_000, 0.03)),
-        compared("loss", b4=(300_000, 0.10), b16=(800_000, 0.09)),
+        *comparison.COMPARISON.rows,
+        compared("never", b4=replace(CONST_AT_4, total_ns=0, share=0.0)),
+        LATE,
+        compared(
+            "dense", b4=replace(CONST_AT_4, share=0.1), b64=replace(CONST_AT_4, total_ns=9_001)
+        ),
+        compared("loss", b64=replace(CONST_AT_4, share=0.002)),
     ),
-    steps={4: measured(4, 600_000), 16: measured(16, 1_600_000)},
-    configs=(),
     findings=(),
 )
 SINGLE = replace(
     COMPARISON,
     batch_sizes=(16,),
-    rows=COMPARISON.rows[4:5],
+    rows=(LATE,),
     steps={16: COMPARISON.steps[16]},
     interrupted=True,
     unit="row",
@@ -151,19 +129,7 @@ SHORT = (
     run("net/long", "Mul", "CPU:0", 1_700, 600),  # out of the step
 )
 
-KB = 1024
-CURVE = LiveBytes(
-    step=6,
-    points=((-20, KB), (3_000, 5 * KB), (9_000, 12 * KB), (14_000, 7 * KB), (20_000, 512)),
-    peak_bytes=12 * KB,
-    peak_ns=9_000,
-    holders=(
-        Holder("conv1/Relu", "_FusedConv2D", 6 * KB, True),
-        Holder("pool1", "MaxPool", 3 * KB, False),
-        Holder("dense", "MatMul", 2 * KB, False),
-        Holder("loss", "Sum", KB, False),
-    ),
-)
+CURVE = replace(walk.CURVE, points=((-20, 512), *walk.CURVE.points))
 BAD = FeatureMap(
     "bad", LAYER, (1, 4, 20), np.array([[[np.nan], [2.0], [np.inf], [0.0]]]), gradient=None
 )
@@ -212,7 +178,7 @@ EXAMPLES = {
     "timeline": ("timeline", RUNS, STEP, PATH),
     "timeline-of-short-ops": ("timeline", SHORT, STEP, replace(PATH, nodes=("net/long",))),
     "memory": ("memory", CURVE),
-    "memory-late": ("memory", replace(CURVE, peak_ns=10_001, holders=())),
+    "memory-of-nobody": ("memory", replace(CURVE, holders=())),
     "feature_maps": ("feature_maps", MAPS),
     "feature_maps-not-finite": (
         "feature_maps",
@@ -236,7 +202,7 @@ def hostile(name: str) -> dict[str, tuple]:
     return {
         "curves": (replace(HISTORY, settings=replace(HISTORY.settings, model=name, data=name)),),
         "op_bars": ((row(name, 1, 1), row(name + "2", 2, 1)), "node"),
-        "batch_sizes": (replace(SINGLE, model=name, rows=(compared(name, b16=(1, 1)),)),),
+        "batch_sizes": (replace(SINGLE, model=name, rows=(compared(name, b16=CONV_AT_16),)),),
         "timeline": (
             [RUNS[1]._replace(name=name, device=name, start_ns=START, duration_ns=2_000_000)],
             STEP,
