@@ -121,33 +121,6 @@ def trained(head, optimizer, start=0.5):
     return models.model_of(loss, {"w": np.float32(start)}, four, optimizer)
 
 
-def log_of_zero(x):
-    return tf.exp(x) + tf.math.log(x, name="planted")  # here: log
-
-
-def division_by_zero(x):
-    return tf.tanh(tf.divide(x - x, x, name="planted"))  # here: division
-
-
-def half_overflow(x):
-    half = tf.cast(x * 300, tf.float16)
-    return tf.cast(tf.multiply(half, half, name="planted"), tf.float32) * 0.0  # here: overflow
-
-
-def fused_relu(x):
-    relu = tf.nn.relu(x - 0.25, name="relu")
-    return -tf.math.log(relu, name="planted")  # here: fused
-
-
-def folded(x):
-    zeros = tf.constant([0.0, 0.0])
-    return x + tf.reduce_sum(tf.math.log(zeros, name="planted"))  # here: folded
-
-
-def norm_at_zero(x):
-    return x / tf.norm(x - x, name="zero") * tf.divide(x, x, name="planted")  # here: norm
-
-
 def of_a_variable(resource):
     def head(x):
         initial = np.float32([1, np.nan, np.inf])
@@ -173,45 +146,41 @@ def first_loop(x):
         tf1.enable_control_flow_v2()
 
 
-def branch(x):
-    return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.math.log(x), lambda: x)  # here: branch
-
-
-@tf.function
-def function(x):
-    return tf.math.log(x - x)
-
-
 def unset(x):
     w = tf1.get_variable("w", [], collections=[], use_resource=True)
     with tf.control_dependencies([w.assign(3e38)]), tf.control_dependencies([w.assign_add(3e38)]):
         return x + 1  # here: unset
 
 
-def root(x, w):
-    return x * w + tf.sqrt(tf.square(w), name="root")  # here: root
-
-
 DESCENT, ADAM = tf1.train.GradientDescentOptimizer, tf1.train.AdamOptimizer
 
-
+LOG = fed(lambda x: tf.exp(x) + tf.math.log(x, name="planted"))
+ROOT = trained(lambda x, w: x * w + tf.sqrt(tf.square(w), name="root"), DESCENT(0.1), start=0.0)
 SQUARED = trained(lambda x, w: tf.square(x * w), DESCENT(3e38), start=3e4)
 ORIGINS = {
-    "a logarithm of zero": fed(log_of_zero),
-    "a division by zero": fed(division_by_zero),
-    "a product too large for its type": fed(half_overflow),
-    "a node whose input is fused": fed(fused_relu),
-    "a node that is folded": fed(folded),
-    "two of them": fed(norm_at_zero),
+    "a logarithm of zero": LOG,
+    "a division by zero": fed(lambda x: tf.tanh(tf.divide(x - x, x, name="planted"))),
+    "a square too large for its type": fed(
+        lambda x: tf.square(tf.cast(x * 300, tf.float16), name="planted")
+    ),
+    "a node whose input is fused": fed(
+        lambda x: -tf.math.log(tf.nn.relu(x - 0.25, name="relu"), name="planted")
+    ),
+    "a node that is folded": fed(
+        lambda x: x + tf.reduce_sum(tf.math.log(tf.constant([0.0, 0.0]), name="planted"))
+    ),
+    "two of them": fed(lambda x: x / tf.norm(x - x, name="zero") * tf.divide(x, x, name="planted")),
     "a softmax without its maximum": planted.naive_softmax,
     "what is fed": fed(tf.exp, (0.0, np.nan)),
     "a variable": fed(of_a_variable(resource=True)),
     "a reference variable": fed(of_a_variable(resource=False)),
     "what hands a value out of a loop": fed(loop),
     "what hands a value out of an old loop": fed(first_loop),
-    "what hands a value out of a branch": fed(branch),
-    "what hands a value out of a function": fed(function),
-    "a gradient that is no number though the loss is one": trained(root, DESCENT(0.1), start=0.0),
+    "what hands a value out of a branch": fed(
+        lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: tf.math.log(x), lambda: x)
+    ),
+    "what hands a value out of a function": fed(tf.function(lambda x: tf.math.log(x - x))),
+    "a gradient that is no number though the loss is one": ROOT,
     # The variable becomes 3e4 - 3e38 * the mean of 2 * 3e4 * (0, 1, 4, 9)
     "an update": SQUARED,
     "a variable that had no value before the step": fed(unset),
@@ -243,9 +212,9 @@ def said(one):
 
 
 def test_a_result_that_is_no_number_is_named_and_what_is_inside_loops_is_said():
-    (result,) = executed(fed(log_of_zero)).values_step.not_finite
+    (result,) = executed(LOG).values_step.not_finite
     assert result.startswith("sum")
-    stage = executed(trained(root, DESCENT(0.1), start=0.0))
+    stage = executed(ROOT)
     assert stage.values_step.not_finite == ("w",)
     notes = executed(fed(first_loop)).values_step.notes
     assert any("inside loops and branches" in note for note in notes)
