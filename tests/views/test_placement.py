@@ -199,33 +199,24 @@ def test_what_a_pass_did_is_a_line_for_each_kind_of_change():
     approve("views-passes.txt", "\n".join("\n    ".join(lines) for lines in did))
 
 
-def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_running_nodes():
-    stage = replace(
+def test_the_pass_log_knows_what_is_unreached_and_the_types_that_nodes_had_before_a_pass():
+    """Of two nodes that a pass made, one was rewritten, and the other is a new one in the end."""
+    pruned = replace(
         STAGE,
         nodes=graph("ran=Log"),
         user_nodes=graph("lost=Exp; written=Mul"),
         ledger=(Fate("lost", "unreached", "p", None), Fate("written", "removed", "p", None)),
         passes=(one_pass("prune: lost removed, written removed, ran removed"),),
     )
-    assert pass_log.pass_log(stage).frames[0].lines == (
-        "not needed by the fetches: Exp",
-        "no longer needed: Mul, Log",
+    made = graph("a=Identity; b=Mul; c=Exp")
+    passes = (
+        Pass("inline", None, 0, 3, ("a", "b", "c"), definitions=made),
+        one_pass("prune: a removed"),
+        Pass("remapper", None, 3, 3, definitions=graph("b=_FusedMul; c=_Exp")),
+        one_pass("prune: b removed"),
     )
-
-
-def test_the_pass_log_knows_the_types_that_nodes_of_the_runtime_had_before_a_pass():
-    inlined = Pass(
-        *("inline", None, 0, 3, ("a", "b", "c")), definitions=graph("a=Identity; b=Mul; c=Exp")
-    )
-    rewriting = Pass("remapper", None, 3, 3, definitions=graph("b=_FusedMul; c=_Exp"))
-    prune = one_pass("prune: a removed"), one_pass("prune: b removed")
-    passes = (inlined, prune[0], rewriting, prune[1])
-    stage = replace(STAGE, nodes=graph("a=Late; c=_Exp"), passes=passes, ledger=())
-    lines = printed([pass_log.pass_log(stage)]).splitlines()
-    assert [line.strip() for line in lines if "needed" in line] == [
-        "no longer needed: Identity",
-        "no longer needed: _FusedMul",
-    ]
+    inlined = replace(STAGE, nodes=graph("a=Late; c=_Exp"), passes=passes, ledger=())
+    approve("views-pass-log.txt", printed(map(pass_log.pass_log, (pruned, inlined))))
 
 
 def test_the_first_run_says_of_each_pass_what_it_changed_and_how_long_passes_took_in_vain():
