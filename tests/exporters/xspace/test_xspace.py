@@ -55,27 +55,10 @@ def counted_ops(recorded: Capture) -> dict[str, tuple[int, float]]:
     }
 
 
-def traced_ops(recorded: Capture) -> dict[str, tuple[int, float]]:
-    """The same from the records."""
-    names = xspace.event_names(dict.fromkeys((run.name, run.op) for run in recorded.runs))
-    calls = Counter(names[run.name, run.op] for run in recorded.runs)
-    total_ns: Counter[str] = Counter()
-    for run in recorded.runs:
-        total_ns[names[run.name, run.op]] += run.duration_ns
-    return {name: (calls[name], pytest.approx(total_ns[name] / 1000, abs=1e-6)) for name in calls}
-
-
 def counted_steps(recorded: Capture) -> list[tuple[str, float]]:
     """Name and milliseconds of each step, from the overview page."""
     return [
         (row["stepnum"], row["stepTimeMs"]) for row in table(drawn(recorded, "overview_page")[1])
-    ]
-
-
-def traced_steps(recorded: Capture) -> list[tuple[str, float]]:
-    return [
-        (f"step {step.step}", pytest.approx(step.wall_ns / 1e6, abs=1e-9))
-        for step in sorted(recorded.steps, key=lambda step: step.step)
     ]
 
 
@@ -88,21 +71,26 @@ def counted_peaks(recorded: Capture) -> dict[str, int]:
     }
 
 
-def traced_peaks(recorded: Capture) -> dict[str, int]:
-    allocators = {name for run in recorded.runs for _, _, name in run.allocations}
-    return {
+def assert_conserved(recorded: Capture) -> None:
+    """Ops, steps and the peaks of allocators are those of the records."""
+    names = xspace.event_names(dict.fromkeys((run.name, run.op) for run in recorded.runs))
+    ns: dict[str, list[int]] = {}
+    for run in recorded.runs:
+        ns.setdefault(names[run.name, run.op], []).append(run.duration_ns)
+    assert counted_ops(recorded) == {
+        name: (len(each), pytest.approx(sum(each) / 1000, abs=1e-6)) for name, each in ns.items()
+    }
+    assert counted_steps(recorded) == [
+        (f"step {step.step}", pytest.approx(step.wall_ns / 1e6, abs=1e-9))
+        for step in sorted(recorded.steps, key=lambda step: step.step)
+    ]
+    assert counted_peaks(recorded) == {
         allocator: memory.peak_bytes(
             run._replace(allocations=tuple(a for a in run.allocations if a[2] == allocator))
             for run in recorded.runs
         )
-        for allocator in allocators
+        for allocator in {name for run in recorded.runs for _, _, name in run.allocations}
     }
-
-
-def assert_conserved(recorded: Capture) -> None:
-    assert counted_ops(recorded) == traced_ops(recorded)
-    assert counted_steps(recorded) == traced_steps(recorded)
-    assert counted_peaks(recorded) == traced_peaks(recorded)
 
 
 @pytest.mark.parametrize("devices", [1, 2])
@@ -152,30 +140,10 @@ def test_whatever_ran_is_conserved(runs):
     assert_every_nanosecond_is_drawn_once(recorded)
 
 
-@pytest.mark.parametrize(
-    "recorded",
-    [
-        capture(steps=()),
-        capture(),
-        capture(run("a", 5, 0)),
-        capture(run("a", 5, 5), steps=()),
-        capture(run("a", -500, 3000)),
-        capture(*(run("while/body", 3 * start, 3) for start in range(300))),
-        capture(
-            *(run("a", 10, 50, step) for step in range(4)), steps=[(s, 0, 90) for s in range(4)]
-        ),
-        capture(run("a", 0, 5, -3), run("a", 90, 5, 10**10), steps=[(-3, 0, 9), (10**10, 90, 9)]),
-        *(spread(count) for count in (3, 4, 5, 6, 7, 300)),
-    ],
-    ids=[
-        *("nothing", "a step without ops", "no time", "no step", "longer than its step", "a loop"),
-        *("steps at the same time", "odd step numbers"),
-        *(f"{count} steps" for count in (3, 4, 5, 6, 7, 300)),
-    ],
-)
-def test_all_ops_and_steps_are_conserved(recorded):
-    assert_conserved(recorded)
-    assert_every_nanosecond_is_drawn_once(recorded)
+@pytest.mark.parametrize("count", [0, 3, 4, 5, 6, 7, 300])
+def test_all_steps_are_conserved_however_many_there_are(count):
+    """XProf leaves out the first and the last of six steps and more."""
+    assert_conserved(spread(count))
 
 
 def test_xprof_takes_the_kernels_of_a_gpu_for_the_work_of_a_device_and_not_of_their_launch():
