@@ -83,57 +83,54 @@ def lenet():
     return SimpleNamespace(sweep=sweeps[0], step_stats=step_stats, by=by)
 
 
-def rows(found) -> dict:
-    return {row.key: row for row in found.rows}
-
-
 def run(line: str) -> int:
     """The exit status of a command line."""
     return compare.main(line.split())
 
 
 @every_size
-def test_every_node_runs_once_for_each_batch(lenet, size):
-    steps = ceil(IMAGES / size)
-    found = lenet.by["node"]
-    assert {row.cells[size].calls for row in found.rows} == {steps}
-    assert (found.steps[size].steps, found.steps[size].images) == (steps, IMAGES)
-    assert len(lenet.sweep.batches[size].untraced_ns) == steps
-
-
-@every_size
-def test_totals_are_plain_sums_over_the_step_stats(lenet, size):
-    sums = Counter()
+def test_every_node_runs_once_for_each_batch_and_totals_are_plain_sums_of_step_stats(lenet, size):
+    found, sums = lenet.by["node"], Counter()
     for stats in lenet.step_stats[size]:
         for device in stats.dev_stats:
             for node in device.node_stats:
                 sums[node.node_name] += node.all_end_rel_nanos
     del sums[SOURCE]
-    found = rows(lenet.by["node"])
-    assert {name: row.cells[size].total_ns for name, row in found.items()} == sums
+    assert {row.key: row.cells[size].total_ns for row in found.rows} == sums
+    steps = ceil(IMAGES / size)
+    assert {row.cells[size].calls for row in found.rows} == {steps}
+    assert (found.steps[size].steps, found.steps[size].images) == (steps, IMAGES)
+    assert len(lenet.sweep.batches[size].untraced_ns) == steps
 
 
 @every_grouping
 @every_size
-def test_rows_of_every_grouping_add_up_to_the_same_time(lenet, by, size):
-    cells = [row.cells[size] for row in lenet.by[by].rows]
+def test_rows_of_every_grouping_add_up_to_the_same_time_and_have_the_peak_of_their_nodes(
+    lenet, by, size
+):
+    found, runs = lenet.by[by], lenet.sweep.batches[size].runs
+    cells = [row.cells[size] for row in found.rows]
     same = [row.cells[size] for row in lenet.by["node"].rows]
     for name in ("total_ns", "calls", "image_ns"):
         total = sum(getattr(cell, name) for cell in same)
         assert sum(getattr(cell, name) for cell in cells) == pytest.approx(total)
     assert sum(cell.share for cell in cells) == pytest.approx(1)
-    steps, total = lenet.by[by].steps[size], sum(cell.total_ns for cell in cells)
+    steps, total = found.steps[size], sum(cell.total_ns for cell in cells)
     assert steps.ops_ns * steps.steps == pytest.approx(total)
     for cell in cells:
         assert cell.mean_ns == pytest.approx(cell.total_ns / cell.calls)
         assert cell.image_ns == pytest.approx(cell.total_ns / IMAGES)
+    for row in found.tables[size]:
+        alone = memory.peak_bytes(run for run in runs if run.name in row.nodes)
+        assert row.peak_bytes == alone <= steps.peak_bytes
+    assert max(row.peak_bytes for row in found.tables[size]) > 0
 
 
 LAYERS = ["conv1", "pool1", "conv2", "pool2", "dense1", "dense2", "dense3"]
 
 
 def test_every_row_has_its_nodes(lenet):
-    layers = rows(lenet.by["layer"])
+    layers = {row.key: row for row in lenet.by["layer"].rows}
     assert {*layers} == {*LAYERS, "flatten", RUNTIME}
     assert [key for key in layers if key in LAYERS] == LAYERS  # as data pass through them
     assert layers["conv1"].fused_from == ("conv1/Conv2D", "conv1/BiasAdd")
@@ -141,16 +138,6 @@ def test_every_row_has_its_nodes(lenet):
     assert layers[RUNTIME].ops == ("_Arg", "_Retval")
     lines = [row.key for row in lenet.by["line"].rows]
     assert [key for key in lines if not key.startswith("lenet.py:")] == [RUNTIME]
-
-
-@every_grouping
-@every_size
-def test_the_peak_of_a_row_is_what_its_nodes_alone_had_alive(lenet, by, size):
-    runs, found = lenet.sweep.batches[size].runs, lenet.by[by]
-    for row in found.tables[size]:
-        alone = memory.peak_bytes(run for run in runs if run.name in row.nodes)
-        assert row.peak_bytes == alone <= found.steps[size].peak_bytes
-    assert max(row.peak_bytes for row in found.tables[size]) > 0
 
 
 def test_training_runs_the_training_step_on_the_training_images():

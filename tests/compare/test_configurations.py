@@ -16,20 +16,17 @@ NO_ONEDNN = {"TF_ENABLE_ONEDNN_OPTS": "0"}
 PROCESSES = [Process({}, ["default", "control", "xla"]), Process(NO_ONEDNN, ["no-onednn"])]
 
 
-def test_settings_of_a_process_run_beside_the_default_and_its_control():
-    assert configurations.processes_of(["default", "xla", "one-thread"]) == [
-        Process({}, ["default", "control", "xla"]),
-        Process(SHARED, ["default", "control", "one-thread"]),
-    ]
-
-
-def test_what_the_environment_decides_has_a_process_and_so_have_its_default_and_its_control():
-    assert configurations.processes_of(["default", "no-onednn", "xla"]) == [
+def test_settings_of_a_process_and_what_the_environment_decides_have_their_default_and_control():
+    """The one beside them in their process, the other each in a process of its own."""
+    assert configurations.processes_of(["default", "no-onednn", "xla", "one-thread"]) == [
         Process({}, ["default"]),
         Process({"TFLAB_CONTROL": "1"}, ["control"]),
         Process(NO_ONEDNN, ["no-onednn"]),
         Process({}, ["default", "control", "xla"]),
+        Process(SHARED, ["default", "control", "one-thread"]),
     ]
+    alone = configurations.processes_of(["default", "xla"])
+    assert alone == [Process({}, ["default", "control", "xla"])]
 
 
 def test_each_configuration_is_compared_with_the_default_of_its_own_process_or_one_alone():

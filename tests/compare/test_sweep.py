@@ -36,29 +36,21 @@ def recorded(name: str, start_ns: int, duration_ns: int) -> session.Unparsed:
     return made
 
 
-@pytest.fixture
-def measured(monkeypatch):
+def test_traces_wait_until_they_are_many_bytes_and_every_one_is_folded_in_the_end(monkeypatch):
     """Three traced steps of two rows, of which one op run took no time; two traces wait."""
     first = recorded("a", 5, 10)
     monkeypatch.setattr(sweep, "WAITING_BYTES", len(first.serialized))
     monkeypatch.setattr(sweep, "KEPT", 1)
-    steps = sweep.MeasuredBatch(2, 6)
+    measured = sweep.MeasuredBatch(2, 6)
     turn = measure.Turn((np.zeros(2),), 2, traced=True)
-    steps.fold(turn, StepTime(0, 1, 100), first, {"a": "Op"})
+    measured.fold(turn, StepTime(0, 1, 100), first, {"a": "Op"})
     monkeypatch.setattr(sweep, "WAITING_BYTES", 2**18)
     for number, trace in enumerate((recorded("a", 5, 0), recorded("b", 7, 30)), 1):
-        steps.fold(turn, StepTime(number, 2, 200), trace, {})
-    return steps
-
-
-def test_traces_wait_until_they_are_many_bytes(measured):
+        measured.fold(turn, StepTime(number, 2, 200), trace, {})
     assert measured.accumulator.steps == 1
     assert (len(measured.waiting), measured.waiting_bytes > 0) == (2, True)
     assert (measured.rows, measured.traced_ns) == (6, [100, 200, 200])
     assert [run.name for run in measured.runs] == ["a"]
-
-
-def test_every_trace_is_folded_in_the_end_also_one_of_a_run_without_duration(measured):
     measured.settle()
     measured.settle()
     assert (measured.accumulator.steps, len(measured.waiting), measured.waiting_bytes) == (3, 0, 0)
