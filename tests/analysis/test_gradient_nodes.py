@@ -13,7 +13,7 @@ from tflab.analysis import chain_rule, gradient_nodes
 from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.expressions import Name, text
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.analysis.gradient_nodes import GATES, SAME, STARTS, WHOLE, WHY, ZEROS
+from tflab.analysis.gradient_nodes import GATES, SAME, STARTS, WHOLE, ZEROS
 from tflab.records.gradients import GradientCall, Link
 from tflab.records.graph import Node, Tensor
 from tflab.records.stages import Gradient
@@ -244,12 +244,6 @@ def with_node(node, value, forward=None):
     )
 
 
-def with_values(change):
-    """The graph with other values at the second point."""
-    first, second = POINTS.values
-    return replace(GRAPH, points=replace(POINTS, values=(first, change(second))))
-
-
 def test_what_a_formula_does_not_give_is_not_written_as_that_formula():
     """With a mean over five elements instead of four, the four values are not what it says."""
     wrong = replace(GRAPH, attributes=ATTRIBUTES | {"gradients/loss_grad/Const": {"value": 5.0}})
@@ -273,7 +267,9 @@ def test_without_values_nothing_is_said_of_them():
 
 
 def test_a_kind_is_only_said_of_a_node_with_such_numbers():
-    other = with_values(lambda at: at | {"gradients/start": at["gradients/start"] + 1})
+    first, second = POINTS.values
+    second = second | {"gradients/start": second["gradients/start"] + 1}
+    other = replace(GRAPH, points=replace(POINTS, values=(first, second)))
     assert described(GRAPH)["start"].bookkeeping == STARTS
     assert described(other)["start"].bookkeeping is None
 
@@ -295,16 +291,6 @@ def test_the_kind_of_a_node_depends_on_its_forward_op_and_on_what_is_returned(
     calls = (*GRAPH.calls, GradientCall("flat", (), returned))
     graph = replace(graph, nodes=(*graph.nodes, flat), calls=calls)
     assert described(graph)["n"].bookkeeping == kind
-
-
-def test_every_kind_of_bookkeeping_has_a_reason():
-    kinds = {
-        value
-        for name, value in vars(gradient_nodes).items()
-        if name.isupper() and type(value) is str
-    }
-    assert kinds == set(WHY)
-    assert all(why.endswith(".") for why in WHY.values())
 
 
 def graph_of(text, called, gradient_nodes=""):

@@ -428,12 +428,6 @@ def test_a_node_that_changes_and_one_that_comes_back_have_several_versions():
     )
 
 
-def test_what_was_never_there_can_go_and_nothing_leaves_nothing():
-    (x,) = graph("x")
-    assert passes.replay([(["unknown"], [x])]) == {"x": [passes.Version(0, 0, x)]}
-    assert passes.replay([]) == {}
-
-
 # Toggles: what changed without a pass
 
 

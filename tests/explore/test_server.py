@@ -230,12 +230,6 @@ def test_the_file_is_followed_and_saved(site):
     assert site.request("POST", "/save", {"text": "x", "known": ""})[0] == 404
 
 
-def test_a_text_that_cannot_be_written_leaves_no_draft(tmp_path):
-    with pytest.raises(UnicodeEncodeError):
-        sources.save(tmp_path / "train.py", "\ud800", "")
-    assert [*tmp_path.iterdir()] == []
-
-
 def test_what_cannot_be_opened_is_said(tmp_path):
     binary, folder, large = (tmp_path / name for name in ("a.py", "b.py", "c.py"))
     binary.write_bytes(b"\xff\xfe")

@@ -141,22 +141,6 @@ def test_a_loss_that_is_not_finite_has_derivatives_without_a_difference():
     assert stage.derivatives[1].formula == "1 / (a - 0.5)"
 
 
-def test_a_formula_is_left_out_that_has_a_number_where_the_gradient_is_nan():
-    """The points at which formulas are checked have fewer rows than the batch."""
-
-    def with_zero(split, data_dir):
-        x = np.linspace(1, 2, 64, dtype=np.float32)
-        return datasets.Dataset("numbers", split, {"x": np.where(np.arange(64) == 60, 0, x)})
-
-    def loss_of(x, a, b):
-        return tf.reduce_mean(x * a + 0.0 * tf.math.reciprocal(x) * a + b)
-
-    descent = tf1.train.GradientDescentOptimizer(0.1)
-    model = models.model_of(loss_of, VALUES, with_zero, descent, [None])
-    stage = models.differentiate(model, Options(batch_size=64))
-    assert [row.variable for row in stage.derivatives] == ["b"]
-
-
 @pytest.mark.parametrize("longest, formulas", [(30, ["mean(2 * x * (x * a + b))"]), (6, [])])
 def test_a_derivative_that_is_too_long_is_left_out(longest, formulas, monkeypatch):
     monkeypatch.setattr(chain_rule, "LONGEST", longest)
