@@ -48,10 +48,6 @@ def refusal(read, *contents: bytes, **graph: str) -> str:
     return str(error.value)
 
 
-def names(read, *rows: str) -> list[str]:
-    return [run.name for run in read(text((CPU, [*rows]))).runs]
-
-
 # Steps and runs
 
 
