@@ -16,7 +16,6 @@ from tests.examples.models import differentiate, model_of, ones
 from tflab import datasets
 from tflab.errors import TflabError
 from tflab.lifecycle import backward, frontend, gradient_check, gradients, placement
-from tflab.models import toy
 from tflab.records.options import Model, Options
 
 pytestmark = pytest.mark.tensorflow
@@ -62,28 +61,6 @@ def test_the_reasons_of_the_toy_are_the_right_ones(walked):
 # Whether they are right
 
 
-def test_the_gradients_of_the_toy_are_those_of_a_gradient_tape(walked):
-    program = walked("toy")["backward"].program
-    points = next(datasets.batches(toy.line("train"), 16))
-    deltas = {  # of w -= rate * delta
-        op.inputs[0].op.name: op.inputs[2]
-        for op in program.graph.get_operations()
-        if op.type == "ResourceApplyGradientDescent"
-    }
-    with tf1.Session(graph=program.graph) as session:
-        variables = program.graph.get_collection("variables")
-        for variable, value in zip(variables, (1.5, 0.5), strict=True):
-            session.run(variable.initializer, {variable.initializer.inputs[1]: value})
-        feeds = {feed: points[column] for feed, column in program.model.feeds.items()}
-        updates = session.run(deltas, feeds)
-
-    y, z = tf.Variable(1.5), tf.Variable(0.5)
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_mean((points["x"] * y + z - points["targets"]) ** 2)
-    by_tape = dict(zip("yz", tape.gradient(loss, [y, z]), strict=True))
-    assert updates == {name: pytest.approx(float(value)) for name, value in by_tape.items()}
-
-
 @every_model
 def test_the_gradients_of_every_variable_agree_with_finite_differences(name, walked):
     stage = walked(name)["backward"]
@@ -94,23 +71,6 @@ def test_the_gradients_of_every_variable_agree_with_finite_differences(name, wal
         check = checks[variable.op.name]
         assert check.max_relative_error < 1e-4
         assert 1 <= check.elements <= variable.shape.num_elements()
-
-
-@pytest.mark.parametrize("resource", [True, False])
-def test_variables_that_start_with_the_same_tensor_are_moved_one_by_one(resource):
-    def model():
-        x = tf1.placeholder(tf.float32, [None], name="x")
-        start = tf.constant([0.5, 2.0])
-        a, b = (tf1.Variable(start, name=name, use_resource=resource) for name in "ab")
-        loss = tf.reduce_mean(x) * tf.reduce_sum(a * a * b)
-        return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))
-
-    checks = differentiate(model).gradient_checks
-    assert [(check.tensor, check.elements, check.precision) for check in checks] == [
-        ("a", 2, "float64"),
-        ("b", 2, "float64"),
-    ]
-    assert max(check.max_relative_error for check in checks) < 5e-7
 
 
 def test_a_loss_that_is_random_in_few_numbers_is_computed_until_it_differs(monkeypatch):
