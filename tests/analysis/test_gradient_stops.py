@@ -43,23 +43,13 @@ def test_a_stop_is_the_op_that_hands_no_gradient_on(text, given, without, none, 
     assert stops_of(text, given, without, none) == expected
 
 
-def test_at_most_three_stops_are_named_also_far_from_them():
-    many = [f"f{n}" for n in range(5)]
-    text = f"w; a=Mul(w); {'; '.join(f'{f}=Floor(a)' for f in many)}; loss=AddN({','.join(many)})"
-    given = ", ".join(f"loss {f}" for f in many)
-    none = ", ".join(f"{f} a" for f in many)
-    assert (
-        len(stops_of(text, given, none=none))
-        == len(stops_of(text, given, none=none, node="a"))
-        == 3
-    )
-
-
-def test_at_most_three_stops_of_several_ways_are_named():
-    floors = "; ".join(f"f{n}=Floor({'ab'[n % 2]})" for n in range(6))
-    text = f"w; a=Mul(w); b=Mul(w); {floors}; loss=AddN({','.join(f'f{n}' for n in range(6))})"
-    given = ", ".join(f"loss f{n}" for n in range(6))
-    assert len(stops_of(text, given, none=", ".join(f"f{n} {'ab'[n % 2]}" for n in range(6)))) == 3
+def test_at_most_three_stops_are_named_also_of_several_ways_and_far_from_them():
+    floors = [(f"f{n}", "ab"[n % 2]) for n in range(10)]
+    nodes = "; ".join(f"{floor}=Floor({of})" for floor, of in floors)
+    text = f"w; a=Mul(w); b=Mul(w); {nodes}; loss=AddN({','.join(floor for floor, _ in floors)})"
+    given = ", ".join(f"loss {floor}" for floor, _ in floors)
+    none = ", ".join(map(" ".join, floors))
+    assert [len(stops_of(text, given, none=none, node=node)) for node in "aw"] == [3, 3]
 
 
 def test_a_gradient_of_zeros_is_no_way_for_the_gradient():

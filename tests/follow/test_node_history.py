@@ -56,11 +56,6 @@ def row(key: str) -> OpStats:
     return op_stats(key, ops=("_FusedMatMul",), nodes=(key,), calls=1, share=1, flops=32)
 
 
-@pytest.fixture(scope="module")
-def histories():
-    return node_history.histories((FRONTEND, BACKWARD, PLACEMENT))
-
-
 def known(by_name) -> str:
     """All that is known of each node; of its times, the number of calls."""
     lines = []
@@ -154,7 +149,8 @@ def test_a_node_has_the_program_s_values_of_its_outputs_and_inputs():
     assert KNOWN["mul"].taken == (X_VALUE, Y_VALUE)
 
 
-def test_a_name_that_does_not_exist_gets_the_five_nearest_ones(histories):
+def test_a_name_that_does_not_exist_gets_the_five_nearest_ones():
+    histories = node_history.histories((FRONTEND, BACKWARD, PLACEMENT))
     assert node_history.find("matmul:0", histories) is histories["matmul"]
     with pytest.raises(UsageError, match=r"no node '<b>' in the graph\.$"):
         node_history.find("<b>", histories)

@@ -34,21 +34,14 @@ def fetch(walked, name, *fetches):
 
 
 @every_model
-def test_on_one_device_a_training_step_has_no_transfers_and_its_nodes_keep_their_lines(
-    name, walked
-):
+def test_on_one_device_the_nodes_are_those_that_session_run_reports_with_their_lines(name, walked):
+    """A NodeDef has the inputs that only control among the others."""
     stage = walked(name)["placement"]
-    assert stage.fetches == (stage.program.model.loss.name, stage.program.train_op)
-    assert {node.device for node in stage.nodes} == {f"{HOST}CPU:0"}
+    program, metadata = stage.program, tf1.RunMetadata()
+    assert stage.fetches == (program.model.loss.name, program.train_op)
     assert stage.transfers == ()
     lines = {node.name: node.source for node in stage.user_nodes}
     assert all(node.source == lines.get(node.name) for node in stage.nodes)
-
-
-@every_model
-def test_the_nodes_are_those_that_session_run_reports(name, walked):
-    stage = walked(name)["placement"]
-    program, metadata = stage.program, tf1.RunMetadata()
     batch = next(datasets.batches(program.dataset("train"), 16))
     with tf1.Session(graph=program.graph) as session:
         session.run([v.initializer for v in program.graph.get_collection("variables")])
@@ -59,13 +52,11 @@ def test_the_nodes_are_those_that_session_run_reports(name, walked):
             run_metadata=metadata,
         )
     (graph,) = metadata.partition_graphs
-    ran = {(node.name, node.op, tuple(node.input), node.device) for node in graph.node}
-    assert {(node.name, node.op, inputs(node), node.device) for node in stage.nodes} == ran
-
-
-def inputs(node):
-    """As a NodeDef has them."""
-    return (*node.inputs, *(f"^{control}" for control in node.control_inputs))
+    assert {(n.name, n.op, tuple(n.input), n.device) for n in graph.node} == {
+        (n.name, n.op, (*n.inputs, *(f"^{control}" for control in n.control_inputs)), n.device)
+        for n in stage.nodes
+    }
+    assert {node.device for node in stage.nodes} == {f"{HOST}CPU:0"}
 
 
 def test_the_shapes_are_those_of_a_real_batch(walked):

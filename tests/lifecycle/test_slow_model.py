@@ -6,13 +6,11 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 
 from tests.commands import run_here
-from tflab.datasets import Dataset
+from tests.examples.models import model_of, numbers
 from tflab.lifecycle import __main__ as command
 from tflab.lifecycle import check_points, gradient_check
-from tflab.records.options import Model
 
 pytestmark = pytest.mark.tensorflow
 
@@ -30,17 +28,12 @@ def pause(x):
     return x
 
 
-def build():
-    x = tf1.placeholder(tf.float32, [None, 4], name="x")
+def loss_of(x, w):
     late = tf.ensure_shape(tf.numpy_function(pause, [x], tf.float32), [None, 4])
-    w = tf1.get_variable("w", [4, 20], use_resource=True)
-    loss = tf.reduce_mean(tf.square(tf.matmul(late, w)), name="loss")
-    sgd = tf1.train.GradientDescentOptimizer(0.1)
-    return Model(output=loss, feeds={x: "x"}, data=ones, loss=loss, optimizer=sgd)
+    return tf.reduce_mean(tf.square(tf.matmul(late, w)), name="loss")
 
 
-def ones(split, data_dir):
-    return Dataset(name="ones", split=split, columns={"x": np.ones([64, 4], np.float32)})
+build = model_of(loss_of, {"w": np.ones([4, 20], np.float32)}, numbers, shape=[None, 4])
 
 
 def test_a_slow_model_runs_few_steps_that_nobody_asked_for(tmp_path, monkeypatch):
