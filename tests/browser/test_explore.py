@@ -15,7 +15,6 @@ y = tf1.get_variable("y", initializer=2.0)
 z = tf1.get_variable("z", initializer=1.0)
 loss = tf.reduce_sum(x * y + z, name="loss")
 """
-LAST = PROGRAM.splitlines()[-1]
 
 
 @pytest.fixture(scope="module")

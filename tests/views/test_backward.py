@@ -53,7 +53,6 @@ STAGE = Backward(
     added_functions=("grad_2",),
 )
 READ, WRITE = Access("read", "reads", None), Access("train/apply", "writes", source(9))
-FAR = GradientCheck("w", 0.02, 4, 9, "float64")
 ZERO = GradientCheck("a", 0.0, 4, 9, "float64", zero=True)
 MANY_OPS = tuple(Gradient(f"n{n}", "Mul", f"_G{n} (a.py:1)", ("gradients/ys",)) for n in range(43))
 MASK = source(17, "mask = tf.round(gate)")

@@ -55,7 +55,6 @@ STAGE = Backward(
         Derivative("v", "x", [7.0], 0.0, 0.0),
     ),
 )
-NAMES = tuple("abcdefg")
 COST = SimpleNamespace(model=SimpleNamespace(loss=SimpleNamespace(op=SimpleNamespace(name="cost"))))
 MANY = tuple(described(f"n{n}", "a", "dL/dy") for n in range(65))
 
