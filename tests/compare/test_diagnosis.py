@@ -153,6 +153,7 @@ HALF = 400  # of 800 us of ops, which are half of a step of 1 ms
             (step(work("big", us), work("a", HALF - us / 2), work("b", HALF - us / 2)), kind)
             for us, kind in ((400, "none"), (500, "none"), (510, "one op"))
         ),
+        (step(work("a", 0), work("t", 0, moves=True, line="x.py:1")), "none"),  # took no time
         (replace(SLOW, step_ns=1_140_000), "none"),  # less than three tenths are outside
         (replace(SLOW, step_ns=1_150_000), "session"),
         (replace(SLOW, step_ns=700_000), "none"),

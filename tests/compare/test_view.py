@@ -30,7 +30,7 @@ VARIANTS = {
 @pytest.mark.parametrize("full", [False, True])
 def test_what_a_terminal_shows(full):
     def blocks(**different):
-        return view.blocks(replace(WHOLE, **different), 10, full)
+        return view.blocks(replace(WHOLE, **different), 3, full)  # of four rows
 
     variants = {title: blocks(**different) for title, different in VARIANTS.items()}
     approve_view(f"compare-{'full' if full else 'short'}.txt", blocks(), variants)
