@@ -1,6 +1,5 @@
 """What a browser test needs: a written report, a logdir that TensorBoard serves, a Chromium."""
 
-import contextlib
 import http.client
 import os
 import shutil
@@ -46,12 +45,16 @@ CHROMIUM_ARGS = [
 
 @pytest.fixture(scope="session")
 def logdir(tmp_path_factory):
-    """A logdir with LeNet's graph and its traced steps, alone in its folder."""
+    """A logdir with LeNet's graph and its traced steps, beside that of a short training of it."""
     from tflab.lifecycle import __main__ as lifecycle
+    from tflab.train import __main__ as train
 
     folder = tmp_path_factory.mktemp("runs") / "lenet"
-    done = run_here(lifecycle.main, "--model", "lenet", "--logdir", str(folder))
-    assert done.returncode == 0, done.stderr
+    training = ("--epochs", "2", "--batch-size", str(BATCH_SIZE))
+    for main, name, options in ((lifecycle.main, "lenet", ()), (train.main, "training", training)):
+        logs = ("--logdir", str(folder.parent / name))
+        done = run_here(main, "--model", "lenet", *options, *logs)
+        assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -65,27 +68,6 @@ SLICES = {
     ],
 }
 BATCH_SIZE = 150  # of a training: ten steps an epoch even with what stands in for MNIST
-
-
-@pytest.fixture(scope="session")
-def tensorboard(logdir, tmp_path_factory):
-    """The address of a TensorBoard that serves the folder in which the logdir is."""
-    log = tmp_path_factory.mktemp("tensorboard") / "log.txt"
-    with serving(logdir.parent, log) as address:
-        yield address
-
-
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory):
-    """The address of a TensorBoard that serves a short training of LeNet."""
-    from tflab.train import __main__ as train
-
-    folder = tmp_path_factory.mktemp("trained") / "run"
-    options = ("--model", "lenet", "--epochs", "2", "--batch-size", str(BATCH_SIZE))
-    done = run_here(train.main, *options, "--logdir", str(folder))
-    assert done.returncode == 0, done.stderr
-    with serving(folder, tmp_path_factory.mktemp("log") / "log.txt") as address:
-        yield address
 
 
 @pytest.fixture(scope="session")
@@ -162,10 +144,11 @@ def installed(folder):
     return os.pathsep.join((str(folder), str(ROOT)))
 
 
-@contextlib.contextmanager
-def serving(logdir, log):
-    port = free_port()
-    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir)]
+@pytest.fixture(scope="session")
+def tensorboard(logdir, tmp_path_factory):
+    """The address of a TensorBoard that serves the folder in which the logdir is."""
+    log, port = tmp_path_factory.mktemp("tensorboard") / "log.txt", free_port()
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir.parent)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--reload_interval", "0"]
     found = {**os.environ, "PYTHONPATH": installed(log.parent)}
     with log.open("w") as output:

@@ -31,7 +31,7 @@ def test_the_graph_that_ran_and_the_one_that_was_written_can_both_be_drawn(graph
     assert runs.locator("input").input_value() == "lenet/executed"
     assert "images" not in fills(graphs)  # what is fed runs under another name
     runs.click()
-    runs.locator("paper-item", has_text="written").click()
+    runs.locator("paper-item", has_text="lenet/written").click()
     wait_until_drawn(graphs, [*LAYERS, "gradients", "train", "images"])
     save(graphs, artefacts / "graphs_written.png")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.conftest import PHONE, node, places, press, title
+from tests.browser.conftest import PHONE, drawn, node, places, press, title
 from tflab.report import graph_states
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
@@ -143,8 +143,10 @@ def test_each_screen_of_a_presentation_has_the_whole_drawing_and_ends_where_it_i
     known = {}
     keys = ("ArrowRight", "PageDown", "Space", "Enter") * 5
     states = graph_states.states(tuple(walked(model).values()))
+    passes = walked(model)["placement"].passes
     for key, state in zip(keys, states, strict=False):
         assert title(screen) == state.title
+        assert state.place is None or drawn(screen) == passes[state.place].after
         assert state.about in screen.locator("[data-part=about]").inner_text()
         assert cut(screen) == []
         for box, place in places(screen).items():

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.browser.conftest import ASKED, PHONE, drawn, node, places, press, save_graph, title
+from tests.browser.conftest import ASKED, drawn, node, press, save_graph, title
 from tests.examples.layer import EVIL
 from tflab.escaping import visible
 from tflab.records.graph import Node
@@ -20,10 +20,6 @@ def viewer(at):
     viewer = at("lenet")
     press(viewer, "scope conv1, 20 nodes, closed")
     return viewer
-
-
-def go(viewer, state):
-    viewer.locator(f"[data-state='{state}']").first.click()
 
 
 def test_it_opens_from_a_file_without_an_error_or_a_request(page, heard, written, artefacts):
@@ -48,19 +44,6 @@ def test_a_hostile_name_is_only_ever_text_and_large_data_are_unpacked(
 
 
 # States
-
-
-def test_a_state_has_its_title_and_its_nodes_and_every_box_keeps_its_place(at, lenet):
-    viewer = at("lenet", PHONE, 900)
-    placement, known = lenet[2], {}
-    for number, state in enumerate(graph_states.states(lenet)):
-        go(viewer, number)
-        assert title(viewer) == state.title
-        if state.place is not None:
-            assert drawn(viewer) == placement.passes[state.place].after
-        for box, place in places(viewer).items():
-            assert known.setdefault(box, place) == place
-    assert drawn(viewer) == len(placement.nodes)
 
 
 def test_buttons_lead_to_each_stage_to_each_pass_and_to_the_states_beside(viewer, lenet):
