@@ -143,7 +143,8 @@ CASES = {
     "functions traced again": but(functions=(STEP, OTHER)),
     "a function traced once": but(functions=(OTHER,)),
     "the longest to trace again": but(functions=(STEP, OTHER, LITTLE)),
-    "traced again with the same arguments": but(functions=(SAME,)),
+    "new functions, each traced once": but(functions=(SAME,)),
+    "traced again with the same arguments": but(functions=(replace(SAME, tracings=3),)),
 }
 
 

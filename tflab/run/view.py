@@ -257,7 +257,7 @@ def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
     who, why = f"The function {most.name}{made} was", ALIKE
     if most.functions > 1:
         who = f"{most.functions:,} functions {most.name} of the same code{made} were"
-        why = f"as a new function, or {ALIKE}"
+        why = "as a new function" + f", or {ALIKE}" * (most.tracings > most.functions)
     if most.changed:
         changes = [f"{name} was {was} and is {now}" for name, was, now in most.changed[:NAMED]]
         more = len(most.changed) - NAMED
