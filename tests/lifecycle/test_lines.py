@@ -12,6 +12,7 @@ from tests.approval import approve
 from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Options
+from tflab.records.stages import Frontend
 from tflab.runtime import nodes
 from tflab.views import stages
 
@@ -184,7 +185,7 @@ def test_a_line_made_the_nodes_that_its_call_created_and_no_others(function):
     count = len(frontend.nodes)
     assert table.title.startswith(f"{len(made)} lines of the program made {count:,} of {count:,} ")
     rows = {int(row[0].partition(":")[2]): int(row[2]) for row in table.cells()}
-    assert rows == {number: made[number] for number in rows} and len(rows) == stages.ROWS
+    assert rows == {number: made[number] for number in rows} and len(rows) == stages.ROWS[Frontend]
     assert rows[max(made, key=made.__getitem__)] == max(made.values())
 
 

@@ -15,8 +15,8 @@ from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.units import percent, plural, time
 from tflab.views import backward, execution, frontend, placement
 
-ROWS = 3  # of a table on the one screen
-TABLED = (Frontend, Execution)  # whose first table is there
+# Rows of the first table on the one screen: the fourth line of the toy is its formula
+ROWS: dict[type, int] = {Frontend: 4, Execution: 3}
 # Each has a TITLE, and `facts` and `tables` of its stage
 STAGES: dict[type, ModuleType] = {
     Frontend: frontend,
@@ -65,8 +65,9 @@ def on_one_screen(stage: Stage) -> list[Block]:
     """Return the values of the facts that are no details, and the first rows of the first table:
     its title has their number."""
     found = [block for block in tables(stage) if isinstance(block, Table)]
-    first = found[:1] if isinstance(stage, TABLED) else []
-    short = [replace(one, rows=one.rows[:ROWS], more=0, everything=None) for one in first]
+    rows = ROWS.get(type(stage), 0)
+    first = found[: min(rows, 1)]
+    short = [replace(one, rows=one.rows[:rows], more=0, everything=None) for one in first]
     values = (replace(fact, note="") for fact in in_short(stage))
     return [*notes(stage), fact_table(values), *short]
 
