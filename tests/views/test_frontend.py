@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.examples.printed import approve_view
 from tests.records_by_hand import source
 from tflab.records.blocks import in_full
-from tflab.records.graph import Call, Function, Node, Tensor
+from tflab.records.graph import Access, BranchInput, Call, Function, Node, Tensor, Unordered
 from tflab.records.stages import Frontend
 from tflab.views import frontend, stages
 
@@ -118,3 +118,32 @@ def test_a_tree_of_scopes_has_every_node_once(names):
     opened = [text.rpartition(" ")[2] for text, _ in frontend.scopes(nodes, opened=True)]
     paths = {name[: at + 1] for name in names for at in range(0, len(name), 2)}
     assert sorted(opened) == sorted(path.rpartition("/")[2] for path in paths)
+
+
+# The order of reads and writes
+
+READING = Access("mul/ReadVariableOp", "reads", source(12))
+UPDATE = Access("train/update_weight", "writes", source(20))
+BETA = Access("beta/Read", "reads", None)
+SHOWN = ("shown:0", "loss:0", "a:0", "b:0")
+ROWS = (
+    Unordered("weight", READING, UPDATE, SHOWN[:1]),
+    Unordered("weight", UPDATE, Access("assign", "writes", source(22)), ()),
+    Unordered("beta", BETA, UPDATE, ()),
+    Unordered("queue", Access("a", "takes", None), Access("b", "takes", None), SHOWN),
+)
+INPUTS = (BranchInput("z", "Mul", source(7), "then_branch of cond"),) * 5
+
+
+def order(rows, inputs):
+    facts = [*frontend.unordered(rows), *frontend.always_run(inputs)]
+    return [f"{fact.label}: {fact.text}" for fact in facts]
+
+
+def test_the_view_names_both_accesses_with_their_lines_and_what_is_computed_from_them():
+    variants = {
+        "nothing": order((), ()),
+        "two writes": order(ROWS[1:2], INPUTS[:3]),
+        "two takes": order(ROWS[3:], INPUTS[:4]),
+    }
+    approve_view("views-access-order.txt", order(ROWS, INPUTS), variants)

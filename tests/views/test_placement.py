@@ -239,3 +239,47 @@ def test_the_first_run_says_of_each_pass_what_it_changed_and_how_long_passes_too
         [fact_table(facts), placement.first_run_parts(stage, stage.first_run)],
     )
     assert [*placement.first_run(STAGE)] == []
+
+
+# Generated code
+
+COMPILED = Placement(program=None, nodes=(Node("mul", "_Mul"),), user_nodes=(Node("mul", "Mul"),))
+RAN = replace(COMPILED, ledger=(Fate("mul", "compiled", "BuildXlaOpsPass", "cluster_0"),))
+
+
+def kernel(name, size, *opcodes, **listings):
+    listings = {"hlo": ("%m = multiply(%a, %b)",), "llvm": (), "machine": ()} | listings
+    return CompiledKernel(name, opcodes, (f"{name}/node",), size, **listings)
+
+
+LARGE = kernel(
+    "large",
+    1_034,
+    "multiply",
+    hlo=tuple(f"%m.{n} = multiply(%a, %b)" for n in range(6)),
+    llvm=("define ptr @large() {", "  %1 = fmul   <8 x float> %a, %b", "  ret ptr null", "}"),
+    machine=(
+        "    47  c5f459c2  vmulps ymm0, ymm1, ymm2",
+        "    4b  c3  ret",
+        "    4c  c4e275aac2  vfmsub213ps ymm0, ymm1, ymm2",
+    ),
+)
+SMALL = kernel("small", 200, "add", "add", "exponential", machine=("     0  c3  ret",))
+CODE = Generated(
+    cluster="cluster_0",
+    fetches=("loss", "out"),
+    batch_size=16,
+    kernels=(SMALL, LARGE, kernel("library", 0, "dot")),
+    listings={},
+)
+MANY = tuple(kernel(f"k{n}", 100 + n, *["add"] * (n + 2)) for n in range(15))
+
+
+def test_the_largest_kernels_are_listed_in_three_languages():
+    variants = {
+        "code that ran": placement.code_of_cluster(CODE, RAN),
+        "one kernel": placement.code_of_cluster(replace(CODE, kernels=(LARGE,)), COMPILED),
+        "many kernels": placement.code_of_cluster(replace(CODE, kernels=MANY), COMPILED),
+        "a kernel as lines of text": placement.lines_of(SMALL),
+    }
+    approve_view("views-generated-code.txt", placement.code_of_cluster(CODE, COMPILED), variants)
