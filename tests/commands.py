@@ -18,6 +18,11 @@ import pytest
 OF_TESTS = re.compile("TF_|XLA_")
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def run_here(
     main: Callable[[Sequence[str]], int], *args: str, folder: Path | None = None
 ) -> CompletedProcess:

@@ -1,12 +1,15 @@
 """What some tests need of the machine. Where it is missing a test is skipped, but CI fails: there
-nobody would notice that something was not tested."""
+nobody would notice that something was not tested. A test of what an older TensorFlow cannot do is
+skipped there, with the reason."""
 
 import os
+from importlib import metadata
 
 import pytest
 
 from tflab.cli import landlock
 
+HERE = tuple(int(part) for part in metadata.version("tensorflow").split(".")[:2])
 IN_CI = os.environ.get("CI") == "true"
 
 
@@ -21,3 +24,7 @@ def missing(reason):
 LANDLOCK = pytest.mark.skipif(
     not IN_CI and not landlock.abi(), reason="This kernel has no Landlock."
 )
+
+
+def since(major: int, minor: int, reason: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif((major, minor) > HERE, reason=f"TensorFlow {major}.{minor}: {reason}")

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from tests.examples.streams import Terminal
+from tests.commands import Terminal
 from tflab import __main__
 from tflab.__main__ import COMMANDS
 from tflab.cli import terminal

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tests.approval import approve
+from tests.commands import Terminal
 from tests.examples.blocks import BLOCKS, CALLS
-from tests.examples.streams import Terminal
 from tflab.exporters import text
 from tflab.records.blocks import Column, Frame, Strip, Table
 

@@ -125,31 +125,23 @@ def in_a_dataset(folder, harm):
     return graphs.write(folder / "g.pb", graphs.graph_def(build))
 
 
-def in_a_function_beside_another(folder, harm, how):
-    """Nothing calls it, but the runtime may put it in the place of one that the graph calls."""
+def in_a_gradient_function(folder, harm, implements=b""):
+    """Nothing calls the function, but the runtime may put it in the place of one that the graph
+    calls."""
     graph = graphs.graph_def(graphs.functions)
     called = next(f for f in graph.library.function if "twice" in f.signature.name)
     function = graph.library.function.add()
     function.signature.name = "other"
     write_file(function.node_def, harm, ":output:0")
-    how(graph.library, called, function)
+    if implements:
+        called.attr["api_implements"].s = function.attr["api_implements"].s = implements
+    else:
+        graph.library.gradient.add(function_name=called.signature.name, gradient_func="other")
     return graphs.write(folder / "g.pb", graph)
 
 
-def in_a_gradient_function(folder, harm):
-    def how(library, called, function):
-        names = {"function_name": called.signature.name, "gradient_func": function.signature.name}
-        library.gradient.add(**names)
-
-    return in_a_function_beside_another(folder, harm, how)
-
-
 def in_another_implementation(folder, harm):
-    def how(library, *functions):
-        for function in functions:
-            function.attr["api_implements"].s = b"twice"
-
-    return in_a_function_beside_another(folder, harm, how)
+    return in_a_gradient_function(folder, harm, b"twice")
 
 
 SUCCEED = (behind_an_initialiser, behind_a_main_op, in_functions, in_a_dataset)  # without the wall

@@ -8,13 +8,26 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import walks
-from tests.examples.placing import placed
 from tests.graph_notation import fates, graph
 from tflab.records.graph import Node, Tensor
 from tflab.records.stages import Placement
-from tflab.runtime import costs
+from tflab.runtime import costs, nodes, trace
 
 pytestmark = pytest.mark.tensorflow
+
+
+def placed(fetches, feeds):
+    """The placement of a traced step of the default graph."""
+    metadata = tf1.RunMetadata()
+    options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE, output_partition_graphs=True)
+    with tf1.Session() as session:
+        session.run(tf1.global_variables_initializer())
+        session.run(fetches, feeds, options, metadata)
+    shapes = trace.output_shapes(metadata.step_stats)
+    parts = tuple(metadata.partition_graphs)
+    ran = (node for part in parts for node in nodes.from_graph_def(part, {}, shapes))
+    return Placement(program=None, nodes=tuple(ran), partition_graphs=parts)
+
 
 # Formulas
 
@@ -156,7 +169,7 @@ def test_changing_shapes_have_no_flops_and_of_a_table_only_what_is_read_counts()
         _, total = tf1.while_loop(lambda i, _: i < 5, body, [1, 0.0])
         table = tf.Variable(tf.zeros([4_000_000]), name="table")
         sliced = tf.strided_slice(tf.identity(table), begin, begin + 4, [1])
-        stage, _ = placed((total, sliced), {x: np.ones([4, 5]), begin: [7]})
+        stage = placed((total, sliced), {x: np.ones([4, 5]), begin: [7]})
     types = (costs.plain_type(node.op) for node in stage.nodes)
     cost_of = dict(zip(types, costs.costs(stage), strict=True))
     assert cost_of["MatMul"].flops is None

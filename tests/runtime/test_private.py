@@ -16,7 +16,7 @@ import tensorflow.compat.v1 as tf1
 from tensorflow.python.client import session as tf_session
 from tensorflow.python.ops import gradients_util
 
-from tests import versions
+from tests import needs
 from tests.approval import approve
 from tests.examples.corners import lost
 from tflab.runtime import private
@@ -390,7 +390,7 @@ def test_a_watcher_can_ask_for_a_trace(session):
     assert "y" in {node.name for graph in seen.partition_graphs for node in graph.node}
 
 
-@versions.since(2, 20, "its log is Abseil's")
+@needs.since(2, 20, "its log is Abseil's")
 def test_the_log_is_as_before_once_all_who_wanted_it_quiet_are_done():
     log = private.Log()
     before = log._level()

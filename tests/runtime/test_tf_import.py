@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests import versions
+from tests import needs
 from tests.commands import run_python
 from tflab.runtime import tf_import
 
-log_has_a_level = versions.since(2, 21, "the level of the log counts for all notes of a step")
+log_has_a_level = needs.since(2, 21, "the level of the log counts for all notes of a step")
 NOTE = "I0000 00:00:17.5 1 port.cc:153] oneDNN custom operations are on.\n"
 BEFORE = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
 CUDA = "E0000 00:00:17.5 1 cuda_platform.cc:52] failed call to cuInit: UNKNOWN ERROR (303)\n"

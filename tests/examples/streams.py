@@ -1,8 +1,0 @@
-"""Streams that commands may write to."""
-
-import io
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
