@@ -20,7 +20,7 @@ SENT = Transfer("a", "send", "recv", "CPU:0", "CPU:1", "float32", (1,), 4)
 def timed(text):
     """Runs one after the other and far apart, by their durations; by their starts if these are
     said, too."""
-    parts = [part.split(maxsplit=1) for part in text.split(";")]
+    parts = [part.split(maxsplit=1) for part in text.split(";") if part]
     said = [rest.partition(" ")[2][:1].isdigit() for _, rest in parts]
     return [
         run(f"{name} {rest}" if starts else f"{name} {place * FAR} {rest}")
@@ -108,14 +108,14 @@ def test_the_longest_chain(case):
         (AB, "a 5; b 10; a 0 5e6 #2; b 1e6 10 #2"),  # in half of the steps
         (CYCLE, "in 1; a 2; b 3; c 4; out 5"),
         ("", "a 1"),
+        (AB, ""),
     ],
 )
 def test_where_runs_did_not_wait_there_is_no_chain(nodes, recorded):
     assert path_of(nodes, timed(recorded)) == NO_PATH
 
 
-def test_without_runs_there_is_no_chain_and_without_time_no_parallelism():
-    assert path_of(AB, []) == NO_PATH
+def test_without_time_there_is_no_parallelism():
     assert path_of("a", timed("a 0")).parallelism == 0
 
 

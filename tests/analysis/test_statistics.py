@@ -16,20 +16,14 @@ def test_kept_runs_are_folded_exactly():
         OpRun(0, "b", "Add", "CPU:1", 1_000, 7),
         OpRun(1, "a", "Mul", "CPU:0", 5_001, 40, 100),
         OpRun(1, "a", "Mul", "CPU:0", 5_000, 16, 100),
+        OpRun(0, "b", "Kernel", "CPU:1", 1_003, 4),  # the same node as another type
     ]
     assert statistics.fold(runs) == (
         NodeStats("a", "Mul", "CPU:0", 3, 66, 22, 16, 40, 2, 88),
         NodeStats("b", "Add", "CPU:1", 1, 7, 7, 7, 7, 0, 0),
+        NodeStats("b", "Kernel", "CPU:1", 1, 4, 4, 4, 4, 3, 0),
     )
     assert statistics.fold([]) == ()
-
-
-def test_a_node_that_ran_as_two_types_is_folded_as_two():
-    runs = [OpRun(0, "x", op, "GPU:0", 0, ns) for op, ns in (("Conv2D", 5), ("Kernel", 4))] * 2
-    assert [(node.name, node.op, node.calls, node.total_ns) for node in statistics.fold(runs)] == [
-        ("x", "Conv2D", 2, 10),
-        ("x", "Kernel", 2, 8),
-    ]
 
 
 # Many steps, of which only nodes and times are kept

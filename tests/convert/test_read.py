@@ -72,9 +72,7 @@ def test_a_device_may_stand_in_a_trace_more_than_once(read):
         TrackSummary(CPU, tracks.OPS, 2, 15),
         TrackSummary(GPU, tracks.LAUNCHES, 1, 1),
     )
-
-
-def test_old_traces_have_microseconds(read):
+    # Old traces have microseconds
     found = read(text(("/cpu:0", [micros("a", 1_475_000_000_000_000, 12, "a = Const()")])))
     assert found.runs == (OpRun(0, "a", "Const", "/cpu:0", 1_475_000_000_000_000_000, 12_000),)
 

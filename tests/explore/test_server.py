@@ -150,10 +150,10 @@ def test_a_form_of_another_kind_is_refused(site):
     assert site.request("POST", "/run", b"[" * 100_000)[0] == 400
     assert site.request("POST", "/run", b"[]")[0] == 400
     assert site.request("GET", "/run")[0] == 404
-
-
-def test_a_program_of_a_megabyte_is_refused(site):
     assert site.request("POST", "/run", b"x" * 2**20)[0] == 413
+
+
+def test_a_program_that_is_too_long_is_refused(site):
     status, text = site.run(asked={"text": "x" * (requests.LARGEST_TEXT + 1)})
     told = "The program has 100,001 characters; it may have at most 100,000."
     assert (status, told in text) == (400, True)

@@ -223,11 +223,8 @@ right = tf.reduce_mean(tf.cast(tf.greater(a * x, 0.0), tf.float32))
         ),
         (LINE + PENALTY + "loss = tf.reduce_sum(g)", "Sum:0, gradients/mul_grad/Mul_1:0", [OWN]),
         (SCRIPT, "cost:0, train", []),
-        (
-            LINE + "loss = tf.cast(tf.argmax(a * x), tf.float32)",
-            "Cast:0",
-            [],  # the backward stage shows where the gradient stops
-        ),
+        # The backward stage shows where the gradient stops
+        (LINE + "loss = tf.cast(tf.argmax(a * x), tf.float32)", "Cast:0", []),
         (
             "x = tf1.placeholder(tf.int32, [None], 'x')\n"
             "loss = tf.reduce_sum(tf.cast(x, tf.float32))",

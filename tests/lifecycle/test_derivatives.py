@@ -130,10 +130,6 @@ def test_placeholders_of_a_fixed_size_decide_the_batch():
 # Where there is none
 
 
-def test_a_loss_that_is_not_elementwise_has_no_derivatives_as_formulas(walked):
-    assert walked("lenet")["backward"].derivatives == ()
-
-
 def test_a_loss_that_is_not_finite_has_derivatives_without_a_difference():
     stage = differentiated(lambda x, a, b: tf.reduce_mean(b / (a - 0.5) + x))
     assert [row.difference for row in stage.derivatives] == [None, None]

@@ -160,9 +160,7 @@ def test_only_what_a_fetch_needs_is_placed(walked):
     stage = fetch(walked, "toy", "mul")
     kinds = Counter(node.op for node in stage.nodes)
     assert kinds == {"VarHandleOp": 1, "ReadVariableOp": 1, "_Arg": 1, "Mul": 1, "_Retval": 1}
-
-
-def test_a_node_is_fetched_by_its_first_output_and_run_where_it_has_none(walked):
+    # A node is fetched by its first output, and run where it has none
     graph = walked("toy")["backward"].program.graph
     names = [placement.resolve(graph, name) for name in ("mul", "mul:0", "train")]
     assert names == ["mul:0", "mul:0", "train"]
