@@ -90,7 +90,7 @@ def parallel(path: CriticalPath) -> Iterator[Fact]:
         runs = plural(len(path.nodes), "op run")
         yield Fact("critical path", f"{time(path.ns)} in a traced step, {runs}")
         longer = f"{path.parallelism:.2f} x as long as the critical path"
-        yield Fact("all ops together", longer, detail=True)
+        yield Fact("ops of the graph", longer, detail=True)
     else:
         yield Fact("critical path", "not shown", NO_CHAIN)
 

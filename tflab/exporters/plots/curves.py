@@ -83,7 +83,7 @@ def draw_panel(
     )
     for name, points, look, color in lines:
         if points:
-            label = f"{name} {text_of(points[-1][1])}"
+            label = f"{name}, last {text_of(points[-1][1])}"
             axes.plot(*zip(*points, strict=True), look, label=label, color=color, clip_on=False)
             axes.legend()
 
