@@ -94,6 +94,10 @@ def program_ns(seen: Watched) -> int:
     return seen.process.wall_ns - sum(owner.ns for owner in owners if owner.owner == summary.OWN)
 
 
+def first_runs_ns(seen: Watched) -> int:
+    return sum(o.ns for o in seen.process.owners if o.owner == summary.FIRST_RUNS)
+
+
 def time_outside_runs(seen: Watched) -> Iterator[str]:
     """Yield `53 % of its time passed outside session.run (24 % import of TensorFlow), 16 % at
     train.py:88.`, then a run that did not end, and the runs in other threads."""
@@ -109,6 +113,8 @@ def time_outside_runs(seen: Watched) -> Iterator[str]:
         whose = "the main thread's" if others else "its"
         if largest := max(outside, key=lambda owner: owner.ns, default=None):
             runs += f" ({units.percent(largest.ns / all_ns)} {largest.owner})"
+        if 2 * (first_ns := first_runs_ns(seen)) > all_ns:
+            where += f"; {units.percent(first_ns / all_ns)} were first runs"
         yield f"{share} % of {whose} time passed outside {runs}{where}."
     elif at_line:
         yield f"{no_runs(seen)}; {at_line.replace(' at ', ' of its time passed at ', 1)}."
@@ -228,13 +234,12 @@ def waiting(seen: Watched) -> Iterator[str]:
 
 
 def growing(seen: Watched) -> Iterator[str]:
-    first_ns = sum(o.ns for o in seen.process.owners if o.owner == summary.FIRST_RUNS)
     for graph in seen.grown_graphs:
         at = f", at {listed([*graph.made], NAMED)}" if graph.made else ""
         yield (
             f"Graph {graph.graph} grew before {graph.rises:,} of its {graph.runs:,} runs, from "
             f"{graph.first:,} to {units.plural(graph.last, 'node')}{at}: make nodes once, before "
-            f"the first run. All first runs took {units.time(first_ns)}."
+            f"the first run. All first runs took {units.time(first_runs_ns(seen))}."
         )
     if memory := seen.grown_memory:
         rise = f"{units.size(memory.first_bytes)} to {units.size(memory.last_bytes)}"
