@@ -182,6 +182,16 @@ def test_a_loss_that_is_nan_in_a_later_row_of_the_batch_is_not_checked():
     assert (stage.gradient_checks, stage.unchecked) == ((), "the loss is nan")
 
 
+def test_a_variable_that_asks_for_the_device_of_an_op_is_checked():
+    def loss_of(x):
+        squares = tf.square(x)
+        with tf1.colocate_with(squares.op):
+            return tf.reduce_mean(squares * tf1.get_variable("w", []))
+
+    (check,) = differentiate(model_of(loss_of, {})).gradient_checks
+    assert (check.agrees, check.precision) == (True, "float64")
+
+
 def test_tables_and_local_variables_have_their_initial_values_in_the_check_and_in_steps():
     def build():
         ids = tf1.placeholder(tf.int64, [None], name="ids")
