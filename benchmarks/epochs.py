@@ -86,9 +86,9 @@ def epochs(trainer: Any, quick: bool) -> int:
 
 def begin(trainer: Any, folder: Path, count: int) -> Generator[Any, None, None]:
     """A training of this number of epochs, before its first."""
-    from tflab.train import loop
+    from tflab.train.trainer import train
 
-    return loop.train(trainer, trainer.settings(count), folder)
+    return train(trainer, trainer.settings(count), folder)
 
 
 def seconds_of_epoch(records: Iterator[Any]) -> float:

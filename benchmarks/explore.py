@@ -183,10 +183,10 @@ def turned(page: Any, frames: int) -> Turns:
 def drawn(browser: Any, folder: str, program: str) -> Opened:
     """A page with the graph of a program and its gradients, opened as a file and scrolled.
     Chromium's own trace has the frames that it drew."""
-    from tflab.explore import markup, walk
+    from tflab.explore import markup, stages_as_data
     from tflab.explore.request import ProgramRequest, Source
 
-    walked = walk.walk(ProgramRequest(program), Source("huge.py"))
+    walked = stages_as_data.walk(ProgramRequest(program), Source("huge.py"))
     shown = next(message for message in walked if message["stage"] == "backward")
     path = Path(folder, "huge.html")
     path.write_text(markup.page_of(shown), encoding="utf-8")

@@ -85,7 +85,7 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
     import tensorflow.compat.v1 as tf1
     from tensorflow.python.client.timeline import Timeline
 
-    from tflab.analysis import op_table, statistics
+    from tflab.analysis import op_table
     from tflab.runtime import trace
 
     builder = tf1.profiler.ProfileOptionBuilder
@@ -96,12 +96,12 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
         return list(trace.op_runs(0, stats, steps.types))
 
     def of_nodes() -> object:
-        folded = statistics.Accumulator()
+        folded = op_table.Accumulator()
         folded.add(*trace.op_times(content, 0, lambda: metadata))
         return folded.stats(steps.types, {}, {})
 
     return {  # tables are made from records, statistics from an accumulator
-        BASE: lambda: op_table.table(statistics.fold(records()), "node", 1, None),
+        BASE: lambda: op_table.table(op_table.fold(records()), "node", 1, None),
         "tflab: records": records,
         "tflab: statistics": of_nodes,
         "Timeline": lambda: Timeline(stats).generate_chrome_trace_format(),

@@ -33,7 +33,7 @@ from tflab.cli import command, terminal
 from tflab.errors import TflabError
 from tflab.exporters import json, text
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.verdicts import Verdict
+from tflab.records.measured import Verdict
 from tflab.runtime import processes
 
 SIZES = (1, 16, 64)

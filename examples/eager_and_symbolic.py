@@ -26,7 +26,7 @@ from tflab.records.blocks import fact_table
 from tflab.records.options import Model
 from tflab.records.stages import Placement
 from tflab.runtime import session
-from tflab.views import pass_log, placement
+from tflab.views import placement
 
 SIZES = (1, 1_000, 100_000)
 ROUNDS = 200
@@ -63,7 +63,7 @@ def python_calls(evaluate: Callable[[], object]) -> int:
 def main() -> None:
     *_, placed = lifecycle.walk("__main__:build", stop="placement")
     assert isinstance(placed, Placement)
-    lesson.show(pass_log.pass_log(placed), fact_table(placement.facts(placed)))
+    lesson.show(placement.pass_log(placed), fact_table(placement.facts(placed)))
 
     columns = points("train").columns.values()
     step = session.step_of(placed.program, placed.fetches)

@@ -3,9 +3,8 @@
 from typing import Any
 
 from tflab.records.graph import Source
-from tflab.records.measured import ConfigTimes, OpStats, StepTimes
+from tflab.records.measured import ConfigTimes, Load, OpStats, StepTimes, Verdict
 from tflab.records.timed import OpRun, Spread
-from tflab.records.verdicts import Load, Verdict
 
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"

@@ -45,9 +45,9 @@ def run(args: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who watches
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     tf_import.load()
-    from tflab.runtime import worker_server
+    from tflab.runtime import cluster
 
-    address, local = worker_server.start(args.address)
+    address, local = cluster.start(args.address)
     if args.watched:
         print(address, flush=True)
         sys.stdin.buffer.read()
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         f"This task of TensorFlow {environment.version('tensorflow')} listens at {address} and is "
         f"open to {reach}."
     )
-    terminal.say(f"Its connections are {worker_server.OPEN}. Ctrl-C ends the task.")
+    terminal.say(f"Its connections are {cluster.OPEN}. Ctrl-C ends the task.")
     sys.stdout.flush()
     try:
         while True:

@@ -61,7 +61,7 @@ class Package:
     apart: tuple[str, ...] = ()  # modules that need TensorFlow, or a browser
 
 
-REPORTED = ("*chapter*", "contents", "graph_states", "questions", "selection", "viewer_data")
+REPORTED = ("*chapter*", "contents", "graph_states", "questions", "viewer_data")
 OF_RUN = ("view", "summary", "page", "groups", "sampler")
 PACKAGES = {
     "analysis": Package(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),

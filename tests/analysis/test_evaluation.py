@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from tflab.analysis import evaluation, op_rules
+from tflab.analysis import expressions, formulas
 from tflab.analysis import expressions as ex
-from tflab.analysis.evaluation import Points, UnknownError
-from tflab.analysis.expressions import Call, Name
+from tflab.analysis.expressions import Call, Name, Points, UnknownError
 
 A = np.array([[1.0, -2, 3], [4, 5, -6]])
 ROWS = np.array([0.0, 2])
@@ -60,8 +59,8 @@ def test_a_formula_gives_what_it_says(text, value):
 
 
 def evaluated(text):
-    rule = op_rules.applied(f"a, i: {text}", [Name("a/b:0", "a"), Name("sum", "i")])
-    return evaluation.evaluated(rule, {"a": A, "i": ROWS})
+    rule = formulas.applied(f"a, i: {text}", [Name("a/b:0", "a"), Name("sum", "i")])
+    return expressions.evaluated(rule, {"a": A, "i": ROWS})
 
 
 UNKNOWN = """max_pool(a); reshape(a, (4, 4)); sum(a, axis=2); sum(a, which=1); matmul(a, a);
@@ -77,13 +76,13 @@ def test_what_is_not_known_is_not_evaluated(text):
 @pytest.mark.parametrize("name", ["__import__('os')", "a.T", "v1", "exp", "a if a else a", "", "1"])
 def test_a_name_from_a_graph_is_only_a_name(name):
     formula = ex.add(Name(name, "t"), Name("other", "u"))
-    assert evaluation.evaluated(formula, {"t": np.float64(3), "u": np.float64(4)}) == 7
+    assert expressions.evaluated(formula, {"t": np.float64(3), "u": np.float64(4)}) == 7
 
 
 def test_a_tensor_that_is_called_like_a_function_or_a_number_is_written_as_a_tensor():
     formula = Call("mean", Call("exp", ex.times(Name("exp", "t"), Name("mean", "u"))))
     assert ex.text(formula) == "mean(exp(exp:0 * mean:0))"
-    assert evaluation.evaluated(formula, {"t": A, "u": A}) == pytest.approx(np.exp(A * A).mean())
+    assert expressions.evaluated(formula, {"t": A, "u": A}) == pytest.approx(np.exp(A * A).mean())
     numbered = [ex.text(Name(name, "t")) for name in ("2", "1e5", "0.5", "x2", "2x", "a/2")]
     assert numbered == ["2:0", "1e5:0", "0.5:0", "x2", "2x", "a/2"]
 
@@ -93,7 +92,7 @@ def test_a_formula_that_is_too_deep_is_not_evaluated():
     for _ in range(100_000):
         deep = Call("exp", deep)
     with pytest.raises(UnknownError):
-        evaluation.evaluated(deep, {"a": A})
+        expressions.evaluated(deep, {"a": A})
 
 
 def points(*values):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.approval import approve
-from tflab.analysis import evaluation, op_rules
+from tflab.analysis import expressions, formulas
 from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Call, Name
 
@@ -19,7 +19,7 @@ SIZE = Call("size", X, shape=(None,))
 
 def built(rule):
     """The expression that a rule of the inputs a, b and x makes."""
-    return op_rules.applied(f"a, b, x: {rule}", [A, B, X])
+    return formulas.applied(f"a, b, x: {rule}", [A, B, X])
 
 
 # Sums, products, quotients, powers, and others
@@ -82,7 +82,7 @@ def test_the_text_of_a_formula_has_the_value_of_what_it_was_made_of(rule):
         tree = built(rule)
         printed = eval(ex.text(tree), {"__builtins__": {}}, numbers)
         assert printed == pytest.approx(value, rel=1e-4, abs=1e-4)
-        assert evaluation.evaluated(tree, numbers) == pytest.approx(printed)
+        assert expressions.evaluated(tree, numbers) == pytest.approx(printed)
 
 
 def test_no_tree_is_changed_by_what_is_made_of_it():
@@ -90,7 +90,7 @@ def test_no_tree_is_changed_by_what_is_made_of_it():
     before = ast.dump(tree)
     for change in (ex.negative, ex.text):
         change(tree)
-    evaluation.evaluated(tree, {"a": np.ones(()), "x": np.ones(2)})
+    expressions.evaluated(tree, {"a": np.ones(()), "x": np.ones(2)})
     assert ast.dump(tree) == before
 
 

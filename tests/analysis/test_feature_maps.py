@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tflab.analysis import feature_maps
+from tflab.analysis import values
 from tflab.records.graph import Node, Tensor
 
 BATCH = 4
@@ -60,7 +60,7 @@ ARRAYS = {
 
 def drawn(arrays=ARRAYS, nodes=NODES, fed=FED, before=None):
     before = {"w": KERNEL} if before is None else before
-    return feature_maps.maps(nodes, BACKWARD, GRADIENTS, fed, before, arrays.get)
+    return values.maps(nodes, BACKWARD, GRADIENTS, fed, before, arrays.get)
 
 
 def names(maps):
@@ -84,10 +84,10 @@ def test_maps_stand_in_the_order_of_the_program_with_their_gradients():
 
 def test_of_an_array_the_first_row_and_the_first_channels_are_kept():
     batch = np.arange(2 * 3 * 3 * 20).reshape(2, 3, 3, 20)
-    assert feature_maps.first_row(batch).tolist() == batch[0, :, :, :16].tolist()
+    assert values.first_row(batch).tolist() == batch[0, :, :, :16].tolist()
     kernel = np.arange(3 * 3 * 10 * 20).reshape(3, 3, 10, 20)
-    assert feature_maps.cut(kernel).tolist() == kernel[:, :, :8, :16].tolist()
-    assert feature_maps.first_row(np.arange(2 * 20.0).reshape(2, 20)).tolist() == [*range(20)]
+    assert values.cut(kernel).tolist() == kernel[:, :, :8, :16].tolist()
+    assert values.first_row(np.arange(2 * 20.0).reshape(2, 20)).tolist() == [*range(20)]
 
 
 def test_probabilities_are_the_softmax_of_what_goes_into_the_cross_entropy():
@@ -136,7 +136,7 @@ def test_of_many_layers_the_last_of_each_shape_and_of_many_kernels_the_first_are
 
 def test_a_kernel_is_found_behind_any_number_of_reads():
     def chosen(*between):
-        return [*feature_maps.kernels_of([*NODES[:3], *between, node("k", "Conv2D", "x", "end")])]
+        return [*values.kernels_of([*NODES[:3], *between, node("k", "Conv2D", "x", "end")])]
 
     read = node("read", "ReadVariableOp", "w")
     assert chosen(node("end", "ReadVariableOp", "w")) == ["w"]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tflab.analysis.first_run import broken_down
+from tflab.analysis.passes import broken_down
 from tflab.records.placed import FirstPart
 
 BASE = 1_795_731_491  # s since the epoch

@@ -9,11 +9,10 @@ import pytest
 from tests import graph_notation
 from tests.approval import approve
 from tests.graph_notation import graph
-from tflab.analysis import chain_rule, gradient_nodes
-from tflab.analysis.evaluation import NOWHERE, Points
-from tflab.analysis.expressions import Name, text
+from tflab.analysis import chain_rule
+from tflab.analysis.chain_rule import GATES, SAME, STARTS, WHOLE, ZEROS
+from tflab.analysis.expressions import NOWHERE, Name, Points, text
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.analysis.gradient_nodes import GATES, SAME, STARTS, WHOLE, ZEROS
 from tflab.records.gradients import GradientCall, Link
 from tflab.records.graph import Node, Tensor
 from tflab.records.stages import Gradient
@@ -130,7 +129,7 @@ GRAPH = GradientGraph(NODES, GRADIENTS, names(SHARED), CALLS, ATTRIBUTES, POINTS
 
 def test_every_gradient_node_of_a_product_and_a_mean():
     rows = []
-    for node in gradient_nodes.described(GRAPH, [END]):
+    for node in chain_rule.described(GRAPH, [END]):
         sign = "= " if node.complete else "> " if node.towards else ""
         towards = f"{sign}{node.towards or ''}".ljust(13)
         about = " not used" * (not node.used)
@@ -227,8 +226,7 @@ def test_stop_gradient_is_not_named_where_the_gradient_is_0():
 
 def described(graph):
     return {
-        node.name.removeprefix("gradients/"): node
-        for node in gradient_nodes.described(graph, [END])
+        node.name.removeprefix("gradients/"): node for node in chain_rule.described(graph, [END])
     }
 
 

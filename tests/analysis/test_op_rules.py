@@ -7,9 +7,8 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.analysis import op_rules
-from tflab.analysis.evaluation import equal_within_rounding, evaluated
-from tflab.analysis.expressions import Name
+from tflab.analysis import formulas
+from tflab.analysis.expressions import Name, equal_within_rounding, evaluated
 
 pytestmark = pytest.mark.tensorflow
 
@@ -25,13 +24,13 @@ REPEATED = {  # ops that repeat a number
     "Tile": {"a": ONE.reshape(1, 1), "by": np.array([3, 4])},
     "BroadcastTo": {"a": ONE, "dims": np.array([3, 4])},
 }
-RULES = [(op, rule, 0) for op, rule in op_rules.RULES.items()]
-RULES += [(op, rule, 1) for op, rule in op_rules.DERIVATIVES.items()]
+RULES = [(op, rule, 0) for op, rule in formulas.RULES.items()]
+RULES += [(op, rule, 1) for op, rule in formulas.DERIVATIVES.items()]
 
 
 def values_of(op, rule):
     """The inputs of an op, by the parameters of its rule."""
-    values = {name: VALUES.get(name) for name in op_rules.parsed(rule)[0]}
+    values = {name: VALUES.get(name) for name in formulas.parsed(rule)[0]}
     if op in POSITIVE:
         values["a"] = np.abs(values["a"])
     if op == "BiasAdd":
@@ -53,11 +52,11 @@ def test_a_rule_gives_what_the_op_computes():
     wrong = []
     for (op, rule, _), result in zip(RULES, computed, strict=True):
         values = values_of(op, rule)
-        value = evaluated(op_rules.applied(rule, [Name(name, name) for name in values]), values)
+        value = evaluated(formulas.applied(rule, [Name(name, name) for name in values]), values)
         if not equal_within_rounding(value, result.astype(np.float64), 1e-9):
             wrong.append((op, rule))
     assert wrong == []
 
 
 def test_a_rule_says_nothing_of_an_op_with_other_inputs():
-    assert op_rules.applied("a, b: a + b", [Name("a")]) is None
+    assert formulas.applied("a, b: a + b", [Name("a")]) is None

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import pytest
 
 from tests.approval import approve
-from tflab.analysis import op_table, row_labels, statistics
+from tflab.analysis import op_table, row_labels
 from tflab.analysis.row_labels import Graph
 from tflab.errors import UsageError
 from tflab.records.graph import Source
@@ -164,7 +164,7 @@ def run(name, duration, step=0, *allocations):
 
 
 def test_exact_times_and_peaks_are_those_of_all_nodes_of_a_row_together():
-    accumulator = statistics.Accumulator()
+    accumulator = op_table.Accumulator()
     for a, b in ((10, 70), (20, 20), (30, 90)):
         accumulator.add(["a/x", "a/y"], [0, 5], [a, b])
     nodes = accumulator.stats({"a/x": "X", "a/y": "Y"}, {}, {})

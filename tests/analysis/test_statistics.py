@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab.analysis import statistics
+from tflab.analysis import op_table
 from tflab.records.measured import NodeStats
 from tflab.records.timed import OpRun
 
@@ -18,12 +18,12 @@ def test_kept_runs_are_folded_exactly():
         OpRun(1, "a", "Mul", "CPU:0", 5_000, 16, 100),
         OpRun(0, "b", "Kernel", "CPU:1", 1_003, 4),  # the same node as another type
     ]
-    assert statistics.fold(runs) == (
+    assert op_table.fold(runs) == (
         NodeStats("a", "Mul", "CPU:0", 3, 66, 22, 16, 40, 2, 88),
         NodeStats("b", "Add", "CPU:1", 1, 7, 7, 7, 7, 0, 0),
         NodeStats("b", "Kernel", "CPU:1", 1, 4, 4, 4, 4, 3, 0),
     )
-    assert statistics.fold([]) == ()
+    assert op_table.fold([]) == ()
 
 
 # Many steps, of which only nodes and times are kept
@@ -33,9 +33,9 @@ STEPS = st.lists(st.lists(RUNS, max_size=8), max_size=8)
 NAMES = st.sets(st.sampled_from("abcde"))
 
 
-def accumulated(*steps) -> statistics.Accumulator:
+def accumulated(*steps) -> op_table.Accumulator:
     """Statistics of steps, each a list of runs: (node, start, duration)."""
-    accumulator = statistics.Accumulator()
+    accumulator = op_table.Accumulator()
     for step in steps:
         names, starts, durations = zip(*step, strict=True) if step else ((), (), ())
         accumulator.add(list(names), list(starts), list(durations))
@@ -61,7 +61,7 @@ def test_statistics_of_several_nodes_are_those_of_all_their_runs_and_steps(
     steps, names, chunk, asked
 ):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(statistics, "CHUNK", chunk)
+        patch.setattr(op_table, "CHUNK", chunk)
         accumulator = accumulated(*steps[:asked])
         rows(accumulator)  # to ask in between changes nothing
         for step in steps[asked:]:
@@ -86,7 +86,7 @@ def test_statistics_of_several_nodes_are_those_of_all_their_runs_and_steps(
 
 
 def test_runs_are_put_into_columns_as_soon_as_they_are_enough(monkeypatch):
-    monkeypatch.setattr(statistics, "CHUNK", 3)
+    monkeypatch.setattr(op_table, "CHUNK", 3)
     accumulator = accumulated([("a", 0, 5), ("b", 0, 7)])
     assert len(accumulator._waiting) == 1
     accumulator.add(["a"], [0], [9])
@@ -105,7 +105,7 @@ def test_medians_of_rounds_are_those_of_their_steps():
     "count, q, rank", [(1, 0.95, 1), (2, 0.95, 2), (20, 0.95, 19), (30, 0.1, 3), (4, 0.5, 2)]
 )
 def test_a_quantile_is_the_run_of_the_nearest_rank(count, q, rank):
-    assert statistics.rank(q, count) == rank
+    assert op_table.rank(q, count) == rank
 
 
 def test_ctrl_c_while_runs_are_put_into_columns_counts_nothing_twice(monkeypatch):
@@ -115,6 +115,6 @@ def test_ctrl_c_while_runs_are_put_into_columns_counts_nothing_twice(monkeypatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(statistics.np, "repeat", interrupted)
+        patch.setattr(op_table.np, "repeat", interrupted)
         rows(accumulator)
     assert [(row.calls, row.total_ns) for row in rows(accumulator)] == [(1, 5)]

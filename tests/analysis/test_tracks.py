@@ -4,7 +4,7 @@ import pytest
 
 from tests.approval import approve
 from tests.examples import runs as notation
-from tflab.analysis import tracks
+from tflab.analysis import timeline
 from tflab.analysis.op_runs import of
 
 NAMES = """
@@ -26,9 +26,10 @@ ROWS = (  # names and labels; one without a label is of 2016, and one of ROCm
 
 
 def test_devices_tell_what_their_rows_are_and_a_kernel_or_a_copy_belongs_to_an_op():
-    kinds = [f"{device}: {tracks.track_kind(device)}" for device in (*NAMES.split(), "")]
+    kinds = [f"{device}: {timeline.track_kind(device)}" for device in (*NAMES.split(), "")]
     ops = [
-        f"{name!r}, {label!r}: {', '.join(tracks.node_and_op(name, label))}" for name, label in ROWS
+        f"{name!r}, {label!r}: {', '.join(timeline.node_and_op(name, label))}"
+        for name, label in ROWS
     ]
     approve("tracks.txt", "\n".join([*kinds, "", *ops]))
 
@@ -74,11 +75,11 @@ def by_device(text):
     ],
 )
 def test_runs_that_repeat_others_are_left_out(recorded, kept):
-    assert tracks.without_repeats(by_device(recorded)) == by_device(kept)
+    assert timeline.without_repeats(by_device(recorded)) == by_device(kept)
 
 
 def test_a_nodes_work_on_a_gpu_is_what_its_kernels_took():
     launch, shape, wait, kernel = notation.runs(
         "a 0 @/gpu:0; shape 0 @/gpu:0; wait 0 @/gpu:0/sync; a 9 @/gpu:0/stream:7"
     )
-    assert tracks.work_runs([launch, shape, wait, kernel]) == [shape, kernel]
+    assert timeline.work_runs([launch, shape, wait, kernel]) == [shape, kernel]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tflab.analysis import verdicts
-from tflab.records.verdicts import Verdict
+from tflab.records.measured import Verdict
 
 STILL = (0.99, 1.0, 1.01, 1.0)  # a control: its interval is 1 within 2.4 %
 

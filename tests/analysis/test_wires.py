@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tests.examples import runs as notation
 from tflab.analysis import wires
 from tflab.analysis.wires import Arrival
-from tflab.records.cluster import Offset, Received, TaskTime, WireTensor
 from tflab.records.placed import Transfer
-from tflab.records.timed import OpRun, StepTime
+from tflab.records.timed import Offset, OpRun, Received, StepTime, TaskTime, WireTensor
 
 CLIENT, A, B = (
     "/job:client/replica:0/task:0",

@@ -11,7 +11,7 @@ from tests.approval import approve
 from tests.records_by_hand import config_times, verdict
 from tflab.analysis.slow_steps import Evidence, WholeTable, Work
 from tflab.compare import DEFAULT, findings
-from tflab.records.verdicts import Diagnosis
+from tflab.records.measured import Diagnosis
 
 
 def work(name: str, us: float, calls: float = 1, **said) -> Work:

@@ -7,8 +7,7 @@ import pytest
 
 from tflab.compare import __main__ as compare
 from tflab.compare import sweep
-from tflab.records.cluster import Received
-from tflab.records.timed import OpRun, StepTime
+from tflab.records.timed import OpRun, Received, StepTime
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 

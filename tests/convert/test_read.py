@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.approval import approve
 from tests.examples.recordings import metadata as text
 from tests.examples.recordings import micros, row
-from tflab.analysis import tracks
+from tflab.analysis import timeline
 from tflab.convert import read as reading
 from tflab.convert.read import TrackSummary
 from tflab.errors import TflabError, UsageError
@@ -60,7 +60,7 @@ def test_a_file_is_a_step_from_the_first_start_to_the_last_end(read):
         OpRun(1, "b", "Neg", CPU, 2_000, 30),
         OpRun(1, "a", "Const", CPU, 1_000, 5),
     )
-    assert found.tracks == (TrackSummary(CPU, tracks.OPS, 3, 42),)
+    assert found.tracks == (TrackSummary(CPU, timeline.OPS, 3, 42),)
     assert found.capture().name == "0-and-1-more"
     assert read(second).capture().name == "0"
 
@@ -69,8 +69,8 @@ def test_a_device_may_stand_in_a_trace_more_than_once(read):
     rows = [row("a", 100, 7)], [row("b", 200, 8)]
     found = read(text((CPU, rows[0]), (GPU, [row("c", 150, 1)]), (CPU, rows[1])))
     assert found.tracks == (
-        TrackSummary(CPU, tracks.OPS, 2, 15),
-        TrackSummary(GPU, tracks.LAUNCHES, 1, 1),
+        TrackSummary(CPU, timeline.OPS, 2, 15),
+        TrackSummary(GPU, timeline.LAUNCHES, 1, 1),
     )
     # Old traces have microseconds
     found = read(text(("/cpu:0", [micros("a", 1_475_000_000_000_000, 12, "a = Const()")])))

@@ -7,7 +7,7 @@ import pytest
 
 from tests.approval import refused
 from tests.datasets.publication import Quiet, served
-from tflab.datasets import download
+from tflab.datasets import files
 
 pytestmark = pytest.mark.slow
 
@@ -16,7 +16,7 @@ CONTENT = bytes(range(256)) * 1000
 
 def fetch(cache, mirrors):
     """Download the file, which is published if it has the content."""
-    download.fetch(cache / "data.bin", lambda path: path.read_bytes() == CONTENT, mirrors)
+    files.fetch(cache / "data.bin", lambda path: path.read_bytes() == CONTENT, mirrors)
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 was traced, so that traced steps, their images and all steps differ, and nothing is divided by 1."""
 
 from tests.records_by_hand import LOAD, config_times, op_at_size, op_row, step_times, verdict
-from tflab.records.measured import Compared, Comparison, Rounds
-from tflab.records.verdicts import Diagnosis
+from tflab.records.measured import Compared, Comparison, Diagnosis, Rounds
 
 # 600 images are 150 steps of 4, 38 of 16 and 10 of 64, of which 38, 10 and 3 were traced.
 POOL = Compared(

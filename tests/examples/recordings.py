@@ -5,7 +5,7 @@ launch and kernels; y stands alone, and between x and conv is a node that nobody
 """
 
 from tests.graph_notation import graph
-from tflab.analysis import tracks
+from tflab.analysis import timeline
 from tflab.convert.read import Recording, TrackSummary
 from tflab.records.timed import OpRun, StepTime
 
@@ -51,9 +51,9 @@ RECORDED = Recording(
     ),
     runs=RUNS,
     tracks=(
-        TrackSummary(CPU, tracks.OPS, 9, 173_000),
-        TrackSummary(GPU, tracks.LAUNCHES, 3, 15_000),
-        TrackSummary(STREAM, tracks.KERNELS, 4, 190_000),
+        TrackSummary(CPU, timeline.OPS, 9, 173_000),
+        TrackSummary(GPU, timeline.LAUNCHES, 3, 15_000),
+        TrackSummary(STREAM, timeline.KERNELS, 4, 190_000),
     ),
     nodes=graph("x=Const; neg=Neg; untimed=Identity(x); conv=Conv2D(untimed); y=Range"),
     notes=("In 'traces/first.pb' something was odd.",),

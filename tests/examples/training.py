@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.datasets import Dataset
 from tflab.records.options import Model, Recipe
 from tflab.records.trained import Epoch, Settings, TrainingStep
-from tflab.train import checkpoints, loop, trainer
+from tflab.train import checkpoints, trainer
 
 ROWS = {"train": 70, "test": 30}  # 70 rows in batches of 16: four, and one of 6
 CLASSES = 5
@@ -62,7 +62,7 @@ def trained(folder: Path, function=build, epochs=3):
     """All that a training yields, from where it stands in this folder."""
     ready = trainer.prepare("small", function)
     settings = ready.settings(epochs)
-    return loop.train(ready, settings, folder, checkpoints.newest(folder))
+    return trainer.train(ready, settings, folder, checkpoints.newest(folder))
 
 
 def saved(folder: Path, step: int) -> dict[str, np.ndarray]:

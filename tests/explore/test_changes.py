@@ -4,7 +4,7 @@ import pytest
 
 from tests.examples.printed import approve_view
 from tests.graph_notation import fates
-from tflab.explore import changes
+from tflab.explore import markup
 from tflab.report import storage
 
 BEFORE = {
@@ -28,14 +28,14 @@ FOLDED = {name: ["forward", "NoOp()", "folded"] for name in NAMES}
 
 
 def test_nodes_fates_and_totals_are_told_apart_forward_nodes_first_and_long_lists_are_cut():
-    assert changes.marks(BEFORE, NOW) == {"grad": "new", "square": "new", "mul": "changed"}
+    assert markup.marks(BEFORE, NOW) == {"grad": "new", "square": "new", "mul": "changed"}
     variants = {
-        "many new nodes": changes.blocks({}, MANY, {}, {}),
-        "eight new nodes": changes.blocks({}, dict(list(MANY.items())[:8]), {}, {}),
-        "many other fates": changes.blocks(MANY, FOLDED, {}, {}),
-        "nothing changed": changes.blocks(NOW, NOW, LATER, LATER),
+        "many new nodes": markup.differences({}, MANY, {}, {}),
+        "eight new nodes": markup.differences({}, dict(list(MANY.items())[:8]), {}, {}),
+        "many other fates": markup.differences(MANY, FOLDED, {}, {}),
+        "nothing changed": markup.differences(NOW, NOW, LATER, LATER),
     }
-    approve_view("life-changes.txt", changes.blocks(BEFORE, NOW, EARLIER, LATER), variants)
+    approve_view("life-changes.txt", markup.differences(BEFORE, NOW, EARLIER, LATER), variants)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_nodes_fates_and_totals_are_told_apart_forward_nodes_first_and_long_list
     ],
 )
 def test_a_time_differs_only_where_steps_before_and_now_are_apart(later, differs):
-    assert changes.differ("ns", EARLIER, {**LATER, **later}) == differs
+    assert markup.differ("ns", EARLIER, {**LATER, **later}) == differs
 
 
 def test_a_fate_names_the_node_that_took_over():

@@ -5,8 +5,7 @@ from math import inf
 
 from tests.approval import approve
 from tflab.exporters import csv
-from tflab.records.comparison import Change
-from tflab.records.verdicts import Verdict
+from tflab.records.measured import Change, Verdict
 
 SLOWER = Verdict(1.5, 1.25, 1.75, 0.95, 1.05, 7, "slower")
 

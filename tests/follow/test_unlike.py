@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.graph_notation import fates, graph, passes
-from tflab.follow import unlike
+from tflab.follow import node_history
 from tflab.records.stages import Placement
 
 NETWORK = (
@@ -30,7 +30,7 @@ def found(name, nodes, log, ledger, fetches=()):
         passes=tuple(passes(log) if isinstance(log, str) else log),
         ledger=tuple(fates(ledger)),
     )
-    return list(unlike.sentences(placement, name))
+    return list(node_history.unlike_peers(placement, name))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tests import walks
 from tests.approval import approve
 from tests.examples.models import differentiated
-from tflab.analysis import gradient_nodes
+from tflab.analysis import chain_rule
 from tflab.records.graph import node_of
 
 pytestmark = pytest.mark.tensorflow
@@ -71,7 +71,7 @@ def test_every_node_that_starts_computes_or_adds_up_gradients_is_explained(name,
     explained = [node.name for node in stage.gradient_nodes]
     assert explained == [n for n in stage.added_nodes if n not in stage.update_nodes]
     for node in stage.gradient_nodes:
-        assert node.bookkeeping is None or node.bookkeeping in gradient_nodes.WHY
+        assert node.bookkeeping is None or node.bookkeeping in chain_rule.WHY
     types = {node.name: node.op for node in stage.nodes}
     silent = {types[n.name] for n in stage.gradient_nodes if not n.formula and not n.bookkeeping}
     assert silent <= {"MaxPoolGrad", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
@@ -95,6 +95,6 @@ def test_the_gradient_of_every_variable_is_complete_and_used(name, walked):
     ends = [node for node in stage.gradient_nodes if node.name in fetched]
     variables = stage.program.graph.get_collection("trainable_variables")
     assert sorted(node.towards for node in ends) == sorted(
-        gradient_nodes.gradient_name(variable.op.name) for variable in variables
+        chain_rule.gradient_name(variable.op.name) for variable in variables
     )
     assert all(node.complete and node.used for node in ends)

@@ -7,7 +7,7 @@ import pytest
 from tests.examples import accounts
 from tflab import models
 from tflab.analysis import timeline, wires
-from tflab.lifecycle import backward, execution, frontend, split
+from tflab.lifecycle import backward, execution, frontend
 from tflab.records.graph import node_of
 from tflab.records.options import Options
 from tflab.runtime import session
@@ -31,7 +31,7 @@ def trained(options):
     program = backward.differentiate(built, options).program
     step = session.step_of(program, session.default_fetches(program))
     if options.cluster:
-        split.ask(program.graph, program.places)
+        frontend.ask(program.graph, program.places)
     batches = session.feed_batches(program, options.batch_size)
     variables = program.graph.get_collection("variables")
     with session.fresh(program.graph, options) as live:

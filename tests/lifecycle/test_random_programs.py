@@ -4,7 +4,7 @@ pass is noticed."""
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tflab.analysis.evaluation import Points
+from tflab.analysis.expressions import Points
 from tools.fuzz import random_programs
 
 pytestmark = pytest.mark.tensorflow

@@ -20,7 +20,7 @@ from tflab.errors import RefusedError, TflabError
 from tflab.models import graph_file, saved
 from tflab.records.graph import Call, Function, Source
 from tflab.records.options import Options, Saved
-from tflab.runtime import functions, nodes, refusals, session
+from tflab.runtime import functions, nodes, session
 
 pytestmark = pytest.mark.tensorflow
 
@@ -92,7 +92,7 @@ def test_given_arrays_are_fed_and_said_to_be(tmp_path):
 
 
 def test_a_step_that_waits_for_ever_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(refusals, "TIME_LIMIT_S", 1)
+    monkeypatch.setattr(session, "TIME_LIMIT_S", 1)
     path = written(tmp_path, graphs.endless_queue)
     with pytest.raises(RefusedError, match="did not end within 1 s"):
         walk(path)

@@ -16,10 +16,10 @@ from tests.maps_by_hand import IMAGES, MAPS
 from tests.records_by_hand import CPU_0, CPU_1, LOAD
 from tflab.follow import node_history
 from tflab.records.gradients import Link
+from tflab.records.measured import Diagnosis, Experiment, Experiments
 from tflab.records.placed import Partition, Transfer
 from tflab.records.values import ValuesStep
-from tflab.records.verdicts import Diagnosis, Experiment, Experiments
-from tflab.report import chapters, drawing, handout, selection
+from tflab.report import chapters, contents, drawing, handout
 from tflab.report.contents import Chapter, DrawnGraph, Lab, Picture, Report, Walked
 from tflab.runtime import trace
 
@@ -70,7 +70,7 @@ NOT_UPDATED = {
 }
 FEW = {size: replace(times, steps=4) for size, times in COMPARED.steps.items()}
 BARE = Lab("lenet", LAB.environment)
-USUAL = tuple(name for name in selection.CHAPTERS if name != "lab")  # which has its own tests
+USUAL = tuple(name for name in contents.CHAPTERS if name != "lab")  # which has its own tests
 OF_MODEL = ("graph", "ops", "batch-sizes", "memory")
 ONE_EPOCH = replace(HISTORY.settings, epochs=1)
 
@@ -121,7 +121,7 @@ def test_each_chapter_is_its_sentences_its_tables_and_how_the_numbers_were_obtai
 
 
 def test_every_chapter_that_can_be_chosen_can_be_written():
-    assert ("lab", *(name for name, *_ in chapters.drafts(WHOLE))) == selection.CHAPTERS
+    assert ("lab", *(name for name, *_ in chapters.drafts(WHOLE))) == contents.CHAPTERS
 
 
 def test_a_graph_is_drawn_with_the_times_of_its_nodes_and_its_chain_rule():
@@ -142,12 +142,12 @@ def test_a_graph_on_two_devices_is_drawn_as_it_is_before_anything_runs():
 
 
 def test_chapters_come_in_their_order_each_once_and_some_only_if_they_are_named():
-    assert selection.chosen(("memory", "graph", "memory"), "lenet") == ("graph", "memory")
-    usual = tuple(name for name in selection.CHAPTERS if name not in ("lab", "devices"))
-    assert selection.chosen((), "lenet") == usual
-    assert selection.chosen(("lab", "graph"), "lenet") == ("lab", "graph")
-    assert selection.chosen((), "toy")[:2] == ("graph", "devices")
-    assert selection.needs(("memory", "batch-sizes")) == {"walked", "compared"}
+    assert contents.chosen(("memory", "graph", "memory"), "lenet") == ("graph", "memory")
+    usual = tuple(name for name in contents.CHAPTERS if name not in ("lab", "devices"))
+    assert contents.chosen((), "lenet") == usual
+    assert contents.chosen(("lab", "graph"), "lenet") == ("lab", "graph")
+    assert contents.chosen((), "toy")[:2] == ("graph", "devices")
+    assert contents.needs(("memory", "batch-sizes")) == {"walked", "compared"}
 
 
 def test_every_picture_of_every_chapter_is_written_in_both_formats(tmp_path):

@@ -19,7 +19,7 @@ from tflab.records.stages import Placement
 from tflab.records.timed import Spread
 from tflab.records.trained import Settings
 from tflab.report import __main__ as report
-from tflab.report import chapters, contents, graph_states, handout, html, selection
+from tflab.report import chapters, contents, graph_states, handout, html
 from tflab.report import lab as measuring
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
@@ -46,7 +46,7 @@ def lab(walked):
 
 @pytest.fixture(scope="module")
 def whole(lab):
-    return chapters.report(lab, "python -m tflab.report", selection.chosen((), "lenet"))
+    return chapters.report(lab, "python -m tflab.report", contents.chosen((), "lenet"))
 
 
 @pytest.mark.parametrize("model", ["toy", "lenet"])
@@ -115,7 +115,7 @@ def measured(monkeypatch):
     monkeypatch.setattr(measuring.devices, "gpus", list)
 
     def of(model, *names):
-        chosen = selection.chosen(names, model)
+        chosen = contents.chosen(names, model)
         return measuring.measure(model, chosen, None, False, lambda _: None), done
 
     return of
@@ -279,6 +279,6 @@ def test_a_whole_report_of_a_model_has_every_chapter(tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "out" / "report.html").read_text()
     titles = re.findall("^## (.*)", (tmp_path / "out" / "report.md").read_text(), re.M)
-    assert len(titles) == len(selection.chosen((), "toy")) - 1  # the toy sees no images
+    assert len(titles) == len(contents.chosen((), "toy")) - 1  # the toy sees no images
     shown = map(unescape, re.findall(r"<li><a href=.*?>(.*?)</a>", page))
     assert list(shown) == [title.replace("\\", "") for title in titles]

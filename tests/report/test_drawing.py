@@ -13,9 +13,9 @@ from tflab.follow import node_history
 from tflab.records.graph import Node
 from tflab.records.node_history import NodeHistory
 from tflab.records.stages import Backward, Frontend, Gradient, Placement
-from tflab.report import drawing, layering
+from tflab.report import drawing
 from tflab.report.contents import OUTSIDE, Box, Lane, nodes_of
-from tflab.report.layering import Waits
+from tflab.report.drawing import Waits
 
 
 def drawn(*stages):
@@ -49,7 +49,7 @@ def shape(rows):
 )
 def test_a_row_holds_what_the_row_below_waits_for_and_lanes(waits, boxes, expected):
     waiting = Waits({name: set(before) for name, before in waits.items()})
-    rows = layering.rows([Box(name, name) for name in boxes], waiting)
+    rows = drawing.rows([Box(name, name) for name in boxes], waiting)
     assert [
         sorted(" -> ".join(entry) if isinstance(entry, tuple) else entry for entry in row)
         for row in shape(rows)
@@ -57,11 +57,11 @@ def test_a_row_holds_what_the_row_below_waits_for_and_lanes(waits, boxes, expect
 
 
 def test_the_longest_edges_have_no_lanes_if_there_would_be_too_many(monkeypatch):
-    monkeypatch.setattr(layering, "MOST_LANES", 2)
+    monkeypatch.setattr(drawing, "MOST_LANES", 2)
     level = {"a": 0, "b": 1, "c": 2, "d": 3, "e": 4}
     edges = [("a", "e"), ("a", "c"), ("b", "d"), ("c", "d"), ("d", "a")]
-    assert layering.with_lanes(edges, level) == edges[1:]
-    assert layering.with_lanes(edges[1:], level) == edges[1:]
+    assert drawing.with_lanes(edges, level) == edges[1:]
+    assert drawing.with_lanes(edges[1:], level) == edges[1:]
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_the_longest_edges_have_no_lanes_if_there_would_be_too_many(monkeypatch)
     ],
 )
 def test_levels(parents, levels):
-    assert layering.levels({name: list(above) for name, above in parents.items()}) == levels
+    assert drawing.levels({name: list(above) for name, above in parents.items()}) == levels
 
 
 def test_a_cycle_is_laid_out_all_the_same():
     boxes = [Box("a", "a"), Box("b", "b")]
-    rows = layering.rows(boxes, Waits({"a": {"b"}, "b": {"a"}}))
+    rows = drawing.rows(boxes, Waits({"a": {"b"}, "b": {"a"}}))
     assert sorted(itertools.chain(*shape(rows))) == ["a", "b"]
 
 

@@ -12,7 +12,7 @@ from tests.records_by_hand import LOAD, config_times, verdict
 from tests.shown import grid
 from tflab.compare import CONFIGURATIONS
 from tflab.records.graph import Tensor
-from tflab.records.verdicts import Load
+from tflab.records.measured import Load
 from tflab.report import chapters, handout, html, language
 from tflab.report.contents import Picture
 from tflab.units import plural

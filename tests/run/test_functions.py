@@ -10,7 +10,7 @@ import pytest
 from tests.approval import approve
 from tests.commands import run_python
 from tests.examples.watched import SEGMENT
-from tflab.run import functions, summary, view
+from tflab.run import groups, summary, view
 
 
 def arguments(text):
@@ -31,7 +31,7 @@ def arguments(text):
     ],
 )
 def test_a_tracing_is_compared_with_the_earlier_one_that_is_most_alike(now, earlier, changed):
-    found = functions.nearest(arguments(now), [*map(arguments, earlier)])
+    found = groups.nearest(arguments(now), [*map(arguments, earlier)])
     assert found == ((changed,) if changed else ())
 
 
@@ -40,7 +40,7 @@ class Program:
 
     def __init__(self):
         self.sampler = SimpleNamespace()
-        self.seen = functions.Functions(self.sampler, None)
+        self.seen = groups.Functions(self.sampler, None)
 
     def trace(self, function, x="3", line=9, name="step", tracings=()):
         self.sampler.line_of = lambda frame: ("/code/train.py", line, "main")
@@ -66,9 +66,9 @@ def program():
 
 def test_all_tracings_of_a_function_are_counted_and_the_last_is_known(program, monkeypatch):
     """Also those of others that the program makes of the same code."""
-    monkeypatch.setattr(functions, "COMPARED", 3)
+    monkeypatch.setattr(groups, "COMPARED", 3)
     clock = (number * number for number in range(14))  # the tracings take 1, 5, 9 ... 25 ns
-    monkeypatch.setattr(functions, "perf_counter_ns", lambda: next(clock))
+    monkeypatch.setattr(groups, "perf_counter_ns", lambda: next(clock))
     for number in range(7):
         program.trace(step, x=str(number), line=number, tracings=[1] * (number % 4))
     assert [len(kept) for kept in program.seen.earlier.values()] == [3]
@@ -89,8 +89,8 @@ def test_a_function_that_is_made_anew_is_not_said_to_have_other_arguments(progra
 def test_what_is_traced_within_a_tracing_is_part_of_it_and_of_many_functions_some_are_kept(
     program, monkeypatch
 ):
-    monkeypatch.setattr(functions, "MOST_FUNCTIONS", 2)
-    outer = program.seen.depth[functions.get_ident()] = 1
+    monkeypatch.setattr(groups, "MOST_FUNCTIONS", 2)
+    outer = program.seen.depth[groups.get_ident()] = 1
     program.trace(step)
     assert (outer, program.functions()) == (1, ())
     program.seen.depth.clear()
@@ -121,7 +121,7 @@ def dumps(tmp_path, monkeypatch):
         flags.pop(name, None)
 
     system = SimpleNamespace(environ=environ, putenv=flags.__setitem__, unsetenv=gone)
-    monkeypatch.setattr(functions, "os", system)
+    monkeypatch.setattr(groups, "os", system)
     return tmp_path, flags, environ
 
 
@@ -138,7 +138,7 @@ def write(folder, number, module, inputs, start_ms, *later_ms):
 
 def test_a_compilation_has_its_shapes_its_line_and_the_time_from_its_first_file_to_its_last(dumps):
     folder, flags, _ = dumps
-    found = functions.Compilations(str(folder))
+    found = groups.Compilations(str(folder))
     assert flags == {"XLA_FLAGS": f'--xla_dump_to="{folder}/xla"'}
     found.look(None)  # nothing was compiled
     assert (found.made, len(flags)) == ({}, 1)
@@ -160,13 +160,13 @@ def test_a_compilation_has_its_shapes_its_line_and_the_time_from_its_first_file_
 
 def test_nothing_is_dumped_without_overhead_and_dumps_that_the_user_wants_are_left_alone(dumps):
     folder, flags, environ = dumps
-    functions.Compilations(str(folder), wanted=False).look(LINE)
+    groups.Compilations(str(folder), wanted=False).look(LINE)
     assert flags == {}
     environ["XLA_FLAGS"] = "--xla_dump_to=/mine"
-    functions.Compilations(str(folder)).look(LINE)
+    groups.Compilations(str(folder)).look(LINE)
     assert flags == {}
     environ["XLA_FLAGS"] = "--xla_cpu_enable_fast_math"
-    functions.Compilations(str(folder))
+    groups.Compilations(str(folder))
     assert flags["XLA_FLAGS"].startswith("--xla_cpu_enable_fast_math --xla_dump_to=")
 
 

@@ -17,7 +17,7 @@ from tests.examples.watched import WATCHED, with_graph
 from tflab.compare import __main__ as command
 from tflab.errors import TflabError
 from tflab.exporters import text
-from tflab.records.verdicts import Load
+from tflab.records.measured import Load
 from tflab.run import turns
 from tflab.run.turns import LINE, OP, PROCESS, STEP, WHOLE, Program, Turn
 

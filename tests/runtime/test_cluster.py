@@ -18,7 +18,7 @@ from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.lifecycle import execution
 from tflab.models import toy
 from tflab.records.options import Options
-from tflab.runtime import cluster, refusals, worker_server
+from tflab.runtime import cluster, session
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -28,19 +28,19 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
 def test_a_local_server_takes_connections_from_this_machine_only():
     """Looking for its sockets leaves no file open."""
-    address, local = worker_server.start("127.0.0.1:0")
+    address, local = cluster.start("127.0.0.1:0")
     assert local == hasattr(socket, "SO_BINDTODEVICE")
     port = int(address.rpartition(":")[2])
     socket.create_connection(("127.0.0.1", port), timeout=5).close()
     before = len(os.listdir("/proc/self/fd"))
-    assert all(list(worker_server.sockets_at(port)) for _ in range(20))
+    assert all(list(cluster.sockets_at(port)) for _ in range(20))
     assert len(os.listdir("/proc/self/fd")) < before + 20  # other threads open some, too
 
 
 def test_what_only_this_machine_reaches():
     here, elsewhere = "127.0.0.1 localhost 127.1.2.3 [::1]", "0.0.0.0 10.0.0.5 example.org"
-    assert all(map(worker_server.is_local, here.split()))
-    assert not any(map(worker_server.is_local, elsewhere.split()))
+    assert all(map(cluster.is_local, here.split()))
+    assert not any(map(cluster.is_local, elsewhere.split()))
 
 
 def test_an_address_that_cannot_be_had_is_said():
@@ -53,7 +53,7 @@ def test_an_address_that_cannot_be_had_is_said():
         taken.listen()
         for host, reason in reasons.items():
             address = f"{host}:{taken.getsockname()[1]}"
-            assert refused(worker_server.start, address) == (
+            assert refused(cluster.start, address) == (
                 f"UsageError: No task can listen at {address}: {reason}. Give an address of this "
                 "machine, and a free port, or 0 for any."
             )
@@ -84,10 +84,10 @@ def test_a_task_of_another_kind_is_said(two_tasks, monkeypatch):
     spec = tf.train.ClusterSpec({"mine": ["127.0.0.1:0"]})
     other = tf.distribute.Server(spec, job_name="mine", task_index=0)
     with pytest.raises(TflabError, match="is not a task of tflab"):
-        cluster.check(0, other.target.removeprefix(worker_server.SCHEME))
+        cluster.check(0, other.target.removeprefix(cluster.SCHEME))
     with pytest.raises(UsageError, match="once"), cluster.tasks([*two_tasks, two_tasks[0]]):
         pass
-    monkeypatch.setattr(worker_server, "job", lambda: "tflab_1_2_3")
+    monkeypatch.setattr(cluster, "job", lambda: "tflab_1_2_3")
     with pytest.raises(TflabError, match=rf"^Task 1 of the cluster, {two_tasks[1]}, runs Tensor"):
         cluster.check(1, two_tasks[1])
 
@@ -161,7 +161,7 @@ def test_steps_until_a_task_died_are_kept_and_none_begins_without_it(pool, monke
 def test_a_task_that_stands_still_in_a_step_is_named_after_its_time_limit(pool, monkeypatch):
     options = Options(steps=50, warmup=0, cluster=(pool[0], pool[2]))
     stage = placed(toy.build, options)
-    monkeypatch.setattr(refusals, "TIME_LIMIT_S", 4)
+    monkeypatch.setattr(session, "TIME_LIMIT_S", 4)
     monkeypatch.setattr(cluster, "ANSWER_S", 2)
     after_three_steps(monkeypatch, signal.SIGSTOP, pool[2])
     executed = execution.execute(stage, options)
@@ -183,7 +183,7 @@ def test_before_a_session_begins_a_task_that_stands_still_is_named_at_once(two_t
 
 def test_a_task_that_answers_and_has_forgotten_the_session_is_said(two_tasks):
     forgotten = tf.errors.AbortedError(None, None, "Session handle is not found: d7fd99f71ae75903.")
-    assert str(refusals.refused(forgotten, Options(cluster=two_tasks))) == (
+    assert str(session.refused(forgotten, Options(cluster=two_tasks))) == (
         "A step over 2 tasks was abandoned: a task was restarted, or is used by another command, "
         "and serves one at a time."
     )

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tflab.run import sampler
-from tflab.runtime import libraries
+from tflab.runtime import nodes
 
 # It looks for TensorFlow, without importing it
 pytestmark = pytest.mark.tensorflow
@@ -21,27 +21,27 @@ def test_installed_packages_are_libraries_and_programs_are_not():
         "/programs/train.py": False,
         "/programs/keras/train.py": False,
     }
-    assert {file: libraries.includes(file) for file in files} == files
+    assert {file: nodes.includes(file) for file in files} == files
     assert {file: not sampler.Sampler(0).is_program(file) for file in files} == files
-    assert not libraries.includes(f"{libraries.TFLAB}/models/lenet.py")
-    assert libraries.includes(f"{libraries.TFLAB}/models/keras.py")
+    assert not nodes.includes(f"{nodes.TFLAB}/models/lenet.py")
+    assert nodes.includes(f"{nodes.TFLAB}/models/keras.py")
 
 
 def test_an_installed_program_is_no_library(monkeypatch):
     file = f"{INSTALLED}/mine/layers.py"
     main = SimpleNamespace(__file__=f"{INSTALLED}/mine/train.py")
     monkeypatch.setitem(sys.modules, "__main__", main)
-    assert not libraries.includes(file)
+    assert not nodes.includes(file)
     assert sampler.Sampler(0).is_program(file)
-    assert libraries.includes(f"{INSTALLED}/others/layers.py")
+    assert nodes.includes(f"{INSTALLED}/others/layers.py")
     assert not sampler.Sampler(0).is_program(f"{INSTALLED}/others/layers.py")
 
 
 def test_the_package_of_a_model_is_no_library(monkeypatch):
-    monkeypatch.setattr(libraries, "PROGRAMS", set())
+    monkeypatch.setattr(nodes, "PROGRAMS", set())
     file = f"{INSTALLED}/models/net.py"
-    assert libraries.includes(file)
+    assert nodes.includes(file)
     code = SimpleNamespace(co_filename=file)
-    libraries.add_program(SimpleNamespace(__code__=code))
-    assert not libraries.includes(file)
-    libraries.add_program(len)  # a function in C
+    nodes.add_program(SimpleNamespace(__code__=code))
+    assert not nodes.includes(file)
+    nodes.add_program(len)  # a function in C

@@ -3,7 +3,7 @@
 import os
 import time
 
-from tflab.records.verdicts import Load
+from tflab.records.measured import Load
 from tflab.runtime import machine_load
 from tflab.runtime.machine_load import Beginning
 

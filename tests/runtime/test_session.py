@@ -8,7 +8,7 @@ import tensorflow.compat.v1 as tf1
 from tests.examples.models import opened
 from tflab.errors import RanDryError, RefusedError
 from tflab.records.options import Options
-from tflab.runtime import refusals, session
+from tflab.runtime import session
 
 pytestmark = pytest.mark.tensorflow
 
@@ -57,7 +57,7 @@ SAID = {  # what the runtime said -> what is said of it
 
 def test_what_the_runtime_said_is_one_sentence_with_the_node():
     for message, said in SAID.items():
-        error = refusals.refused(tf.errors.OutOfRangeError(None, None, message), Options())
+        error = session.refused(tf.errors.OutOfRangeError(None, None, message), Options())
         assert type(error) is RefusedError
         assert str(error).startswith(f"The runtime refused the step: {said}")
         assert error.nodes == (("total",) if "total" in message else ())

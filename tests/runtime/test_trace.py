@@ -6,8 +6,7 @@ from tensorflow.core.framework.step_stats_pb2 import StepStats
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from tflab.errors import TflabError
-from tflab.records.cluster import Received
-from tflab.records.timed import OpRun
+from tflab.records.timed import OpRun, Received
 from tflab.runtime import trace
 
 pytestmark = pytest.mark.tensorflow

@@ -16,7 +16,7 @@ from tflab import models
 from tflab.errors import TflabError
 from tflab.models import toy
 from tflab.records.trained import Epoch, Settings, TrainingStep, history
-from tflab.train import loop, trainer
+from tflab.train import trainer
 
 pytestmark = pytest.mark.tensorflow
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.tensorflow
 @pytest.fixture(scope="module", autouse=True)
 def small_test_batches():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "TEST_ROWS", 8)  # of 30, so the last batch has 6
+        patch.setattr(trainer, "TEST_ROWS", 8)  # of 30, so the last batch has 6
         yield
 
 
@@ -69,7 +69,7 @@ def step(number, loss, accuracy, seconds):
 def test_an_epoch_is_a_mean_over_rows_not_over_batches():
     steps = [step(4, 1.0, 0.25, 1.0), step(5, 2.0, 0.5, 1.5), step(6, 8.0, 1.0, 2.5)]
     assert (TEN_ROWS.epoch_steps, TEN_ROWS.steps) == (3, 9)
-    assert loop.epoch_of(TEN_ROWS, steps, 0.5, 0.75) == Epoch(
+    assert trainer.epoch_of(TEN_ROWS, steps, 0.5, 0.75) == Epoch(
         epoch=2,
         step=6,
         train_loss=(4 * 1 + 4 * 2 + 2 * 8) / 10,
@@ -84,7 +84,7 @@ def test_an_epoch_is_a_mean_over_rows_not_over_batches():
 def test_without_labels_there_is_a_loss_and_no_accuracy():
     ready = trainer.prepare("toy", models.find("toy"))
     with opened(ready.program.graph) as live:
-        loss, accuracy, predicted = loop.evaluate(ready, live)
+        loss, accuracy, predicted = trainer.evaluate(ready, live)
     columns = toy.line("test").columns
     errors = 2 * columns["x"] + 1 - columns["targets"]  # y and z start as 2 and 1
     assert loss == pytest.approx(np.mean(errors**2), rel=1e-6)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from tests.examples.printed import approve_view
 from tests.graph_notation import graph
-from tflab.analysis.gradient_nodes import GATES, STARTS, WHOLE
+from tflab.analysis.chain_rule import GATES, STARTS, WHOLE
 from tflab.records.blocks import fact_table
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Tensor

@@ -8,10 +8,9 @@ from tests.examples.printed import approve_view
 from tests.examples.walk import CURVE, EXECUTION, MEMORY, TOTALS
 from tests.records_by_hand import LOAD, op_total
 from tflab.records.blocks import fact_table
-from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
 from tflab.records.graph import Node
-from tflab.records.timed import CriticalPath, Memory
-from tflab.records.verdicts import Experiment, Experiments, Untried
+from tflab.records.measured import Experiment, Experiments, Untried
+from tflab.records.timed import CriticalPath, Memory, Network, Offset, TaskTime, WireTensor
 from tflab.views import execution, stages
 
 MANY = tuple(

@@ -24,7 +24,7 @@ from tflab.records.placed import (
     Transfer,
 )
 from tflab.records.stages import Placement
-from tflab.views import pass_log, placement, stages
+from tflab.views import placement, stages
 
 FATES = (  # fate, pass, nodes
     ("executed", None, 4),
@@ -195,7 +195,7 @@ STEPS = (
 
 
 def test_what_a_pass_did_is_a_line_for_each_kind_of_change():
-    did = ([step, *pass_log.happened(one_pass(step, 5, 4), {"lost"}, TYPES)] for step in STEPS)
+    did = ([step, *placement.happened(one_pass(step, 5, 4), {"lost"}, TYPES)] for step in STEPS)
     approve("views-passes.txt", "\n".join("\n    ".join(lines) for lines in did))
 
 
@@ -216,7 +216,7 @@ def test_the_pass_log_knows_what_is_unreached_and_the_types_that_nodes_had_befor
         one_pass("prune: b removed"),
     )
     inlined = replace(STAGE, nodes=graph("a=Late; c=_Exp"), passes=passes, ledger=())
-    approve("views-pass-log.txt", printed(map(pass_log.pass_log, (pruned, inlined))))
+    approve("views-pass-log.txt", printed(map(placement.pass_log, (pruned, inlined))))
 
 
 def test_the_first_run_says_of_each_pass_what_it_changed_and_how_long_passes_took_in_vain():

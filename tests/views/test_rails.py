@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.approval import approve
 from tests.graph_notation import graph
 from tflab.records.graph import Node
-from tflab.views import rails
+from tflab.views import frontend
 
 DRAWINGS = {
     "a product of two values": "x; y; mul(x,y)",
@@ -31,7 +31,7 @@ def test_whole_drawings():
     parts = []
     for title, text in DRAWINGS.items():
         nodes = graph(text)
-        rows = zip(rails.draw(nodes), nodes, strict=True)
+        rows = zip(frontend.draw(nodes), nodes, strict=True)
         parts.append("\n".join([title, *(f"{row} {node.name}" for row, node in rows), ""]))
     approve("views-rails.txt", "\n".join(parts))
 
@@ -47,9 +47,9 @@ def test_whole_drawings():
     ],
 )
 def test_what_leads_to_the_ends_comes_first(text, ends, order):
-    nodes = rails.ordered(graph(text), ends)
+    nodes = frontend.ordered(graph(text), ends)
     assert names(nodes) == order.split()
-    assert len(rails.draw(nodes)) == len(nodes)
+    assert len(frontend.draw(nodes)) == len(nodes)
 
 
 # Any graph
@@ -70,7 +70,7 @@ def acyclic(draw) -> list[Node]:
 
 
 def edges(nodes) -> set[tuple[str, str]]:
-    return {(parent, each.name) for each in nodes for parent in rails.parents(each)}
+    return {(parent, each.name) for each in nodes for parent in frontend.parents(each)}
 
 
 def read_back(rows: list[str], labels: list[str]) -> set[tuple[str, str]]:
@@ -92,11 +92,11 @@ def read_back(rows: list[str], labels: list[str]) -> set[tuple[str, str]]:
 @settings(max_examples=25)
 @given(acyclic(), st.booleans())
 def test_the_edges_can_be_read_back_from_the_drawing(nodes, from_end):
-    order = rails.ordered(nodes, ["n0"] if from_end else [])
+    order = frontend.ordered(nodes, ["n0"] if from_end else [])
     assert sorted(names(order)) == sorted(names(nodes))
     places = {name: place for place, name in enumerate(names(order))}
     assert all(places[parent] < places[child] for parent, child in edges(nodes))
-    rows = rails.draw(order)
+    rows = frontend.draw(order)
     assert [row.count("●") for row in rows] == [1] * len(nodes)
     assert len(set(map(len, rows))) == 1
     assert read_back(rows, names(order)) == edges(nodes)

@@ -2,14 +2,14 @@
 
 Formulas are composed from types, edges, shapes and constants alone. Ops that only move or reshape
 numbers are transparent; an op without a rule is represented by its node's name. These formulas are
-proposals: `evaluation.Points` checks them.
+proposals: `expressions.Points` checks them.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from itertools import dropwhile
 from math import isfinite, prod
 from typing import Any
@@ -17,9 +17,100 @@ from typing import Any
 import numpy as np
 
 from tflab.analysis import expressions as ex
-from tflab.analysis import op_rules
 from tflab.analysis.expressions import Call, Expression, Name
 from tflab.records.graph import Node, Shape, node_of
+
+# Rules
+#
+# A rule is a line of text: the op's inputs, and what it computes of them. A type without a rule
+# appears by name in the formulas of others. A rule may be wrong for some inputs (a broadcast, an
+# attribute): a formula is printed only after its value was compared.
+
+# Types that pass on the numbers of their first input
+SEEN_THROUGH = (
+    *("Identity", "ReadVariableOp", "StopGradient", "PreventGradient", "Snapshot", "EnsureShape"),
+    *("DeepCopy", "Cast"),
+)
+RESHAPES = ("Reshape", "ExpandDims", "Squeeze")
+# have the numbers of their first input, in the same order, whatever these are
+UNCHANGING = ("Identity", "Snapshot", "EnsureShape", "DeepCopy", *RESHAPES)
+REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
+
+# Ops of one argument that formulas write as functions
+UNARY = (
+    *("Exp", "Log", "Tanh", "Sqrt", "Sin", "Cos", "Sign", "Floor", "Ceil", "Log1p", "Expm1"),
+    *("Abs", "Sigmoid", "Softplus", "Relu", "Softmax"),
+)
+RULES = {
+    **{op: f"a: {op.lower()}(a)" for op in UNARY},
+    "Maximum": "a, b: maximum(a, b)",
+    "Minimum": "a, b: minimum(a, b)",
+    "Greater": "a, b: a > b",
+    "GreaterEqual": "a, b: a >= b",
+    "Less": "a, b: a < b",
+    "LessEqual": "a, b: a <= b",
+    "Equal": "a, b: a == b",
+    "NotEqual": "a, b: a != b",
+    "Select": "c, a, b: where(c, a, b)",
+    "SelectV2": "c, a, b: where(c, a, b)",
+    "Add": "a, b: a + b",
+    "AddV2": "a, b: a + b",
+    "BiasAdd": "a, b: a + b",
+    "Sub": "a, b: a - b",
+    "Mul": "a, b: a * b",
+    "RealDiv": "a, b: a / b",
+    "Div": "a, b: a / b",
+    "FloorDiv": "a, b: a // b",
+    "FloorMod": "a, b: a % b",
+    "Neg": "a: -a",
+    "Pow": "a, b: a**b",
+    "Square": "a: a**2",
+    "SquaredDifference": "a, b: (a - b)**2",
+    "Reciprocal": "a: 1 / a",
+    "Inv": "a: 1 / a",
+    "Rsqrt": "a: 1 / sqrt(a)",
+    "L2Loss": "a: sum(a**2) / 2",
+    "ZerosLike": "a: 0",
+    # Formulas omit that a number is repeated in a larger tensor
+    "OnesLike": "a: 1",
+    "Fill": "dims, a: a",
+    "Tile": "a, by: a",
+    "BroadcastTo": "a, dims: a",
+    "TanhGrad": "y, dy: dy * (1 - y**2)",
+    "SigmoidGrad": "y, dy: dy * y * (1 - y)",
+    "SqrtGrad": "y, dy: dy / (2 * y)",
+    "ReciprocalGrad": "y, dy: -dy * y**2",
+    "InvGrad": "y, dy: -dy * y**2",
+    "RsqrtGrad": "y, dy: -dy * y**3 / 2",
+    "SoftplusGrad": "dy, x: dy * sigmoid(x)",
+    "ReluGrad": "dy, x: dy * (x > 0)",
+    "SoftmaxCrossEntropyWithLogits": "x, labels: cross_entropy(x, labels)",
+    "SparseSoftmaxCrossEntropyWithLogits": "x, labels: cross_entropy(x, labels)",
+}
+# The second output is the derivative with respect to the logits, computed on the way.
+DERIVATIVES = {
+    "SoftmaxCrossEntropyWithLogits": "x, labels: softmax(x) - labels",
+    "SparseSoftmaxCrossEntropyWithLogits": ("x, labels: softmax(x) - one_hot(labels, size(x, -1))"),
+}
+
+
+def applied(rule: str, args: Sequence[Expression]) -> Expression | None:
+    """Return what a rule says of these inputs; None if it has other inputs."""
+    parameters, body = parsed(rule)
+    if len(parameters) != len(args):
+        return None
+    return ex.substituted(body, dict(zip(parameters, args, strict=True)))
+
+
+@cache
+def parsed(rule: str) -> tuple[list[str], Expression]:
+    """Return the parameters of a rule, and its body."""
+    function = ast.parse(f"lambda {rule}", mode="eval").body
+    assert isinstance(function, ast.Lambda)
+    return [parameter.arg for parameter in function.args.args], function.body
+
+
+# Nodes
 
 Attributes = Mapping[str, Mapping[str, Any]]  # node -> its constant's value, its transposes, ...
 Parts = Sequence[Expression]
@@ -66,12 +157,12 @@ class Composer:
         goals += [self.goals[name] for name in map(node_of, node.inputs) if name in self.goals]
         if goals:
             self.goals[node.name] = goals[0]
-        if node.op in op_rules.SEEN_THROUGH:
+        if node.op in SEEN_THROUGH:
             return args[0]
-        if node.op in op_rules.RESHAPES and self.alike(node):
+        if node.op in RESHAPES and self.alike(node):
             return ex.without_kept(args[0])
-        if node.op in op_rules.RULES:
-            return op_rules.applied(op_rules.RULES[node.op], args) or own
+        if node.op in RULES:
+            return applied(RULES[node.op], args) or own
         special = SPECIAL.get(node.op)
         return (special and special(self, node, args)) or own
 
@@ -255,8 +346,8 @@ def matrix_product(composer: Composer, node: Node, args: Parts) -> Expression:
 
 
 SPECIAL: dict[str, Callable[[Composer, Node, Parts], Expression | None]] = {
-    **dict.fromkeys(op_rules.REDUCTIONS, reduced),
-    **dict.fromkeys(op_rules.RESHAPES, reshaped),
+    **dict.fromkeys(REDUCTIONS, reduced),
+    **dict.fromkeys(RESHAPES, reshaped),
     "Shape": lambda of, node, args: Call("shape", *args, shape=of.shape(node.inputs[0])),
     "GatherV2": gathered,
     "MatMul": matrix_product,
@@ -301,8 +392,8 @@ def composed(
             continue
         args = [argument(node, t) or short.get(t) or Name(t, t) for t in node.inputs]
         add(node.name, composer.formula(node, args))
-        if node.op in op_rules.DERIVATIVES:
-            add(f"{node.name}:1", op_rules.applied(op_rules.DERIVATIVES[node.op], args))
+        if node.op in DERIVATIVES:
+            add(f"{node.name}:1", applied(DERIVATIVES[node.op], args))
         if node.op == "BroadcastGradientArgs":  # in a sum, its outputs stand for those shapes
             for tensor, formula in zip((node.name, f"{node.name}:1"), args, strict=True):
                 add(tensor, formula)

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tflab.analysis import formulas, op_rules
-from tflab.analysis.evaluation import NOWHERE, Points
-from tflab.analysis.expressions import Expression, Name
+from tflab.analysis import formulas
+from tflab.analysis.expressions import NOWHERE, Expression, Name, Points
 from tflab.records.gradients import GradientCall
 from tflab.records.graph import (
     VARIABLES,
@@ -235,9 +234,9 @@ class GradientGraph:
         node = self.by_name.get(node_of(tensor))
         if node is None:
             return Name(tensor, tensor)
-        if node.op in op_rules.DERIVATIVES and tensor.endswith(":1"):
+        if node.op in formulas.DERIVATIVES and tensor.endswith(":1"):
             args = [Name(self.label(t), t) for t in node.inputs]
-            if derivative := op_rules.applied(op_rules.DERIVATIVES[node.op], args):
+            if derivative := formulas.applied(formulas.DERIVATIVES[node.op], args):
                 return derivative
         return self.composer.constant(node) or Name(self.label(tensor), tensor)
 

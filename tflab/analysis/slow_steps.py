@@ -15,7 +15,7 @@ from math import prod
 
 from tflab import units
 from tflab.records.graph import VARIABLES, Node, Shape, node_of
-from tflab.records.verdicts import Diagnosis
+from tflab.records.measured import Diagnosis
 from tflab.units import percent, plural, time
 
 LEAST_STEPS = 5  # traced; with fewer there is no diagnosis

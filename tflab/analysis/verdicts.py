@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from scipy.special import stdtr, stdtrit
 
-from tflab.records.verdicts import Verdict
+from tflab.records.measured import Verdict
 
 ERROR = 0.01  # for all verdicts made at once: the probability that any calls equals different
 OF_CONTROL = 0.9  # confidence of the interval of a control

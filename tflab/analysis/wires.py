@@ -16,10 +16,9 @@ from statistics import mean
 
 from tflab.analysis import op_runs
 from tflab.analysis.timeline import busy_ns
-from tflab.records.cluster import Offset, Received, TaskTime, WireTensor
 from tflab.records.graph import node_of
 from tflab.records.placed import Transfer
-from tflab.records.timed import OpRun, StepTime
+from tflab.records.timed import Offset, OpRun, Received, StepTime, TaskTime, WireTensor
 from tflab.units import short_task, task_of
 
 CLIENT = "/job:client/replica:0/task:0"  # this process, whose clock is the reference

@@ -8,8 +8,7 @@ from itertools import pairwise
 from tflab.analysis import slow_steps, verdicts
 from tflab.analysis.slow_steps import Evidence, Reason
 from tflab.compare import setting_of
-from tflab.records.measured import Compared, ConfigTimes, StepTimes
-from tflab.records.verdicts import Diagnosis
+from tflab.records.measured import Compared, ConfigTimes, Diagnosis, StepTimes
 from tflab.units import percent, time
 from tflab.views.words import ends_text
 

@@ -14,7 +14,7 @@ from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
-from tflab.lifecycle import split as over_tasks
+from tflab.lifecycle import frontend as over_tasks
 from tflab.records.graph import node_of, nodes_needed
 from tflab.records.measured import ChangingPass
 from tflab.records.options import Options, Program

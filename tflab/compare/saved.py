@@ -23,8 +23,7 @@ from tflab.compare import view
 from tflab.errors import TflabError, UndecidedError, UsageError
 from tflab.exporters import csv, json, notebook, text
 from tflab.records.blocks import Block, Column, table
-from tflab.records.comparison import Change, Changes, Gate, SavedComparison
-from tflab.records.verdicts import Verdict
+from tflab.records.measured import Change, Changes, Gate, SavedComparison, Verdict
 from tflab.units import percent
 from tflab.views.op_table import NAMES
 from tflab.views.words import control_text, ratio_text

@@ -11,14 +11,13 @@ from operator import add
 from statistics import median
 from typing import Any
 
-from tflab.analysis import memory, op_table, row_labels, slow_steps, statistics, timeline, wires
+from tflab.analysis import memory, op_table, row_labels, slow_steps, timeline, wires
+from tflab.analysis.op_table import Accumulator
 from tflab.analysis.slow_steps import Evidence, Work
-from tflab.analysis.statistics import Accumulator
-from tflab.records.cluster import Received
 from tflab.records.measured import Compared, Costs, OpStats, StepTimes
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement
-from tflab.records.timed import OpRun, StepTime
+from tflab.records.timed import OpRun, Received, StepTime
 from tflab.runtime import costs, measure, nodes, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are aggregated together
@@ -158,7 +157,7 @@ def table(
     """
     accumulator = batch.accumulator
     devices = {node.name: node.device for node in placed.nodes}
-    requested = {node.name: node.requested_bytes for node in statistics.fold(batch.runs)}
+    requested = {node.name: node.requested_bytes for node in op_table.fold(batch.runs)}
     stats = accumulator.stats(types_of(placed), devices, requested)
     nodes = (*placed.user_nodes, *placed.nodes)
     graph = row_labels.Graph(
@@ -178,7 +177,7 @@ def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
     graph = row_labels.Graph(placed.ledger)
     images = ran.steps * ran.batch_size
-    rows = op_table.rows(statistics.fold(runs), "node", ran.steps, images, graph)
+    rows = op_table.rows(op_table.fold(runs), "node", ran.steps, images, graph)
     rows = op_table.with_costs(rows, costs_of(placed).values())
     return op_table.with_shares(op_table.with_peaks(rows, runs))
 

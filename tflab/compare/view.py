@@ -10,8 +10,7 @@ from itertools import pairwise
 from tflab.analysis import row_labels
 from tflab.compare import WITHOUT
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, dearest, numbers, table
-from tflab.records.comparison import Change
-from tflab.records.measured import ChangingPass, Compared, Comparison, StepTimes
+from tflab.records.measured import Change, ChangingPass, Compared, Comparison, StepTimes
 from tflab.units import plural, size, time
 from tflab.views import execution, op_table
 from tflab.views.op_table import costs, work

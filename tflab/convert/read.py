@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tflab import untrusted
-from tflab.analysis import op_runs, tracks
+from tflab.analysis import op_runs, timeline
 from tflab.analysis.memory import US
 from tflab.analysis.op_runs import OpRuns
 from tflab.cli import terminal
@@ -99,7 +99,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
                 recorded = by_device(len(steps), metadata.step_stats, types)
             except OverflowError as error:
                 raise TflabError(f"'{path}' has times or sizes that do not fit 64 bits.") from error
-            kept = tracks.without_repeats(recorded)
+            kept = timeline.without_repeats(recorded)
             own, note = possible_runs(path, op_runs.concatenated([*kept.values()]))
             notes += note
             if trace.is_incomplete(metadata.step_stats):
@@ -123,7 +123,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
         steps=tuple(steps),
         runs=runs,
         tracks=tuple(
-            TrackSummary(device, tracks.track_kind(device), len(own), int(own.duration_ns.sum()))
+            TrackSummary(device, timeline.track_kind(device), len(own), int(own.duration_ns.sum()))
             for device, own in runs.by_device().items()
         ),
         nodes=tuple(shown.nodes.values()),
@@ -153,15 +153,15 @@ def row_types(device: str, types: Mapping[str, str]) -> Callable[[str, str], tup
     The label has the type that ran. The graph may be from before fusion, which reuses names, so it
     is used only if the label has no type.
     """
-    kind = tracks.track_kind(device)
+    kind = timeline.track_kind(device)
 
     @functools.cache
     def typed(name: str, label: str) -> tuple[str, str]:
-        if kind in (tracks.OPS, tracks.LAUNCHES):
+        if kind in (timeline.OPS, timeline.LAUNCHES):
             op = RPC if name == RPC else trace.labelled_type(label)
             known = bool(label and OP_TYPE.fullmatch(op))
         else:
-            name, op = tracks.node_and_op(name, label)
+            name, op = timeline.node_and_op(name, label)
             known = op != "unknown"
         return name, op if known else types.get(name, "unknown")
 

@@ -135,7 +135,7 @@ def every_file() -> tuple[Published, ...]:
 def fill(folder: Path) -> str | None:
     """Download the files that the cache lacks, once per process: without a network another attempt
     only costs time. Return why that failed, or None."""
-    from tflab.datasets import download  # imports HTTP, which few runs need
+    from tflab.datasets import files
 
     def is_published(path: Path) -> bool:
         try:
@@ -149,7 +149,7 @@ def fill(folder: Path) -> str | None:
         for file in every_file():
             path = folder / f"{file.name}.gz"
             if not is_published(path):
-                download.fetch(path, is_published, MIRRORS)
+                files.fetch(path, is_published, MIRRORS)
     except OSError as error:
         return f"The cache {folder} cannot be written: {error.strerror}."
     except TflabError as error:

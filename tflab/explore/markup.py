@@ -5,16 +5,21 @@ The drawing, its panel and the tables are those of the report, which also escape
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import jinja2
 
-from tflab.explore import changes, request
+from tflab.explore import request
 from tflab.explore.sources import EXAMPLES
+from tflab.records.blocks import Block, Column, Table, table
 from tflab.records.codec import encoded
 from tflab.records.options import SWITCHES
 from tflab.report import html, storage
+from tflab.units import size, time
+from tflab.views.op_table import flops_text
 
 FOLDER = Path(__file__).resolve().parent / "page"
 
@@ -32,8 +37,8 @@ def for_page(life: storage.Life, before: storage.Life | None = None) -> storage.
     if before is None:
         return shown
     nodes = before["nodes"], life["nodes"]
-    since = changes.blocks(*nodes, before["numbers"], life["numbers"])
-    return shown | {"since": html.fragment(since), "marks": changes.marks(*nodes)}
+    since = differences(*nodes, before["numbers"], life["numbers"])
+    return shown | {"since": html.fragment(since), "marks": marks(*nodes)}
 
 
 def style() -> str:
@@ -94,3 +99,89 @@ def template(name: str) -> jinja2.Template:
 
 def read(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
+
+
+# Changes
+
+LISTED = 8  # names of nodes in a line, and rows of a table
+
+Nodes = Mapping[str, tuple[str, str, str | None]]  # node -> its kind, its signature, its fate
+Numbers = Mapping[str, float | None]
+WRITTEN = {"FLOPs": flops_text, "bytes": size, "ns": time}
+TIMES = ("ns", "low_ns", "high_ns")  # of a step: median, p10, p90
+HEADS = ("before", "now")
+CALLED = {"bytes": "memory at most", "ns": "a step, median"}
+
+
+def marks(before: Nodes, now: Nodes) -> dict[str, str]:
+    """Return `new` for each new node, `changed` for each with another op, inputs or outputs."""
+    new = {name: "new" for name in now if name not in before}
+    both = (name for name in now if name in before)
+    return new | {name: "changed" for name in both if before[name][1] != now[name][1]}
+
+
+def differences(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> Iterator[Block]:
+    """Yield the changes for readers; a sentence if there are none."""
+    marked = marks(before, now)
+    new, changed = ([n for n, word in marked.items() if word == w] for w in ("new", "changed"))
+    gone = [name for name in before if name not in now]
+    rows = [
+        (what, f"{len(names):,}", listed(names, by_name))
+        for what, names, by_name in (
+            ("new", new, now),
+            ("gone", gone, before),
+            ("changed", changed, now),
+        )
+        if names
+    ]
+    if rows:
+        yield texts("Nodes", ("", "nodes", "which"), rows)
+    else:
+        yield "No node is new, gone or changed."
+    fates = [
+        (name, earlier_fate, fate)
+        for name, (*_, fate) in now.items()
+        if name in before and fate and (earlier_fate := before[name][2]) not in (None, fate)
+    ]
+    if fates:
+        yield texts("Other fates", ("node", *HEADS), fates)
+    numbers = [
+        (CALLED.get(what, what), number_text(what, earlier[what]), number_text(what, later[what]))
+        for what in later
+        if what in earlier and differ(what, earlier, later)
+    ]
+    if numbers:
+        yield texts("Totals", ("", *HEADS), numbers, right=True)
+
+
+def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
+    """Return whether a number differs. A time differs only if nearly all steps took longer, or
+    nearly all took less."""
+    if what not in TIMES:
+        return earlier[what] != later[what]
+    before, now = ([numbers[name] or 0.0 for name in TIMES[1:]] for numbers in (earlier, later))
+    return what == "ns" and (before[1] < now[0] or now[1] < before[0])
+
+
+def listed(names: Sequence[str], by_name: Nodes) -> str:
+    """Return the names, those of the forward graph first."""
+    ordered = sorted(names, key=lambda name: by_name[name][0] != "forward")
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return ", ".join(ordered[:LISTED]) + more
+
+
+def number_text(what: str, number: float | None) -> str:
+    if number is None:
+        return "not known"
+    return WRITTEN[what](number) if what in WRITTEN else f"{number:,.0f}"
+
+
+def texts(
+    title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], right: bool = False
+) -> Table:
+    """Return a table of texts; with `right`, all columns except the first are right-aligned."""
+    columns = (
+        Column(head, itemgetter(place), right=right and place > 0)
+        for place, head in enumerate(heads)
+    )
+    return table(title, rows, *columns, most=LISTED)

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tflab.analysis import critical_path
+from tflab.errors import RefusedError, TflabError
+from tflab.explore import program
+from tflab.explore.request import MEMORY, Message, ProgramRequest, Source
 from tflab.follow import node_history
+from tflab.lifecycle import backward, execution, frontend, placement, values
 from tflab.records.blocks import Block
-from tflab.records.stages import Backward, Execution, Placement, Stage
-from tflab.report import drawing, storage
-from tflab.report.contents import DrawnGraph
-from tflab.runtime import costs
-from tflab.views import chain_rule, execution, pass_log, placement
+from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
+from tflab.report import drawing, html, questions, storage
+from tflab.report.contents import DrawnGraph, Walked
+from tflab.runtime import costs, functions
+from tflab.units import size
+from tflab.views import chain_rule
+from tflab.views import execution as execution_view
+from tflab.views import placement as placement_view
 from tflab.views import stages as views
 
 
@@ -42,7 +50,7 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
             unknown = any(count is None for count in counts)
             totals["FLOPs"] = None if unknown else sum(count or 0 for count in counts)
         elif isinstance(stage, Execution):
-            compiled = execution.compiled(stage.nodes)
+            compiled = execution_view.compiled(stage.nodes)
             totals["bytes"] = None if compiled else stage.memory.peak_bytes
             step = stage.untraced_step_ns
             totals |= {"ns": step.median, "low_ns": step.p10, "high_ns": step.p90}
@@ -61,10 +69,88 @@ def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
                 yield "Derivatives", rule
         elif isinstance(stage, Placement):
             if stage.passes:
-                log = pass_log.pass_log(stage)
-                busy = tuple(one for one in log.frames if not one.about.startswith(pass_log.IDLE))
-                yield "Passes", [placement.fate_counts(stage), replace(log, frames=busy)]
+                log = placement_view.pass_log(stage)
+                idle = placement_view.IDLE
+                busy = tuple(one for one in log.frames if not one.about.startswith(idle))
+                yield "Passes", [placement_view.fate_counts(stage), replace(log, frames=busy)]
             for code in stage.generated:
-                yield "Generated code", placement.code_of_cluster(code, stage)
+                yield "Generated code", placement_view.code_of_cluster(code, stage)
         elif isinstance(stage, Execution):
-            yield "Ops", [execution.top_table("Ops", stage.top_ops, stage, "node")]
+            yield "Ops", [execution_view.top_table("Ops", stage.top_ops, stage, "node")]
+
+
+# A walk
+
+VALUES = "values"  # the last message: the last stage with the values of a step
+
+
+def walk(request: ProgramRequest, source: Source) -> Iterator[storage.Life]:
+    """Yield the data of the page after each stage, and once more with the values of a step.
+
+    Raises TflabError if a stage is impossible.
+    """
+    file, options = source.file, request.options
+    seen: Frontend | Backward | None = None
+    try:
+        built = frontend.build((file, partial(program.build, request, source)), options)
+        rows = built.live.model.fixed_batch
+        options = replace(options, batch_size=rows or options.batch_size)
+        seen = built
+        yield life_of((built,), file, file)
+        seen = derived = backward.differentiate(built, options)
+        yield life_of((built, derived), file, file)
+        placed = placement.place(derived, options)
+        yield life_of((built, derived, placed), file, file)
+        executed = execution.execute(placed, options)
+        yield life_of((built, derived, placed, executed), file, file)
+        stages = (built, derived, placed, values.record(executed, placed, options))
+    except RefusedError as error:
+        error.line = line_of_node(error, seen, file) if seen else None
+        raise
+    last = life_of(stages, file, file) | {"stage": VALUES}
+    if request.predict:
+        walked = Walked(file, stages, node_history.histories(stages))
+        last["questions"] = html.readable(questions.of_program(walked))
+    yield last
+
+
+# Errors
+
+
+def problem(error: BaseException, file: str) -> Message:
+    """Return the error in a sentence or two, and its line of the program, if it has one."""
+    cause: BaseException = error
+    while isinstance(cause, TflabError) and cause.__cause__ is not None:
+        cause = cause.__cause__
+    line = line_of(cause, file) or line_of(error, file) or getattr(error, "line", None)
+    if isinstance(error, TflabError) and line_of(cause, file) is None:
+        return {"message": str(error), "line": line}
+    message = cause.msg if isinstance(cause, SyntaxError) else str(cause).strip()
+    if isinstance(cause, MemoryError):
+        message = message or f"a program may have {size(MEMORY)} in addition to TensorFlow"
+    kind = type(cause).__name__
+    return {"message": f"{kind}: {message}" if message else kind, "line": line}
+
+
+def line_of_node(error: RefusedError, stage: Frontend | Backward, file: str) -> int | None:
+    """Return the line of the first node of the error that has one. The runtime may have rewritten
+    its function, whose name then goes on."""
+    made = [node for _, node in functions.origins(error.nodes, stage.nodes, stage.functions)]
+    for name, inner in error.inside:
+        for function in sorted(stage.functions, key=lambda function: -len(function.name)):
+            if name.startswith(function.name):
+                made += (node for node in function.nodes if node.name == inner)
+    lines = (node.source.line for node in made if node.source and node.source.file == file)
+    return next(lines, None)
+
+
+def line_of(error: BaseException, file: str) -> int | None:
+    """Return the innermost line of the program in the traceback of an exception."""
+    if isinstance(error, SyntaxError) and error.filename == file:
+        return error.lineno
+    line, traceback = None, error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == file:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    return line

@@ -52,7 +52,7 @@ def main() -> None:
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
     folder = dumps.prepare()
     tf_import.load()
-    from tflab.explore import request, walk  # imports TensorFlow
+    from tflab.explore import request, stages_as_data
 
     gc.collect()
     gc.freeze()  # objects of TensorFlow's import stay
@@ -75,14 +75,14 @@ def main() -> None:
         if "run" in given:
             order = given["run"]
             gc.collect()
-            walked = walk.walk(request.read(order["asked"]), Source(**order["source"]))
-        message = step(walk, walked, order)
+            walked = stages_as_data.walk(request.read(order["asked"]), Source(**order["source"]))
+        message = step(stages_as_data, walked, order)
         if folder and not folder.is_dir():
             message = {"error": {"message": WITHOUT_FOLDER, "line": None}, "spoiled": True}
         answer(message | {"mark": given["mark"]})
 
 
-def step(walk: ModuleType, walked: Iterator[Message], order: Message) -> Message:
+def step(stages: ModuleType, walked: Iterator[Message], order: Message) -> Message:
     """Return the next stage, or its error, or that there is none."""
     printed = KeptOutput()
     try:
@@ -91,9 +91,10 @@ def step(walk: ModuleType, walked: Iterator[Message], order: Message) -> Message
             message = next(walked, {"done": True})
     except StageTimeoutError as error:
         late = f"tflab ended the program: it took longer than {order['seconds']:g} s."
-        message = {"error": {"message": late, "line": walk.line_of(error, order["source"]["file"])}}
+        line = stages.line_of(error, order["source"]["file"])
+        message = {"error": {"message": late, "line": line}}
     except BaseException as error:  # a program may raise anything
-        message = {"error": walk.problem(error, order["source"]["file"])}
+        message = {"error": stages.problem(error, order["source"]["file"])}
     finally:
         limit_time(0)
     return message | ({"printed": printed.text} if printed.text else {})

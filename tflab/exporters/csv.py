@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from tflab.escaping import visible
 from tflab.exporters.json import ROW, plain
-from tflab.records.comparison import Change
-from tflab.records.measured import Comparison
+from tflab.records.measured import Change, Comparison
 
 # Also the wide forms of these characters, which some spreadsheets treat alike
 FORMULA = re.compile(r"\s*['=+@\-\uff1d\uff0b\uff20\uff0d]")

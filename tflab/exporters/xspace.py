@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import EncodeError
 
-from tflab.analysis import op_runs, timeline, tracks, wires
+from tflab.analysis import op_runs, timeline, wires
 from tflab.analysis.memory import US
 from tflab.analysis.op_runs import OpRuns
 from tflab.cli import output_paths
@@ -265,7 +265,11 @@ def gpu_plane(device: str) -> str:
     """Return the plane of the GPU that did this work, such as `/device:GPU:0`; "" for work of the
     host."""
     match = GPU_NUMBER.search(device)
-    return f"/device:GPU:{match[1]}" if match and tracks.track_kind(device) in tracks.ON_GPU else ""
+    return (
+        f"/device:GPU:{match[1]}"
+        if match and timeline.track_kind(device) in timeline.ON_GPU
+        else ""
+    )
 
 
 def add_ops(

@@ -106,10 +106,12 @@ def run_recorded(args: argparse.Namespace) -> int:
 
 def compared(history: NodeHistory, stages: Sequence[Stage]) -> NodeHistory:
     """Return a history with what differs from nodes that had another fate."""
-    from tflab.follow import unlike
+    from tflab.follow import node_history
 
     placed = find_stage(stages, Placement)
-    return replace(history, unlike=tuple(unlike.sentences(placed, history.name) if placed else ()))
+    return replace(
+        history, unlike=tuple(node_history.unlike_peers(placed, history.name) if placed else ())
+    )
 
 
 def show(history: NodeHistory, args: argparse.Namespace, more: Iterable[str] = ()) -> None:

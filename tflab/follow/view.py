@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tflab.analysis.chain_rule import WHY
 from tflab.analysis.fates import CALLS, SWITCHES
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.analysis.gradient_nodes import WHY
 from tflab.records.blocks import Block, Frame, Strip, Table, numbers, table
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import graph_def_name, node_of

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from tflab.analysis import access_order, chain_rule, gradient_nodes
+from tflab.analysis import access_order, chain_rule
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import RefusedError, TflabError
 from tflab.lifecycle import check_points, gradient_check, gradients
@@ -22,7 +22,7 @@ from tflab.lifecycle.gradients import Pairs
 from tflab.records.graph import BACKWARD, UPDATE, Function, Node, Source, node_of
 from tflab.records.options import Model, Options, Program
 from tflab.records.stages import Backward, Frontend
-from tflab.runtime import functions, nodes, phases, private
+from tflab.runtime import functions, nodes, private
 
 # What an optimiser's nodes, and the nodes of `tf.gradients`, are called
 UPDATES = re.compile(r"(Resource)?(Sparse)?Apply\w+")
@@ -48,7 +48,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     program.graph.finalize()  # from here on the graph must not change
     rows, stops = gradients.rows_and_stops(program, frontend.nodes, gradient_ops, calls, pairs)
     new_nodes = with_lines(frontend.nodes, program, pairs, added)
-    grown = phases.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
+    grown = nodes.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
     new = tuple(added_functions(frontend, grown, program.graph))
     stage = Backward(
         program=replace(program, train_op=train_op, model=fetching(program.model, pairs, train_op)),
@@ -138,7 +138,7 @@ def with_chain_rule(
     ends = list(dict.fromkeys(name for g in every for name in gradients.names_of(g)))
     return replace(
         stage,
-        gradient_nodes=gradient_nodes.described(graph, ends),
+        gradient_nodes=chain_rule.described(graph, ends),
         chain_rule=chain_rule.links(graph, ends),
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),

@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tflab.analysis import values as analysis
-from tflab.analysis.evaluation import NOWHERE, Points
+from tflab.analysis.expressions import NOWHERE, Points
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.datasets import Whole
 from tflab.errors import RefusedError

@@ -12,15 +12,14 @@ from dataclasses import dataclass, field, replace
 
 import tensorflow.compat.v1 as tf1
 
-from tflab.analysis import critical_path, memory, op_runs, op_table, statistics, timeline
+from tflab.analysis import critical_path, memory, op_runs, op_table, timeline
 from tflab.cli import interrupts
 from tflab.lifecycle import values
-from tflab.records.cluster import Network, Received
 from tflab.records.graph import Node
 from tflab.records.options import Options
 from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement
-from tflab.records.timed import OpRun, StepTime
+from tflab.records.timed import Network, OpRun, Received, StepTime
 from tflab.runtime import machine_load, measure, nodes, session, trace
 
 
@@ -76,7 +75,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         sent, network = networked(measured, placement, options)
     on_wire = network.wires if network else ()
     of_nodes = op_runs.of(run for run in measured.runs if run.name != trace.EXECUTOR)
-    stats = statistics.fold(of_nodes)
+    stats = op_table.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
     execution = Execution(
         program=program,

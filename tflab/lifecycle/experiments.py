@@ -19,11 +19,10 @@ from tflab.analysis import verdicts
 from tflab.cli import terminal
 from tflab.errors import TflabError
 from tflab.records.graph import makers, node_of, reach, turned_around
-from tflab.records.measured import OpStats
+from tflab.records.measured import Experiment, Experiments, OpStats, Untried
 from tflab.records.options import Options
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
-from tflab.records.verdicts import Experiment, Experiments, Untried
 from tflab.runtime import measure, nodes, private, session
 
 LARGEST = 10  # ops that are tried

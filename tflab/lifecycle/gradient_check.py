@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 import tensorflow as tf
 
-from tflab.analysis import chain_rule, evaluation
+from tflab.analysis import chain_rule, expressions
 from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
@@ -312,8 +312,8 @@ def with_derivatives(
 def error_of(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
     """Return the largest difference between a gradient's elements and the values of its formula."""
     try:
-        result = evaluation.fitted(evaluation.evaluated(formula, values), value.shape)
-    except (evaluation.UnknownError, ValueError):
+        result = expressions.fitted(expressions.evaluated(formula, values), value.shape)
+    except (expressions.UnknownError, ValueError):
         return float("inf")
     unequal = ~((result == value) | (np.isnan(result) & np.isnan(value)))
     return float(np.abs(result[unequal] - value[unequal]).max(initial=0))

@@ -16,7 +16,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import models
-from tflab.analysis import fates, first_run, passes
+from tflab.analysis import fates, passes
 from tflab.cli import temporary
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
@@ -55,9 +55,9 @@ def place(backward: Backward, options: Options) -> Placement:
     a fetch that is not in the graph, TflabError if the step cannot run.
     """
     if options.cluster:
-        from tflab.lifecycle import split
+        from tflab.lifecycle import frontend
 
-        split.ask(backward.program.graph, backward.program.places)
+        frontend.ask(backward.program.graph, backward.program.places)
     placement = place_once(backward, options)
     if not options.without:
         return placement
@@ -313,15 +313,15 @@ def first_run_of(job: measure.Job, values: Sequence[np.ndarray]) -> FirstRun:
         temporary.file() as file,
         session.fresh(job.graph, job.options) as live,
     ):
-        with tf_import.stderr_into(file), log.detailed(first_run.LEVELS):
+        with tf_import.stderr_into(file), log.detailed(passes.LEVELS):
             began = time.time_ns()
             run = job.step.callable(live)
             built = time.time_ns()
         session.begin(live, job.start)
-        with tf_import.stderr_into(file), log.detailed(first_run.LEVELS):
+        with tf_import.stderr_into(file), log.detailed(passes.LEVELS):
             started = time.time_ns()
             run(*values)
             ended = time.time_ns()
         file.seek(0)
         said = file.read().decode(errors="backslashreplace")
-    return first_run.broken_down(said, (began, built), (started, ended))
+    return passes.broken_down(said, (began, built), (started, ended))

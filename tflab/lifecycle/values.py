@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tflab.analysis import feature_maps
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
 from tflab.records.graph import UPDATE as UPDATING
@@ -65,25 +64,25 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     batches = session.feed_batches(program, options.batch_size)
     with session.fresh(program.graph, options, runtime.config_of(options)) as live:
         session.begin(live, session.start_of(program))
-        values = runtime.fetch(live, step, next(batches), tensors)
-    every = tuple(rows(graph, values))
+        fetched = runtime.fetch(live, step, next(batches), tensors)
+    every = tuple(rows(graph, fetched))
     return replace(
         execution,
         values=every,
-        not_finite=origins(graph, values, every, program.graph),
+        not_finite=origins(graph, fetched, every, program.graph),
         values_step=ValuesStep(
             which=WHICH,
             ns=time.perf_counter_ns() - start,
             notes=tuple(notes_of(graph)),
-            not_finite=results(values),
+            not_finite=results(fetched),
         ),
-        maps=feature_maps.maps(
+        maps=analysis.maps(
             placement.user_nodes,
             placement.backward_nodes,
             placement.gradients,
-            values.fed,
-            values.before,
-            lambda tensor: values.computed.get(tensor, values.fed.get(f"{tensor}:0")),
+            fetched.fed,
+            fetched.before,
+            lambda tensor: fetched.computed.get(tensor, fetched.fed.get(f"{tensor}:0")),
         ),
     )
 

@@ -22,7 +22,7 @@ from tflab.errors import TflabError, reason
 from tflab.escaping import with_full_stop
 from tflab.models import saved
 from tflab.records.options import Model
-from tflab.runtime import private, refusals
+from tflab.runtime import private, session
 
 if TYPE_CHECKING:
     from keras import Layer, StatelessScope, Variable
@@ -74,7 +74,7 @@ def from_file(path: Path, trusted: bool) -> KerasModel:
             warnings.simplefilter("ignore")
             return eagerly(load)
     except Exception as error:  # Keras may raise anything
-        said = with_full_stop(refusals.sentence(reason(error)))
+        said = with_full_stop(session.sentence(reason(error)))
         raise TflabError(f"Keras cannot load '{path}': {said}") from error
 
 

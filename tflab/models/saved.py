@@ -30,7 +30,7 @@ from tflab.models import graph_file
 from tflab.models.graph_file import GraphFile
 from tflab.records.graph import VARIABLES, Node, node_of, nodes_needed, reach
 from tflab.records.options import Model, Saved, Start
-from tflab.runtime import functions, nodes, refusals
+from tflab.runtime import functions, nodes, session
 from tflab.units import plural, size
 
 LISTED = 5  # names that a sentence lists
@@ -114,7 +114,7 @@ def import_graph(file: GraphFile, graph: tf.Graph, trusted: bool) -> None:
             tf.import_graph_def(prepared(file), name="")
     except Exception as error:  # TensorFlow raises many types
         too_large = "TensorFlow needs too much memory to import it"
-        why = too_large if isinstance(error, MemoryError) else refusals.sentence(str(error))
+        why = too_large if isinstance(error, MemoryError) else session.sentence(str(error))
         raise not_importable(file, why) from error
 
 

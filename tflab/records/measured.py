@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from tflab.records.blocks import Shown
 from tflab.records.timed import Spread
-from tflab.records.verdicts import Diagnosis, Load, Verdict
 
 
 @dataclass(frozen=True)
@@ -167,3 +166,136 @@ class Comparison(Shown):
     @property
     def partial(self) -> bool:
         return self.interrupted or self.failure is not None
+
+
+# Verdicts, and two comparisons or programs
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How many times as long one way to run a step takes as another, and how certain that is."""
+
+    ratio: float  # geometric mean of the observed ratios
+    low: float  # lower end of the 99 % interval
+    high: float
+    # The 90 % interval of a ratio of the same thing to itself, measured in the same turns
+    control_low: float
+    control_high: float
+    observations: int
+    word: str  # slower, faster, alike, or cannot tell
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The time that running an op once more, in place, added to an untraced step."""
+
+    name: str
+    op: str  # the type that ran
+    once_more_ns: float  # median of the observations
+    low_ns: float  # lower end of the 95 % interval of the median
+    high_ns: float
+    observations: int  # each in new sessions
+    predicted_ns: float | None = None  # always None; programs that read the JSON expect the key
+
+
+@dataclass(frozen=True)
+class Untried:
+    """An op that was not run once more."""
+
+    name: str
+    op: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """The largest ops of a step, each run once more, in turn with the unchanged step."""
+
+    ops: tuple[Experiment, ...]
+    control: Experiment | None  # the unchanged step compared with itself; None if nothing was tried
+    untried: tuple[Untried, ...]
+
+
+@dataclass(frozen=True)
+class Load:
+    """What else kept the processors of the machine busy, as far as it is known."""
+
+    processors: int
+    before: float | None  # processes that ran or waited in the minute before the measurement, mean
+    during: float | None  # processors that were not available to it, mean
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One reason why a step is slow: its cost, the evidence, and a suggestion."""
+
+    sentence: str
+    cost_ns: float  # the part of a step that is lost to it, at most; 0 if nothing stands out
+    share: float  # of the untraced step at that batch size, by which reasons are ranked
+    batch_size: int
+    kind: str  # movement, format, small ops, one op, session, feeds, configuration, or none
+
+
+# Two comparisons, or two programs
+
+
+@dataclass(frozen=True)
+class SavedComparison:
+    """The part of a saved comparison that verdicts need."""
+
+    model: str
+    phase: str
+    by: str
+    rounds: Mapping[int, Rounds]  # by batch size
+
+
+@dataclass(frozen=True)
+class Change:
+    """A step, a configuration or a row of the tables, in two files."""
+
+    batch_size: int | None  # None for a program
+    key: str
+    first_ns: float | None  # geometric mean of the rounds or turns; None if it did not run
+    second_ns: float | None
+    verdict: Verdict | None  # how many times as long the second takes; None if one did not run
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether a step is proven to take more than this percentage longer."""
+
+    percent: float
+    slower: tuple[str, ...]  # what is proven slower, in words
+    undecided: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Changes(Shown):
+    """All changes from the first file to the second."""
+
+    files: tuple[str, str]
+    model: str
+    phase: str
+    by: str
+    differences: tuple[tuple[str, str, str], ...]  # of the environments: name, and both values
+    steps: tuple[Change, ...]  # untraced; the key is `step`
+    rows: tuple[Change, ...]
+    gate: Gate | None = field(default=None)
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Two programs that ran in turns, or one with two lists of arguments."""
+
+    programs: tuple[str, str]
+    runs: tuple[int, int]  # of each that count
+    # What the group of runs fetches that is compared as the step; None if no group ran twice
+    steps: tuple[str | None, str | None]
+    whole: tuple[Change, ...]  # the median step, if both have one, and the whole process
+    least_slower: Mapping[str, float]  # key of `whole` -> the ratio from which it is shown
+    ops: tuple[Change, ...]  # by type, in a traced step
+    lines: tuple[Change, ...]  # by code, in the whole process
+    load: Load | None
+    interrupted: bool
+    failure: str | None
+    gate: Gate | None = field(default=None)

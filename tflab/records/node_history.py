@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from tflab.records.blocks import Shown
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
-from tflab.records.measured import OpStats
+from tflab.records.measured import Load, OpStats
 from tflab.records.placed import Assignment, CompiledKernel, Fate, Kernel, Origin
 from tflab.records.values import Value
-from tflab.records.verdicts import Load
 
 
 @dataclass(frozen=True)

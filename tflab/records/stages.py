@@ -8,10 +8,9 @@ from typing import TypeVar
 
 from tflab.errors import TflabError
 from tflab.records.blocks import Shown
-from tflab.records.cluster import Network
 from tflab.records.gradients import Derivative, GradientNode, GradientStop, Link
 from tflab.records.graph import BranchInput, Function, Node, Unordered
-from tflab.records.measured import OpStats
+from tflab.records.measured import Experiments, Load, OpStats
 from tflab.records.options import Live, Program
 from tflab.records.placed import (
     Assignment,
@@ -28,13 +27,13 @@ from tflab.records.placed import (
 from tflab.records.timed import (
     CriticalPath,
     Memory,
+    Network,
     OpRun,
     Owner,
     Spread,
     StepTime,
 )
 from tflab.records.values import Maps, NotFinite, Value, ValuesStep
-from tflab.records.verdicts import Experiments, Load
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from tflab.cli import (
 from tflab.errors import UsageError
 from tflab.escaping import visible
 from tflab.records.options import Saved
-from tflab.report import selection
+from tflab.report import contents
 from tflab.runtime import dumps, tf_import
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def parser() -> argparse.ArgumentParser:
         "--chapters",
         nargs="+",
         default=[],
-        type=command.one_of("chapter", selection.CHAPTERS),
+        type=command.one_of("chapter", contents.CHAPTERS),
         metavar="NAME",
-        help=f"only these chapters: {', '.join(selection.CHAPTERS)}",
+        help=f"only these chapters: {', '.join(contents.CHAPTERS)}",
     )
     add(
         "--language",
@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     given = Path(args.out) if args.out else output_paths.free_name(Path(OUT))
     if confined.is_wanted(models.is_file(args.model), args.trust):
         return confined.run("report", argv, args, {"--out": output_paths.place(given, "folder")})
-    names = selection.chosen(args.chapters, args.model)
+    names = contents.chosen(args.chapters, args.model)
     if args.language != LANGUAGES[0] and names != ("lab",):
         raise UsageError("--language zh is for the report of the lab: add --chapters lab.")
     dumps.prepare()  # before the model imports TensorFlow

@@ -20,8 +20,9 @@ from tflab.records.measured import Compared, Comparison
 from tflab.records.stages import Backward, Execution
 from tflab.records.trained import History
 from tflab.records.values import Maps
-from tflab.report import contents, drawing, questions, selection
+from tflab.report import contents, drawing, questions
 from tflab.report.contents import (
+    FORMULA,
     Box,
     Chapter,
     DrawnGraph,
@@ -31,8 +32,8 @@ from tflab.report.contents import (
     Report,
     Walked,
     nodes_of,
+    title_of,
 )
-from tflab.report.selection import FORMULA, title_of
 from tflab.runtime import trace
 from tflab.train import view as training_view
 from tflab.train.view import classified
@@ -48,13 +49,13 @@ OTHERS = "not of one layer"  # the label of a box without one
 Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
 
 
-def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
+def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> Report:
     """Return the report with these chapters; `command` repeats it. After an interruption it has the
     chapters whose measurements are complete."""
     handed_in = names == ("lab",)
     made = [*hand_in(lab)] if "lab" in names else []
     made += (
-        Chapter(title, whole, folded=name in selection.REFERENCE, result=result)
+        Chapter(title, whole, folded=name in contents.REFERENCE, result=result)
         for name, title, content, result in drafts(lab)
         if name in names and (whole := tuple(content))
     )
@@ -76,7 +77,7 @@ def partial(lab: Lab, names: Sequence[str]) -> Iterator[str]:
             name
             for name in names
             if name != "lab"
-            and any(getattr(lab, need, "") is None for need in selection.NEEDS[name])
+            and any(getattr(lab, need, "") is None for need in contents.NEEDS[name])
         ]
         if lacking:
             yield f"These chapters are missing: {', '.join(lacking)}."
@@ -185,7 +186,7 @@ def graph(walked: Walked) -> Iterator[Part]:
     step, placing = walked.execution, walked.placement
     ns = critical_path.median_per_step(step.runs)
     yield DrawnGraph(
-        name=selection.title_of(walked.model),
+        name=contents.title_of(walked.model),
         drawing=drawing.draw(walked.stages, walked.histories),
         histories=walked.histories,
         ns=ns,
@@ -226,7 +227,7 @@ def on_two_devices(walked: Walked) -> Iterator[Part]:
     yield fact_table(placement.transferred(placing))
     drawn = drawing.draw(walked.stages, walked.histories)
     yield DrawnGraph(
-        name=f"{selection.title_of(walked.model)} on two devices",
+        name=f"{contents.title_of(walked.model)} on two devices",
         drawing=drawn,
         histories=walked.histories,
         ns={},
@@ -434,7 +435,7 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
             Column("what it means", lambda name: CONFIGURATIONS[name].about, elastic=True),
         )
         yield from view.configs(comparison)
-    skipped = ", ".join(name for name in selection.CONFIGS if name not in names)
+    skipped = ", ".join(name for name in contents.CONFIGS if name not in names)
     if skipped and not comparison.interrupted:
         yield f"Not measured, because without effect on this machine: {skipped}."
     if not names:
@@ -442,7 +443,7 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
         return
     others = " ".join(name for name in names if name != DEFAULT)
     yield Method(
-        f"After {plural(selection.CONFIGS_S, 'second')} no new observation started, except those "
+        f"After {plural(contents.CONFIGS_S, 'second')} no new observation started, except those "
         "that a verdict requires. The command takes longer and shows more.",
         f"{comparing(comparison)} --configs {others}",
     )

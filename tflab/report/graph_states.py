@@ -17,7 +17,7 @@ from tflab.records.placed import Pass
 from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.report.contents import State
 from tflab.units import percent, plural, time
-from tflab.views import backward, chain_rule, pass_log
+from tflab.views import backward, chain_rule, placement
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
@@ -73,7 +73,7 @@ def grown(stage: Backward) -> Iterator[str]:
 
 def after_passes(stage: Placement) -> Iterator[State]:
     """Yield a state for each pass that changed the graph."""
-    for place, (step, lines) in enumerate(pass_log.changes(stage)):
+    for place, (step, lines) in enumerate(placement.changes(stage)):
         if not step.changed:
             continue
         again = f", iteration {step.iteration + 1}" if step.iteration else ""
@@ -121,7 +121,7 @@ def idle(stage: Placement) -> str:
     """Return the passes that changed nothing, in a sentence; empty if there are none."""
     names = [step.name for step in stage.passes if not step.changed]
     each = ", ".join(dict.fromkeys(names))
-    return f"{plural(len(names), 'run')} {pass_log.IDLE}: {each}." if names else ""
+    return f"{plural(len(names), 'run')} {placement.IDLE}: {each}." if names else ""
 
 
 def versions(states: Sequence[State]) -> Versions:

@@ -15,11 +15,10 @@ from tflab.follow import measurement, node_history
 from tflab.records.options import BATCH_SIZES, Options, Saved
 from tflab.records.stages import Execution, Frontend
 from tflab.records.trained import Epoch, Settings, TrainingStep, history
-from tflab.report import selection
-from tflab.report.contents import EPOCHS, Lab, Walked
-from tflab.report.selection import TOY
+from tflab.report import contents
+from tflab.report.contents import EPOCHS, TOY, Lab, Walked
 from tflab.runtime import devices, machine_load
-from tflab.train import loop, trainer
+from tflab.train import trainer
 
 STEPS = 50  # measured steps of each walk
 EXPERIMENTS_S = 30  # for what the largest ops cost a step
@@ -46,7 +45,7 @@ def measure(
     )
     inspected = [("Date", environment.now()), *devices.inspected()]
     lab = empty = Lab(model, inspected)
-    needs = selection.needs(chapters)
+    needs = contents.needs(chapters)
     try:
         for measured in interrupts.interruptible(parts(lab, needs, options, announce)):
             lab = measured
@@ -78,13 +77,13 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
             lab = trained
             yield lab
     if "compared" in needs:
-        others = (*selection.CONFIGS, "gpu") if devices.gpus() else selection.CONFIGS
+        others = (*contents.CONFIGS, "gpu") if devices.gpus() else contents.CONFIGS
         configs = (DEFAULT, *(others if "configurations" in needs else ()))
-        turns = f", then under {', '.join(others)} for about {selection.CONFIGS_S} s"
+        turns = f", then under {', '.join(others)} for about {contents.CONFIGS_S} s"
         sizes = ", ".join(map(str, BATCH_SIZES))
         announce(f"{model} at batch sizes {sizes}{turns if configs[1:] else ''}")
         sweep = SweepOptions(
-            seconds=SWEEP_S, load_before=load_before, configs=configs, race_s=selection.CONFIGS_S
+            seconds=SWEEP_S, load_before=load_before, configs=configs, race_s=contents.CONFIGS_S
         )
         compared = compare_batch_sizes(model, BATCH_SIZES, sweep, options=options)
         if compared.failure:
@@ -138,7 +137,7 @@ def train(lab: Lab, options: Options) -> Iterator[Lab]:
     complete, stop = True, time.monotonic() + TRAINING_S
     with temporary.folder("training") as folder:
         try:
-            with closing(loop.train(ready, settings, folder)) as steps:
+            with closing(trainer.train(ready, settings, folder)) as steps:
                 for record in terminal.track("training", steps, settings.steps + settings.epochs):
                     records.append(record)
                     if time.monotonic() > stop:

@@ -15,8 +15,7 @@ from tflab.analysis.gradient_graph import gradient_name
 from tflab.records.measured import Comparison
 from tflab.records.stages import Backward
 from tflab.records.values import Value
-from tflab.report.contents import Lab, Question, Walked
-from tflab.report.selection import title_of
+from tflab.report.contents import Lab, Question, Walked, title_of
 from tflab.report.storage import with_heir
 from tflab.units import percent, plural, time
 from tflab.views.values import number

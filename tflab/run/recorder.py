@@ -28,8 +28,16 @@ import numpy as np
 from tflab.errors import TflabError
 from tflab.run import program_graph
 from tflab.run.exchange import Settings
-from tflab.run.functions import LEAST_NS, Compilations, Functions
-from tflab.run.groups import FOR_A_PATH, FOR_A_PROFILE, FOR_TRACES, Run, RunGroup
+from tflab.run.groups import (
+    FOR_A_PATH,
+    FOR_A_PROFILE,
+    FOR_TRACES,
+    LEAST_NS,
+    Compilations,
+    Functions,
+    Run,
+    RunGroup,
+)
 from tflab.run.sampler import Sampler, outwards
 from tflab.runtime import private
 

@@ -39,8 +39,7 @@ from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.exporters import csv, json, text
 from tflab.records.blocks import Block, numbers
-from tflab.records.comparison import Change, Gate, Programs
-from tflab.records.verdicts import Load
+from tflab.records.measured import Change, Gate, Load, Programs
 from tflab.records.watched import Group, Watched
 from tflab.run import launch, lines, program_graph, summary
 from tflab.run.view import program_ns

@@ -17,7 +17,7 @@ from tflab.cli import environment
 from tflab.errors import TflabError
 from tflab.records.graph import Node, Source
 from tflab.records.placed import Assignment, Fate, Kernel, Origin
-from tflab.runtime import libraries, private
+from tflab.runtime import nodes, private
 from tflab.units import CLUSTER_JOBS, size
 
 Types = tuple[tuple[str, tuple[int, ...]], ...]  # of the attributes of a node
@@ -80,7 +80,7 @@ def requester(op: tf.Operation, source: Source | None) -> str:
     requests = private.device_requests(op)
     if not requests:
         return f"by {SPLIT}"
-    users = [place for place in requests if not libraries.includes(place[0])]
+    users = [place for place in requests if not nodes.includes(place[0])]
     file, line = (users or requests)[0]
     if not users and os.path.basename(file) == IMPORTER:
         return "in the file" + (f" ({place_of(source.file, source.line)})" if source else "")

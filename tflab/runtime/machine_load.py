@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tflab.records.verdicts import Load
+from tflab.records.measured import Load
 
 STAT = Path("/proc/stat")
 

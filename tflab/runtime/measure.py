@@ -25,7 +25,7 @@ from tflab.cli import interrupts, terminal
 from tflab.errors import RefusedError
 from tflab.records.options import Options, Program, Start
 from tflab.records.timed import StepTime
-from tflab.runtime import private, processes, refusals, session
+from tflab.runtime import private, processes, session
 
 # A traced loop with 9,000 op runs makes the next step 10 ms slower, which is 6 ns for each byte of
 # the trace: the C library tidies up its memory then. Two steps later that is hardly noticed.
@@ -160,7 +160,7 @@ def run(job: Job, plan: Plan, observe: Observer) -> Outcome:
         except tf.errors.OpError as error:
             if interrupts.is_waiting():  # while the step waited for what failed
                 return Outcome(interrupted=True)
-            return Outcome(failure=refusals.refused(error, job.options))
+            return Outcome(failure=session.refused(error, job.options))
     return Outcome()
 
 
@@ -333,7 +333,7 @@ def untraced_here(
                             try:
                                 timed, _ = runners[at].take(Turn(values, size, number))
                             except tf.errors.OpError as error:
-                                raise refusals.refused(error, jobs[at].options) from error
+                                raise session.refused(error, jobs[at].options) from error
                             if number >= 0:
                                 times[at][size].append(timed.wall_ns)
                 yield times

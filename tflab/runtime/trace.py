@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 from tflab.errors import TflabError
-from tflab.records.cluster import Received
 from tflab.records.graph import Shape, output_name
-from tflab.records.timed import Allocation, OpRun
+from tflab.records.timed import Allocation, OpRun, Received
 from tflab.runtime import private
 from tflab.units import task_of
 

@@ -128,17 +128,17 @@ def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, 
 
 
 def train(
-    trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None
+    ready: Trainer, settings: Settings, folder: Path, start: Checkpoint | None
 ) -> Iterator[TrainingStep | Epoch]:
     """Train, with progress on stderr; yield every step and epoch."""
-    from tflab.train import loop, view
+    from tflab.train import trainer, view
 
     done = start.step if start else 0
     if done == settings.steps:
         return
-    terminal.say(visible(view.plan_line(settings, trainer.recipe.epochs)))
+    terminal.say(visible(view.plan_line(settings, ready.recipe.epochs)))
     left = settings.steps - done
-    with closing(loop.train(trainer, settings, folder, start)) as records:
+    with closing(trainer.train(ready, settings, folder, start)) as records:
         steps = interrupts.interruptible(records)
         first: list[TrainingStep | Epoch] = []
         for record in islice(steps, view.JUDGED):

@@ -12,7 +12,7 @@ from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.stages import Backward
 from tflab.units import plural
-from tflab.views import rails
+from tflab.views import frontend
 from tflab.views.words import listed
 
 SCOPE = "gradients/"  # of all nodes that tf.gradients adds
@@ -169,8 +169,8 @@ def drawing(stage: Backward) -> Table:
     dim. Nodes that only wait for others have no values and are not drawn."""
     purposes = {node.name: node for node in stage.gradient_nodes}
     shown = [node for node in stage.nodes if node.name in purposes and node.outputs]
-    order = rails.ordered([replace(node, control_inputs=()) for node in shown], ())
-    rows = zip(rails.draw(order), (purposes[node.name] for node in order), strict=True)
+    order = frontend.ordered([replace(node, control_inputs=()) for node in shown], ())
+    rows = zip(frontend.draw(order), (purposes[node.name] for node in order), strict=True)
 
     def computes(node: GradientNode) -> str:
         unused = node.towards is not None and not node.used  # no variable needs that gradient

@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 
 from tflab.records.blocks import Block, Column, Fact, Table, dearest, numbers, table
-from tflab.records.cluster import Offset, TaskTime
 from tflab.records.graph import Node
-from tflab.records.measured import OpStats
+from tflab.records.measured import Load, OpStats
 from tflab.records.stages import Execution
-from tflab.records.timed import CriticalPath, Memory, Owner
-from tflab.records.verdicts import Load
+from tflab.records.timed import CriticalPath, Memory, Offset, Owner, TaskTime
 from tflab.units import percent, plural, short_task, size, time
 from tflab.views import op_table, values
 

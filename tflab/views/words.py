@@ -9,7 +9,7 @@ from math import isfinite
 from typing import TypeVar
 
 from tflab.records.graph import Node, Source, Tensor, edge_count
-from tflab.records.verdicts import Verdict
+from tflab.records.measured import Verdict
 from tflab.units import plural
 
 Key = TypeVar("Key")

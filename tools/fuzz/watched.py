@@ -29,7 +29,7 @@ from tflab.errors import TflabError
 from tflab.lifecycle import frontend
 from tflab.models import graph_file, saved
 from tflab.records.options import Options, Saved
-from tflab.runtime import refusals, session
+from tflab.runtime import session
 from tools.fuzz.random_graphs import Maker
 
 MARK = "/watched-graph-"
@@ -39,7 +39,7 @@ SECONDS = 2  # of one step; what waits for ever is given up
 
 
 def main(seed: int, first: int, last: int, folder: Path) -> None:
-    refusals.TIME_LIMIT_S = SECONDS
+    session.TIME_LIMIT_S = SECONDS
     # Only through a checkpoint is a MetaGraphDef restored
     (folder / "graph.index").touch()
     maker = Maker(seed)

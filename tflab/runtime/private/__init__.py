@@ -18,25 +18,27 @@ from tflab.runtime.private.graphs import (
     device_requests,
     frame_within,
     gradient_calls,
-    gradients_file,
-    original_op,
-    set_device,
-    traced_graphs,
-)
-from tflab.runtime.private.op_types import (
     gradient_function,
+    gradients_file,
     onednn_is_on,
     op_def,
+    original_op,
     registered_kernels,
+    set_device,
+    traced_graphs,
 )
 from tflab.runtime.private.sessions import (
     Building,
     Log,
     TraceBuffers,
     build,
+    compiled_step,
     copied_bytes,
+    ctrl_c_kept,
     fetch_alone,
     is_watched,
+    read_dump_settings,
+    shared_step,
     tensor_name,
     tensor_outputs,
     watch,
@@ -49,12 +51,6 @@ from tflab.runtime.private.source_lines import (
     noted,
     on_line,
     stand_in,
-)
-from tflab.runtime.private.steps import (
-    compiled_step,
-    ctrl_c_kept,
-    read_dump_settings,
-    shared_step,
 )
 from tflab.runtime.private.watched_functions import (
     DIFFERENTIATES,
