@@ -91,7 +91,7 @@ def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
     named = replace(table, rows=(replace(table.rows[0], key="loss"),))
     assert grid(language.part(named))[1:] == [
         ("算子", "调用次数", "总耗时", "平均耗时", "占比", "每步申请的内存"),
-        ("loss", "1,001", "49.0 ms", "20.1 us", "19.0 %", "512 B"),
+        ("loss", "1,001", "49.0 ms", "20.1 us", "19.0%", "512 B"),
         0,
     ]
 

@@ -76,7 +76,7 @@ def chinese(text: str) -> str:
     for pattern, words in patterns():
         if match := pattern.fullmatch(text):
             return words.format(*map(chinese, match.groups()))
-    return text
+    return text.replace(" %", "%").replace(" x ", " \N{MULTIPLICATION SIGN} ")
 
 
 @cache
