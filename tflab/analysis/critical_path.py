@@ -61,8 +61,8 @@ def critical_path(
 
 
 def longest(runs: OpRuns, parents: Parents, kinds: Mapping[str, str]) -> CriticalPath | None:
-    """Return the longest chain of the runs of a step; None if a run began before a run that it
-    waits for had ended."""
+    """Return the longest chain of the runs of a step; None if a run began before
+    the end of another that it waits for."""
     rank = {name: place for place, name in enumerate(parents)}
     # Some kinds have no run here, and no rank
     rank_of = np.array([rank.get(name, 0) for name, *_ in runs.kinds], np.int64)

@@ -224,8 +224,8 @@ class Composer:
         return ex.times(Call("size", *goal.args, shape=goal.shape), value) if goal else None
 
     def sized(self, tensor: str, formula: Expression) -> tuple[Expression, Shape] | None:
-        """Return a tensor that describes a shape as formulas write it, such as (2, 1) or the shape
-        of another tensor; and that shape, as far as it is known."""
+        """Return what a tensor with a shape in it is in a formula, such as (2, 1) or shape(x), and
+        that shape, as far as it is known; None if it is not known at all."""
         if ex.calls(formula, "shape"):
             return formula, formula.shape
         dims = self.whole.get(node_of(tensor))

@@ -20,8 +20,8 @@ GIVE_RUN = "give a file that `python -m tflab.run --save FILE` wrote"
 
 
 def read_object(path: str, give: str) -> dict[str, Any]:
-    """Return the JSON object in a file. Raise UsageError, which ends with `give`, if there is
-    none."""
+    """Return the JSON object in a file. Raise UsageError if there is none; it ends with `give`,
+    which says what file to give."""
     try:
         content = json.loads(untrusted.content(path, LARGEST))
     except FileNotFoundError as error:

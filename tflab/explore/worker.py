@@ -22,7 +22,7 @@ from tflab.runtime import dumps, tf_import
 
 PRINTED = 4_000  # characters that are kept of a program's output
 LOOK_S = 1.0  # between two checks whether the server exists
-WITHOUT_FOLDER = "The program removed the temporary folder of tflab, which starts a new process."
+WITHOUT_FOLDER = "The program removed tflab's temporary folder. tflab starts a new process."
 STATUS = Path("/proc/self/status")  # on Linux
 
 

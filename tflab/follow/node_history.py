@@ -53,7 +53,7 @@ def histories(
 def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
     """Return the history of one node. Raises UsageError, with the nearest names, if there is none.
 
-    `whose` graph it is belongs into the error, if known.
+    The error names the graph: `whose` it is, if that is known.
     """
     if node_of(name) in among:
         return among[node_of(name)]

@@ -207,8 +207,8 @@ def write(
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:
-    """Add the stages to a list and print them: text in full as they arrive, what is in short and
-    other formats at the end, also after a failure."""
+    """Add the stages to a list and print them. Full text is printed stage by stage; the one screen
+    and other formats are printed at the end, also after a failure."""
     from tflab.exporters import text
     from tflab.views import stages as views
 

@@ -149,8 +149,8 @@ def copied(
 
 
 def part_of(graph_def: tf1.GraphDef, names: Set[str]) -> tf1.GraphDef:
-    """Return these nodes of a graph, with all functions. They no longer ask for the device of other
-    nodes, which may be missing."""
+    """Return these nodes of a graph, with all functions. A node that had to be on the device of
+    another no longer has to, because the other one may be missing."""
     kept = [node for node in graph_def.node if node.name in names]
     part = tf1.GraphDef(node=kept, library=graph_def.library, versions=graph_def.versions)
     for node in part.node:

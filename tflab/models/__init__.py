@@ -99,7 +99,7 @@ def is_file(name: str) -> bool:
 
 def with_soft_placement(model: str, options: Options) -> Options:
     """Return the options with which the graph of a model runs: a graph from a file is placed on the
-    devices that are here."""
+    devices of this machine."""
     return replace(options, soft_placement=True) if is_file(model) else options
 
 

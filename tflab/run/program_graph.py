@@ -294,8 +294,8 @@ class Largest:
         }
 
     def notes(self) -> Iterator[str]:
-        """Yield the reads and writes of runs of a session that nothing puts in an order, and why
-        their nodes have no fates."""
+        """Yield, for a run of a session, the reads and writes of which nothing says which comes
+        first; and why its nodes have no fates, if they have none."""
         from tflab.analysis import access_order
         from tflab.runtime import functions
         from tflab.views import frontend as view

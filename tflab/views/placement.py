@@ -113,7 +113,7 @@ def first_run(stage: Placement) -> Iterator[Fact]:
     """Yield the time of the first run, and of the passes in it that changed nothing."""
     if first := stage.first_run:
         ran = sum(part.ns for part in first.parts if part.owner == RUN)
-        note = f"{time(ran)} of it in ops, the rest prepared them"
+        note = f"{time(ran)} of it in ops, the rest in preparing them"
         yield Fact("first run", f"{time(first.wall_ns)}, measured once", note)
         idle = [part.ns for part in first.parts if changed(stage, part) == "nothing"]
         if idle:
