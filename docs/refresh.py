@@ -9,6 +9,7 @@ A block of output stands below a comment that says where it comes from, and what
     <!-- python -m tflab.lifecycle --stage backward | from: Gradients compared | to: Checked -->
 
 Both `from` and `to` are optional; they are the beginnings of lines, and the second is left out.
+The first line of the block is the command, because readers do not see the comment.
 If a command no longer prints a block, the page keeps the old one, and a line on stderr names it.
 """
 
@@ -24,7 +25,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(
-    r"(<!-- (python -m [^|>]+?)((?: \| \w+: [^|>]+?)*) -->\n```text\n)(.*?)(```\n)", re.S
+    r"(<!-- (python -m [^|>]+?)((?: \| \w+: [^|>]+?)*) -->\n```text\n)"
+    r"(?:\$ [^\n]+\n)?(.*?)(```\n)",
+    re.S,
 )
 
 
@@ -43,7 +46,7 @@ def refreshed(block: re.Match[str]) -> str:
     if not text:
         print(f"Kept as it was:{parts} of {command}", file=sys.stderr)
         return block.group()
-    return f"{head}{text}\n{end}"
+    return f"{head}$ {command}\n{text}\n{end}"
 
 
 @functools.cache

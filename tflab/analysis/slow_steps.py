@@ -1,8 +1,9 @@
 """Slow steps: the reasons why a step of a compared model or of a watched program is slow.
 
-Each rule says which part of a step it is about, which measurement shows it, and what to try. Tracing
-makes small ops slower, so the times of traced ops are never compared with an untraced step: the cost
-of an op is its share of the time of all ops, times the part of the step in which ops ran. Time before the first op and after the last belongs to Python and the session.
+Each rule says which part of a step it is about, which measurement shows it, and what to try.
+Tracing makes small ops slower, so the times of traced ops are never compared with an untraced step:
+the cost of an op is its share of the time of all ops, times the part of the step in which ops ran.
+Time before the first op and after the last belongs to Python and the session.
 """
 
 from __future__ import annotations

@@ -309,8 +309,8 @@ def fed_bytes(executed: Sequence[Node]) -> int:
 def data_movers(
     executed: Sequence[Node], user_nodes: Sequence[Node], ledger: Sequence[Fate]
 ) -> set[str]:
-    """Return the executed nodes that only move or convert data. All nodes of the user whose work they
-    do are of such types. Nodes that only pass a value on do not count."""
+    """Return the executed nodes that only move or convert data. All nodes of the user whose work
+    they do are of such types. Nodes that only pass a value on do not count."""
     type_of = {node.name: node.op for node in user_nodes}
     work = workers(ledger)
     movers = set()
