@@ -146,7 +146,7 @@ def mnist() -> Check:
     except TflabError as error:
         if os.environ.get("TFLAB_DATA_DIR"):
             return Check("MNIST", str(error), checked, False, f"{PUT} Or unset the variable.")
-        remedy = f"{PUT} Or let the first use download it; if it cannot, other images replace it."
+        remedy = f"{PUT} Or let the first use download it; if that fails, other images replace it."
         return Check("MNIST", NOT_HERE, checked, True, remedy)
     return Check("MNIST", str(folder), checked, True)
 

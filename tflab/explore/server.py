@@ -35,7 +35,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-CLOSED = "This page is for those who have its address. Open the one that the terminal shows."
+CLOSED = "Open the whole address that the terminal shows."
 Life = dict[str, Message]  # stage -> its nodes and numbers
 
 

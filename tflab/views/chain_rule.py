@@ -21,12 +21,10 @@ NAMED = 5  # nodes in a fact
 EQUATION = 160  # characters of an equation, which are two lines
 FEW = 2  # derivatives that are facts; more have a table
 NO_FORMULA = "tflab has no rule, or the values did not confirm it"
-STOPS = (
-    "derivatives leave out how the loss depends on variables through it, finite differences do not"
-)
+STOPS = "TensorFlow's derivatives omit the paths through it; finite differences include them"
 CUSTOM = (
-    "TensorFlow uses what this function returns as the derivative, even if it is not; finite "
-    "differences do not"
+    "TensorFlow takes its result as the derivative, right or wrong; finite differences do without "
+    "it"
 )
 BACKWARDS = (
     "Going back from the loss, each op's gradient function turns the gradient with respect to its "

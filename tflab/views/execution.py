@@ -175,7 +175,7 @@ def lost_transfers(stage: Execution) -> Iterator[Fact]:
     """Yield the transfers that the runtime did not record."""
     if stage.network and stage.network.unrecorded > 0:
         missing = plural(stage.network.unrecorded, "transfer")
-        yield Fact("not recorded", missing, "in another part of the step, and on no path")
+        yield Fact("not recorded", missing, "in other parts of the step, on no critical path")
 
 
 def tasks(stage: Execution) -> Iterator[Block]:
