@@ -39,8 +39,8 @@ def begin() -> None:
 
 
 class Names:
-    """After the import of TensorFlow, its name is that of TensorFlow 1, except while Keras is
-    imported, which needs version 2."""
+    """What `import tensorflow` gives the program: TensorFlow 1, except while Keras is imported,
+    which needs version 2."""
 
     def __init__(self) -> None:
         self.version_1: ModuleType | None = None
