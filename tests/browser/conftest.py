@@ -17,7 +17,7 @@ from tests.commands import run_here
 from tests.examples.layer import EVIL
 from tflab.analysis import critical_path
 from tflab.exporters.plots import style
-from tflab.follow import node_history
+from tflab.follow import measurement, node_history
 from tflab.records.blocks import Column, Table
 from tflab.records.options import Options
 from tflab.report import contents, drawing, html
@@ -243,7 +243,7 @@ def on_two(walked):
 def written(lenet, toy, on_two, tmp_path_factory):
     """A report on LeNet, whose times were measured at two batch sizes, and on the toy, with graphs
     to compare, a plot, tables and questions."""
-    times, _ = node_history.follow(lenet, (1, 16), Options(steps=5))
+    times, _ = measurement.follow(lenet, (1, 16), Options(steps=5))
     large = drawn_graph("lenet", lenet, times, critical_path.median_per_step(lenet[3].runs))
     small = drawn_graph("toy", toy, ns={node.name: 900.0 for node in toy[3].nodes[:4]})
     two = drawn_graph("two devices", on_two)

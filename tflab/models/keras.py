@@ -74,7 +74,7 @@ def from_file(path: Path, trusted: bool) -> KerasModel:
             warnings.simplefilter("ignore")
             return eagerly(load)
     except Exception as error:  # Keras may raise anything
-        said = with_full_stop(session.sentence(reason(error)))
+        said = with_full_stop(session.plain(reason(error)))
         raise TflabError(f"Keras cannot load '{path}': {said}") from error
 
 

@@ -114,7 +114,7 @@ def import_graph(file: GraphFile, graph: tf.Graph, trusted: bool) -> None:
             tf.import_graph_def(prepared(file), name="")
     except Exception as error:  # TensorFlow raises many types
         too_large = "TensorFlow needs too much memory to import it"
-        why = too_large if isinstance(error, MemoryError) else session.sentence(str(error))
+        why = too_large if isinstance(error, MemoryError) else session.plain(str(error))
         raise not_importable(file, why) from error
 
 

@@ -328,7 +328,7 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
             f"A step did not end within {TIME_LIMIT_S} s and was stopped: something in the graph "
             "waits forever, such as a queue that is never filled."
         )
-    message = sentence(error.message)
+    message = plain(error.message)
     if isinstance(error, tf.errors.OutOfRangeError) and message.startswith(END_OF_DATA):
         return RanDryError(
             f"The input data of the graph ended: {message}. There are more steps than batches. "
@@ -346,7 +346,7 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
     return refusal
 
 
-def sentence(message: str) -> str:
+def plain(message: str) -> str:
     """Return the first line of a message of the runtime, without its marks for nodes.
 
     Of an error that came through `Session.run`, TensorFlow first says where the node was made.

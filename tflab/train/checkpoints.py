@@ -20,6 +20,7 @@ from tflab.errors import TflabError, UsageError
 from tflab.exporters import tensorboard
 from tflab.records.options import Program
 from tflab.records.trained import Settings
+from tflab.runtime.session import plain
 
 SETTINGS = "settings.json"  # in the logdir
 FOLDER = "checkpoints"  # in the logdir
@@ -118,7 +119,7 @@ def restore(saver: tf1.train.Saver, session: tf1.Session, start: Checkpoint) -> 
         with session.graph.as_default():
             saver.restore(session, start.path)
     except (tf.errors.OpError, ValueError, IndexError) as error:
-        reason = session.sentence(getattr(error, "message", str(error)))
+        reason = plain(getattr(error, "message", str(error)))
         raise unusable(start.path, reason) from error
     # So that the saver removes the oldest later
     state = tf.train.get_checkpoint_state(str(Path(start.path).parent))

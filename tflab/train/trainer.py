@@ -307,7 +307,7 @@ def writing(folder: Path, step: int) -> Iterator[None]:
         yield
     except (OSError, tf.errors.OpError, *summaries.DISK_ERRORS) as error:
         message = str(getattr(error, "strerror", None) or getattr(error, "message", error))
-        reason = session.sentence(message).rpartition("; ")[2]
+        reason = session.plain(message).rpartition("; ")[2]
         raise TflabError(
             f"Step {step:,} cannot be written to '{folder}': {reason}. The data saved before are "
             "complete; --resume continues from them."
