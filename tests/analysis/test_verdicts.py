@@ -1,9 +1,10 @@
 """Verdicts: what independent observations of a ratio allow to say."""
 
-from math import exp, inf
+from math import exp, inf, log
 
 import numpy as np
 import pytest
+from scipy.stats import mstats
 
 from tflab.analysis import verdicts
 from tflab.records.measured import Verdict
@@ -28,6 +29,18 @@ def test_a_verdict_is_the_geometric_mean_with_students_interval_and_the_controls
         observations=4,
         word="slower",  # 1.12 is clear of 1 and of the control's 1.09
     )
+
+
+def test_of_seven_observations_the_least_and_the_largest_do_not_count():
+    ratios = [1.0, 1.1, 1.2, 1.3, 1.4, 1.15, 9.0]
+    (verdict,) = verdicts.of_race([(ratios, STILL)])
+    middle = np.log([1.1, 1.15, 1.2, 1.3, 1.4]).mean()
+    assert log(verdict.ratio) == pytest.approx(middle)
+    # SciPy's error has n and h * h for the n - 1 and h * (h - 1) of Tukey and McLaughlin
+    low, high = mstats.trimmed_mean_ci(np.log(ratios), (1 / 7, 1 / 7), alpha=0.01)
+    wider = (6 / 7 * 5 / 4) ** 0.5
+    assert log(verdict.low) - middle == pytest.approx((low - middle) * wider)
+    assert log(verdict.high) - middle == pytest.approx((high - middle) * wider)
 
 
 SLOW, FAST = [1.2, 1.21, 1.19, 1.2], [0.8, 0.81, 0.79, 0.8]
@@ -121,6 +134,13 @@ def test_of_identical_things_at_most_one_set_in_a_hundred_has_a_difference(wild)
     called = [words(*groups[:6], control=groups[6]) for groups in np.exp(sets)]
     wrong = sum("slower" in found or "faster" in found for found in called)
     assert wrong <= 2_000 * 0.01
+
+
+def test_a_tenth_is_found_although_one_observation_in_twenty_is_far_off():
+    rng = np.random.default_rng(7)
+    ratios = rng.normal(0, 0.04, (100, 2, 20)) + 0.3 * (rng.random((100, 2, 20)) < 0.05)
+    found = [words(np.exp(slower + np.log(1.1)), control=np.exp(same)) for slower, same in ratios]
+    assert found.count(["slower"]) >= 90
 
 
 # Medians

@@ -5,8 +5,11 @@ that took turns in two new sessions, or of two processes that ran side by side. 
 are not independent, so any number of them is one observation (Kalibera and Jones, "Rigorous
 benchmarking in reasonable time", ISMM 2013). Of two files, an observation is a round.
 
-The interval is Student's for the mean of the logarithms, so that twice and half as long weigh the
-same; its ends, as ratios, contain the true ratio in 99 of 100 comparisons. Every comparison has a
+The interval is that of the trimmed mean of the logarithms (Tukey and McLaughlin, "Less vulnerable
+confidence and significance procedures for location", Sankhya A, 1963): twice and half as long weigh
+the same, and the least and the largest seventh do not count, because now and then something else on
+the machine makes one process much slower. With fewer than seven observations it is Student's. Its
+ends, as ratios, contain the true ratio in 99 of 100 comparisons. Every comparison has a
 control: the same thing compared with itself in the same turns. A step is called slower or faster
 only if its interval is clear of 1 and clear of the control's interval: a busy machine widens both.
 The interval of the control contains 1 in 90 of 100 comparisons without a disturbance: if it were as
@@ -30,6 +33,7 @@ ERROR = 0.01  # for all verdicts made at once: the probability that any calls eq
 OF_CONTROL = 0.9  # confidence of the interval of a control
 ALIKE = 0.05  # an interval within this of 1 means that there is no relevant difference
 LEAST = 3  # observations that a verdict needs
+TRIMMED = 7  # of so many observations, the least and the largest do not count
 DRIFT = 1.05  # two processes of the same step differ by so much, also on a quiet machine
 
 Ratios = Sequence[float]  # one of each observation, above 0
@@ -38,17 +42,22 @@ Interval = tuple[float, float]  # of a ratio; from 0 to infinity for fewer than 
 
 
 class Estimate(NamedTuple):
-    """The mean of the logarithms of ratios."""
+    """The trimmed mean of the logarithms of ratios."""
 
     mean: float
     error: float  # its standard error
     observations: int
 
+    @property
+    def freedom(self) -> int:
+        """Return the degrees of freedom: one less than the observations that count."""
+        return self.observations - 2 * (self.observations // TRIMMED) - 1
+
     def interval(self, confidence: float = 1 - ERROR) -> Interval:
         """Return the interval of the true ratio, by Student's distribution."""
         if self.observations < LEAST:
             return 0.0, inf
-        reach = stdtrit(self.observations - 1, (1 + confidence) / 2) * self.error
+        reach = stdtrit(self.freedom, (1 + confidence) / 2) * self.error
         return exp(self.mean - reach), exp(self.mean + reach)
 
     def p_value(self) -> float:
@@ -57,7 +66,7 @@ class Estimate(NamedTuple):
             return 1.0
         if self.error == 0:
             return 0.0 if self.mean else 1.0
-        return float(2 * stdtr(self.observations - 1, -abs(self.mean) / self.error))
+        return float(2 * stdtr(self.freedom, -abs(self.mean) / self.error))
 
 
 def of_ratios(ratios: Ratios) -> Estimate:
@@ -65,11 +74,16 @@ def of_ratios(ratios: Ratios) -> Estimate:
 
 
 def log_mean(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of the logarithms of values, and its standard error."""
-    logarithms = [log(value) for value in values]
-    if len(values) < 2:
-        return sum(logarithms), inf
-    return fmean(logarithms), sqrt(variance(logarithms) / len(values))
+    """Return the trimmed mean of the logarithms of values, and its standard error: that of the
+    values of which the trimmed ones are replaced by the nearest of the others."""
+    ordered = sorted(map(log, values))
+    cut = len(ordered) // TRIMMED
+    kept = ordered[cut : len(ordered) - cut]
+    if len(kept) < 2:
+        return sum(kept), inf
+    replaced = [*kept, *(cut * (kept[0], kept[-1]))]
+    error = sqrt(variance(replaced) * (len(replaced) - 1) / len(kept) / (len(kept) - 1))
+    return fmean(kept), error
 
 
 def of_pair(pair: Pair) -> Estimate:

@@ -285,10 +285,10 @@ def ratio(row: Change) -> str:
 
 
 BASIS = (
-    "Each ratio is the mean of {}, each in new processes, in which the configuration and the "
-    "default take turns; both times are those of these turns. The interval contains the true ratio "
-    "in 99 of 100 comparisons. The control is the default compared with itself in the same turns, "
-    "with the interval of 90 of 100. Slower and faster mean that the interval is clear of 1 and of "
-    "the control, alike that it is within 5 % of 1; otherwise there are too few observations, or "
-    "the machine is too noisy."
+    "Each ratio is the mean of {}, without the least and the largest seventh, each in new "
+    "processes, in which the configuration and the default take turns; both times are those of "
+    "these turns. The interval contains the true ratio in 99 of 100 comparisons. The control is "
+    "the default compared with itself in the same turns, with the interval of 90 of 100. Slower "
+    "and faster mean that the interval is clear of 1 and of the control, alike that it is within "
+    "5 % of 1; otherwise there are too few observations, or the machine is too noisy."
 )

@@ -175,7 +175,7 @@ class Comparison(Shown):
 class Verdict:
     """How many times as long one way to run a step takes as another, and how certain that is."""
 
-    ratio: float  # geometric mean of the observed ratios
+    ratio: float  # trimmed geometric mean of the observed ratios
     low: float  # lower end of the 99 % interval
     high: float
     # The 90 % interval of a ratio of the same thing to itself, measured in the same turns

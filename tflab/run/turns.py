@@ -345,9 +345,9 @@ def differs(change: Change) -> bool:
 
 BASIS = (
     "Each time is the geometric mean over the runs of a program, each in a new process; the first "
-    "of each is left out. A ratio is that of neighbours in the order A B B A, and its interval "
-    "contains the true ratio in 99 of 100 comparisons. The control is a program compared with its "
-    "own next run, with the interval of 90 of 100. Slower and faster mean that the interval is "
-    "clear of 1 and of the control. The last column has the smallest slow-down that is called "
-    "slower if runs vary as these did."
+    "of each is left out. A ratio is the mean of those of neighbours in the order A B B A, without "
+    "the least and the largest seventh, and its interval contains the true ratio in 99 of 100 "
+    "comparisons. The control is a program compared with its own next run, with the interval of 90 "
+    "of 100. Slower and faster mean that the interval is clear of 1 and of the control. The last "
+    "column has the smallest slow-down that is called slower if runs vary as these did."
 )
