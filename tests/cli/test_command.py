@@ -25,9 +25,7 @@ WRONG = (
     *((command.percentage("loss"), "101"), (command.percentage("loss"), "x")),
     (command.path("logdir"), ""),
 )
-LINES = (
-    *("--colour", "--stpes=3", "--allow-read=here", "--stage roofline", "--steps", "--steps 0"),
-)
+LINES = (*("--colour", "--stpes=3", "--stage roofline", "--steps", "--steps 0"),)
 
 
 def test_another_argument_is_one_sentence_that_says_what_it_has_to_be_and_status_2(capsys):

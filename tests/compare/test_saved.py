@@ -97,7 +97,7 @@ WRONG_FILES = (
 )
 WRONG = (
     *("a.json b.json", "a.json", "a.json a.json", "a.json c.json", "lenet toy"),
-    *("a.json b.json --images 4", "--fail-if-slower 5", "a.json b.json --fail-if-undecided"),
+    *("a.json b.json --images 4", "--fail-if-slower 5"),
     # Two runs of one program have no verdict
     *("run.json again.json", "run.json again.json --fail-if-slower 5"),
     # Programs

@@ -115,8 +115,7 @@ def test_the_command_prints_one_history_as_text_and_as_json():
         ),
         (
             ("mul", "--batch-sizes", "1"),
-            "--batch-sizes: gone; compare --batch-sizes measures a step at several batch sizes. "
-            "See `python -m tflab.follow --help`.",
+            "Unrecognized arguments: --batch-sizes 1. See `python -m tflab.follow --help`.",
         ),
     ],
 )

@@ -30,16 +30,13 @@ class Parser(argparse.ArgumentParser):
     """argparse, but a wrong argument is a UsageError of one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        from tflab.cli import gone
-
         unknown = message.partition("unrecognized arguments: ")[2].split()
         # Without their dashes, which would make all of them similar
         options = [word[2:].partition("=")[0] for word in unknown if word.startswith("--")]
         known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
         nearest = difflib.get_close_matches(options[0], known, n=1) if options else []
         hint = f" Did you mean '--{nearest[0]}'?" if nearest else ""
-        instead = next(filter(None, map(gone.sentence, unknown)), None)
-        sentence = instead or f"{message[0].upper()}{message[1:]}.{hint}"
+        sentence = f"{message[0].upper()}{message[1:]}.{hint}"
         raise UsageError(f"{sentence} See `{self.prog} --help`.")
 
     def format_help(self) -> str:
@@ -65,10 +62,6 @@ def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
     def check(text: str) -> str:
         if text in names:
             return text
-        from tflab.cli import gone
-
-        if instead := gone.sentence(text):
-            raise UsageError(f"{instead} Choose from {', '.join(names)}.")
         hint = did_you_mean(text, names)
         raise UsageError(f"No {kind} named '{text}'.{hint} Choose from {', '.join(names)}.")
 
