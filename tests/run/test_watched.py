@@ -179,6 +179,7 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     assert "KeyboardInterrupt" not in err
     assert "endless.py took " in err
     assert "; --steps interrupted it." in err
+    assert "\nThe page is in " in err
     assert re.search(r"steps of group 1 .* 499 runs, median ", err)
     assert len(err[err.index("\ntflab: ") :].partition("\nValues of")[0].splitlines()) <= 17
     kept = json.loads((tmp_path / "kept.json").read_text())

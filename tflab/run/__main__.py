@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from tflab.cli import command, environment, temporary, terminal
 from tflab.errors import TflabError, UsageError
+from tflab.escaping import visible
 from tflab.run import launch
 
 if TYPE_CHECKING:
@@ -207,6 +208,7 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         from tflab.run import page
 
         output_paths.write(Path(args.html), html.page(page.report(seen)).encode(), PAGE)
+        terminal.say(f"\nThe page is in {visible(args.html)}", sys.stderr)
     if args.place and not args.place.work.is_dir():
         outputs.pop_all()
         raise TflabError(f"The logdir '{args.logdir}' was removed while the program ran.")
