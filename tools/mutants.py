@@ -87,8 +87,8 @@ PACKAGES = {
     ),
     "run": Package(
         80,
-        (*(f"tflab/run/{name}.py" for name in OF_RUN), "tflab/explore/changes.py"),
-        ("tests/run/test_*.py", "tests/explore/test_changes.py"),
+        tuple(f"tflab/run/{name}.py" for name in OF_RUN),
+        ("tests/run/test_*.py",),
     ),
     "exporters": Package(
         80,

@@ -1,6 +1,6 @@
 """Files of data sets: where they are and how they are read.
 
-The folder that the user gave comes first, then the cache (`download.py`).
+The folder that the user gave comes first, then the cache.
 """
 
 from __future__ import annotations
