@@ -284,7 +284,7 @@ def test_a_process_that_is_lost_is_replaced(run, monkeypatch):
     monkeypatch.setattr(worker_pool, "GRACE_S", 0.2)
     for text, words in (
         ("import os\nos._exit(3)", "ended its process with status 3"),
-        (CLEANER + SMALL, "The program removed the temporary folder of tflab"),
+        (CLEANER + SMALL, "The program removed tflab's temporary folder"),
         ("sum(range(10**12))", "did not stop within 1 s"),  # no signal interrupts it
         (HALF + "sum(range(10**12))", "did not stop within 1 s"),
         (HALF, "it wrote into the results of tflab"),
