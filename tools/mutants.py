@@ -1,10 +1,11 @@
-"""Mutants: small mistakes planted in the code, one at a time; how many do the quick tests notice?
+"""Mutants: small mistakes planted in the code, one at a time; how many do tests notice?
 
     python -m tools.mutants [analysis] [--sample N]
 
 mutmut plants them (a `<` for a `<=`, an argument left out, another word), in functions and methods
-without decorators. Each runs against the tests of its own package that need no TensorFlow. A mutant
-that makes a test fail or hang is killed; those that are left say what no test looks at.
+without decorators. Each runs against the quick tests of its own package; those of exporters, also
+against the slow ones that need no TensorFlow. A mutant that makes a test fail or hang is killed;
+those that are left say what no test looks at.
 
 Verdicts are kept in mutants/: what was interrupted goes on, and only functions that changed are
 tried again, and survivors after a change of code or tests. A killed mutant stays killed: remove
@@ -59,6 +60,7 @@ class Package:
     modules: tuple[str, ...]
     tests: tuple[str, ...]
     apart: tuple[str, ...] = ()  # modules that need TensorFlow, or a browser
+    left: tuple[str, ...] = ("tensorflow", "slow")  # marks of tests that try no mutant
 
 
 REPORTED = ("*chapter*", "contents", "graph_states", "questions", "viewer_data")
@@ -100,6 +102,7 @@ PACKAGES = {
             "tests/compare/test_view.py",
         ),
         apart=("tflab/exporters/tensorboard.py",),
+        left=("tensorflow",),  # those that look at what is drawn are slow
     ),
 }
 SAID = (
@@ -110,8 +113,6 @@ SAID = (
     "each package."
 )
 PROMISED = Column("promised", lambda row: f"{PACKAGES[row.label].promise:.0f} %", True)
-TESTS = "not tensorflow and not slow"
-NOT_QUICK = re.compile(r"^pytestmark = .*pytest\.mark\.(tensorflow|slow)", re.M)
 
 NAME = re.compile(r"(.+)\.x(?:_(\w+)|ǁ(\w+)ǁ(\w+))__mutmut_\d+")  # module, function or class.method
 # Mutmut's words for mutants that ended by a signal or a test
@@ -431,9 +432,8 @@ def prepare(folder: Path, package: Package) -> None:
 
     mutmut reads its settings from one pyproject.toml, and writes to a folder next to it.
     """
-    tests = [
-        name for name in files(package.tests) if not NOT_QUICK.search((ROOT / name).read_text())
-    ]
+    whole = re.compile(rf"^pytestmark = .*pytest\.mark\.({'|'.join(package.left)})", re.M)
+    tests = [name for name in files(package.tests) if not whole.search((ROOT / name).read_text())]
     modules = [name for name in files(package.modules) if name not in files(package.apart)]
     if not modules or not tests:
         raise TflabError(
@@ -443,7 +443,12 @@ def prepare(folder: Path, package: Package) -> None:
         "source_paths": ["tflab"],
         "only_mutate": modules,
         "also_copy": ["README.md", "docs", "examples"],
-        "pytest_add_cli_args": ["-m", TESTS, "-p", "no:cacheprovider"],
+        "pytest_add_cli_args": [
+            "-m",
+            f"not ({' or '.join(package.left)})",
+            "-p",
+            "no:cacheprovider",
+        ],
         "pytest_add_cli_args_test_selection": tests,
         "timeout_multiplier": 5.0,
         "use_git_change_detection": False,
