@@ -142,7 +142,7 @@ TRACKS = (
         "Forward",
         (
             (),
-            (("a", "a", "Placeholder"), ("b/", "b", "3 nodes")),
+            (("a", "a", "Placeholder"), ("b/", "b with a long name", "3 nodes")),
             (("c", "c", "MatMul"),),
             (("e", "e", "Add"),),
         ),

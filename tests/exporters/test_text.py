@@ -50,7 +50,7 @@ def test_titles_and_headers_are_bold_and_what_is_of_less_use_is_dim(monkeypatch)
     monkeypatch.setenv("COLUMNS", "60")
     stream = Terminal()
     out = text.console(stream)
-    text.show_section(out, TITLE, BLOCKS)
+    text.show_section(out, TITLE, [*BLOCKS, LONG])
     passed = f"{TITLE}: 1 node, 0 edges, from a file without lines."
     text.show_in_passing(out, passed.replace("1", "2", 1))
     out.print("[red]A sentence[/red] :smile: of 12 'words'")
@@ -59,8 +59,10 @@ def test_titles_and_headers_are_bold_and_what_is_of_less_use_is_dim(monkeypatch)
 
 def test_prose_keeps_to_100_columns_and_a_table_takes_what_there_is(monkeypatch):
     monkeypatch.setenv("COLUMNS", "150")
-    shown = lines("word " * 60, Table("Nodes", (Column("n", str, name=True),), ("n" * 160,)))
-    assert [len(line) for line in shown] == [0, 99, 99, 99, 0, 5, 3, 150, 150]
+    stream, table = io.StringIO(), Table("Nodes", (Column("n", str, name=True),), ("n" * 160,))
+    text.show_section(text.console(stream), TITLE, ["word " * 60, table])
+    shown = [len(line.rstrip()) for line in stream.getvalue().splitlines()]
+    assert shown == [0, 100, 99, 99, 99, 0, 5, 3, 150, 150]
 
 
 COLUMNS = (

@@ -7,7 +7,6 @@ from xml.etree import ElementTree
 
 import matplotlib
 import pytest
-from matplotlib.figure import Figure
 
 from tests.approval import approve
 from tests.examples import plots as examples
@@ -25,13 +24,13 @@ SHOWN = '$\\f{_$<b>&"]]>\\x1b\\ud800\u4f60'
 every_picture = pytest.mark.parametrize("name", plots.PICTURES)
 
 
-@functools.cache
-def drawn(name: str) -> Figure:
-    return examples.draw(name)
+@pytest.fixture(scope="module")
+def drawn():
+    return functools.cache(examples.draw)
 
 
 @pytest.mark.parametrize("name", examples.EXAMPLES)
-def test_every_mark_and_word_of_a_picture(name):
+def test_every_mark_and_word_of_a_picture(name, drawn):
     approve(f"plot-{name}.txt", marks(drawn(name)))
 
 
@@ -49,7 +48,7 @@ def test_where_there_is_nothing_to_draw_a_sentence_says_so():
 
 
 @every_picture
-def test_a_picture_has_the_width_of_a_page_and_none_of_its_text_is_cut_off(name):
+def test_a_picture_has_the_width_of_a_page_and_none_of_its_text_is_cut_off(name, drawn):
     figure = drawn(name)
     assert figure.get_figwidth() == style.WIDTH
     edges = figure.bbox
@@ -62,7 +61,7 @@ def test_a_picture_has_the_width_of_a_page_and_none_of_its_text_is_cut_off(name)
 
 
 @every_picture
-def test_a_users_settings_change_no_picture_and_are_left_as_they_were(name):
+def test_a_users_settings_change_no_picture_and_are_left_as_they_were(name, drawn):
     """Nor does what was drawn before: the same input gives the same bytes."""
     expected = plots.svg(drawn(name))
     with matplotlib.rc_context({"font.size": 40, "axes.linewidth": 5, "svg.fonttype": "path"}):
@@ -81,7 +80,7 @@ def test_names_can_hold_anything(name):
     assert SHOWN in plain("".join(page.itertext()))
 
 
-def test_pictures_in_one_page_share_no_ids_and_each_reference_leads_somewhere():
+def test_pictures_in_one_page_share_no_ids_and_each_reference_leads_somewhere(drawn):
     all_ids: list[str] = []
     for name in plots.PICTURES:
         svg = plots.svg(drawn(name))
