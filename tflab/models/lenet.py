@@ -76,6 +76,6 @@ def dense(name: str, inputs: tf.Tensor, units: int) -> tf.Tensor:
         return tf.nn.bias_add(sums, bias, name="BiasAdd")
 
 
-def he() -> tf1.keras.initializers.Initializer:
+def he() -> "tf1.keras.initializers.Initializer":  # no import of Keras
     """Return initial weights that preserve the variance through ReLU (He et al. 2015, eq. 10)."""
     return tf1.variance_scaling_initializer(scale=2.0)
