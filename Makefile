@@ -44,7 +44,9 @@ test: fast
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not ($(QUICK)) and not thorough and not mnist"
 	@echo "$(ALSO)"
 
-test-all: test thorough
+# One run of both levels: what tests share is made once
+test-all: fast
+	$(BIN)/python -m pytest -n $(WAITING) --dist loadfile -m "not ($(QUICK))"
 
 thorough: $(TESTABLE)
 	$(BIN)/python -m pytest -n $(WAITING) --dist loadfile -m "thorough or mnist"

@@ -80,15 +80,14 @@ def in_a_loop():
 
 
 def in_layers():
+    class Own(tf.keras.layers.Layer):  # here, because Keras takes seconds to import
+        def call(self, inputs):
+            return tf.sin(inputs)  # its own call
+
     x = tf1.placeholder(tf.float32, [None, 4], name="words")
     dense = tf.keras.layers.Dense(3, name="first")  # the layer
     output = tf.keras.Sequential([dense, Own()])(x)
     return Model(output=output, feeds={x: "words"}, data=data)
-
-
-class Own(tf.keras.layers.Layer):
-    def call(self, inputs):
-        return tf.sin(inputs)  # its own call
 
 
 def compiled():

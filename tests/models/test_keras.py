@@ -110,12 +110,11 @@ def test_gradients_are_checked():
     assert max(check.max_relative_error for check in stage.gradient_checks) < 1e-2
 
 
-class Careful(tf.keras.Model):
-    def train_step(self, data):
-        return super().train_step(data)
-
-
 def test_a_model_with_a_training_step_of_its_own_is_not_trained():
+    class Careful(tf.keras.Model):
+        def train_step(self, data):
+            return super().train_step(data)
+
     x = tf.keras.Input((2,))
     model = Careful(x, tf.keras.layers.Dense(2)(x))
     model.compile("sgd", "mse")
@@ -165,15 +164,15 @@ def test_a_file_whose_loss_cannot_be_loaded_is_not_trained(tmp_path):
 
 def uncallable():
     """A model whose own layer works only where Keras trains or exports it."""
+
+    class InFunctions(tf.keras.layers.Layer):
+        def call(self, inputs):
+            graph = tf1.get_default_graph()
+            if isinstance(inputs, tf.Tensor) and not graph.building_function:
+                raise ValueError("only in functions")
+            return inputs
+
     return tf.keras.Sequential([tf.keras.Input((2,)), InFunctions()])
-
-
-class InFunctions(tf.keras.layers.Layer):
-    def call(self, inputs):
-        graph = tf1.get_default_graph()
-        if isinstance(inputs, tf.Tensor) and not graph.building_function:
-            raise ValueError("only in functions")
-        return inputs
 
 
 @pytest.mark.parametrize(
