@@ -101,7 +101,7 @@ PACKAGES = {
             "tests/exporters/xspace/test_*.py",
             "tests/compare/test_view.py",
         ),
-        apart=("tflab/exporters/tensorboard.py",),
+        apart=("tflab/exporters/tensorboard.py", "tflab/exporters/xspace.py"),
         left=("tensorflow",),  # those that look at what is drawn are slow
     ),
 }
