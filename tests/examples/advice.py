@@ -15,7 +15,7 @@ start = -buffer.ctypes.data % 64
 aligned = buffer[start : start + data.nbytes].view(np.float32).reshape(data.shape)
 aligned[:] = data
 with tf.Session() as session:
-    for turn in range(1_500):
+    for turn in range(800):
         session.run(total, {{x: data}})
         if turn % 5 == 0:
             session.run(other, {{x: aligned}})
@@ -33,7 +33,7 @@ whole, rows = step("table", tf.train.AdamOptimizer), step("rows", tf.train.Adagr
 random = np.random.RandomState(0)
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
-    for turn in range(400):
+    for turn in range(200):
         for fetches in (whole, rows) if turn % 5 == 0 else (whole,):
             session.run(fetches, {{ids: random.randint(0, 60_000, 128)}})
 """
@@ -43,21 +43,21 @@ moved = tf.reduce_mean(tf.transpose(tf.tile(x, [4, 1])), 1)
 means = tf.reduce_mean(x, 0)
 with tf.Session() as session:
     data = np.ones([256, 1024], np.float32)
-    for turn in range(400):
+    for turn in range(250):
         session.run(moved, {{x: data}})
         if turn % 5 == 0:
             session.run(means, {{x: data}})
 """
 # Many small ops and one large one; then a graph that grows, and one that does not
 SMALL_OPS = f"""{START}
-x = tf.placeholder(tf.float32, [400, 8])
+x = tf.placeholder(tf.float32, [100, 8])
 scaled = lambda part: tf.tanh(tf.tanh(part) * 2 + 1) * 3 + 1
 small = tf.reduce_sum(tf.stack([scaled(row) for row in tf.unstack(x)]))
 large = tf.reduce_sum(scaled(x))
 with tf.Session() as session:
     for turn in range(1_200):
         for fetch in (small, large) if turn % 8 == 0 else (small,):
-            session.run(fetch, {{x: np.ones([400, 8])}})
+            session.run(fetch, {{x: np.ones([100, 8])}})
 
 for grows in (True, False):
     with tf.Graph().as_default(), tf.Session() as session:

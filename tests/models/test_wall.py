@@ -282,9 +282,9 @@ def endless():
 
 
 def many():
-    """150,000 functions in some 9 MB, which TensorFlow takes much more memory for."""
+    """100,000 functions in some 6 MB, which TensorFlow takes much more memory for."""
     graph = calling({"f0": []})
-    for number in range(150_000):
+    for number in range(100_000):
         graph.library.function.add().signature.name = f"a_function_with_a_longer_name_{number}"
     return graph
 
@@ -292,5 +292,5 @@ def many():
 @pytest.mark.parametrize("made", [nested, endless, many], ids=lambda made: made.__name__)
 def test_a_graph_that_asks_for_too_much_is_shown_without_tensorflow(made, tmp_path):
     model = graphs.write(tmp_path / "g.pb", made())
-    status, said = run(tmp_path, "--model", model, "--stage", "frontend", import_s=5)
+    status, said = run(tmp_path, "--model", model, "--stage", "frontend", import_s=2)
     assert (status, "call" in said, "Traceback" in said) == (0, True, False), said
