@@ -1,6 +1,7 @@
 """Compare: every image is worked on once at each batch size, and every nanosecond has one row."""
 
 import json
+import os
 from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import cache, partial
@@ -319,6 +320,7 @@ def test_a_wrong_argument_is_one_sentence_and_status_2(capsys, monkeypatch):
 def test_configurations_are_measured_at_every_batch_size_against_default(monkeypatch):
     for name, value in {"ROUNDS": 1, "TURNS": 2, "A_SESSION": 1, "OBSERVATIONS": 3}.items():
         monkeypatch.setattr(configurations, name, value)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
     configs = ("default", "no-grappler", "one-thread")
     chosen = SweepOptions(images=64, configs=configs)
     found = compare_batch_sizes("toy", (4, 16), chosen).configs
