@@ -50,16 +50,17 @@ if os.environ.get("TFLAB_DATA_DIR"):
 MNIST = os.environ.get("TFLAB_DATA_DIR")
 
 LONG = ("tensorflow", "slow", "browser")  # marks of what may take long
-# Files that one process of xdist runs together: what they share takes long to make
+# Files that one process of xdist runs together: what they share takes long to make. What takes
+# longest begins first
 TOGETHER = {
-    "tasks": (
-        *("lifecycle/test_cluster_command", "lifecycle/test_over_tasks"),
-        *("compare/test_over_tasks", "runtime/test_cluster"),
-    ),
     "pages": (
         *("browser/test_profile", "browser/test_graphs", "browser/test_life"),
         *("browser/test_report_page", "browser/test_report_looks", "browser/test_chart"),
         *("browser/test_trained", "browser/test_explore"),
+    ),
+    "tasks": (
+        *("lifecycle/test_cluster_command", "lifecycle/test_over_tasks"),
+        *("compare/test_over_tasks", "runtime/test_cluster"),
     ),
     "walks": (
         *("analysis/test_whole_accounts", "analysis/test_critical_path"),
@@ -73,6 +74,10 @@ TOGETHER = {
         *("report/test_command", "runtime/test_costs", "runtime/test_devices"),
     ),
 }
+DEAREST = (  # of the others
+    *("run/test_advice", "explore/test_worker_pool", "models/test_wall", "run/test_watched"),
+    *("project/test_examples", "cli/test_interrupts", "models/test_models", "cli/test_confined"),
+)
 GROUPS = {f"tests/{file}.py": name for name, files in TOGETHER.items() for file in files}
 
 gc.disable()  # what is imported stays: looking through it again and again takes seconds
@@ -193,11 +198,16 @@ def pytest_collection_modifyitems(items):
         file = item.nodeid.partition("::")[0].removeprefix("tests/")
         if file.startswith(THOROUGH) and item.name not in REPRESENTATIVES:
             item.add_marker(pytest.mark.thorough)
-    # Processes take files in this order: what is quick comes last, so that all end together.
+    # Processes take files in this order: what is quick comes last, so that all end together
     long = {item.path for item in items if any(map(item.get_closest_marker, LONG))}
-    items.sort(
-        key=lambda item: (item.nodeid.partition("::")[0] not in GROUPS, item.path not in long)
-    )
+    first = [*TOGETHER, *(f"tests/{file}.py" for file in DEAREST)]
+
+    def order(item):
+        file = item.nodeid.partition("::")[0]
+        unit = GROUPS.get(file, file)
+        return first.index(unit) if unit in first else len(first), item.path not in long
+
+    items.sort(key=order)
 
 
 @pytest.hookimpl(optionalhook=True)

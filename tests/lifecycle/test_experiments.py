@@ -25,7 +25,6 @@ def made(walked):
     return made, top_ops[:3]
 
 
-@pytest.mark.thorough
 def test_each_of_the_largest_ops_has_an_experiment_or_a_reason(made):
     experiments_made, largest = made
     tried = [(row.name, row.op) for row in (*experiments_made.ops, *experiments_made.untried)]

@@ -74,7 +74,6 @@ def differentiated(name):
     return backward.differentiate(frontend.build((name, models.find(name)), Options()), Options())
 
 
-@pytest.mark.usefixtures("whole_walks")
 @pytest.mark.parametrize(
     ("name", "precision", "bound"),
     [

@@ -32,9 +32,11 @@ def test_notes_are_left_out_and_errors_are_not_and_without_notes_all_is_shown():
 
 WALK = """
 import sys
-from tflab import lifecycle
+from tflab import lifecycle, models
+from tflab.datasets import mnist
 list(lifecycle.walk("toy", stop="placement"))
-assert not [name for name in sys.modules if name.partition(".")[0] == "keras"]
+assert [*map(models.find, models.MODELS)] and mnist.stand_in("test")
+assert not {"keras", "sklearn"} & {name.partition(".")[0] for name in sys.modules}
 (stage,) = lifecycle.walk("of_keras:build", stop="frontend")
 assert "keras.src" in sys.modules
 assert {node.source.line for node in stage.nodes if node.source} == {6, 7, 9}, stage.nodes
