@@ -13,6 +13,7 @@ another op, `~a` has other inputs, `@a` is on another device.
 import re
 from collections.abc import Mapping
 
+from tests.records_by_hand import a_pass
 from tflab.records.graph import Node
 from tflab.records.placed import Fate, Pass, Rewrite, Takeover
 
@@ -94,7 +95,7 @@ def one_pass(
         else:
             taken.append(takeover(change))
     added, removed, rewired, moved = map(tuple, signs.values())
-    return Pass(
+    return a_pass(
         *(name, iteration, before, after),
         *(added, removed, tuple(rewritten), rewired, moved, tuple(taken)),
         definitions=definitions,

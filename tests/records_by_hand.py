@@ -1,17 +1,34 @@
 """Records by hand: what several tests of views share."""
 
+import re
+from dataclasses import MISSING, fields
+from functools import partial
 from typing import Any
 
 from tflab.records.graph import Source
 from tflab.records.measured import ConfigTimes, Load, OpStats, StepTimes, Verdict
+from tflab.records.placed import Pass
+from tflab.records.stages import Backward, Frontend, Placement
 from tflab.records.timed import OpRun, Spread
 
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
 
-
 LOAD = Load(processors=2, before=1.25, during=0.5)
 LOAD_LINE = "Load: 1.2 processes in the minute before, 0.5 of 2 processors busy with others."
+
+EMPTY = {"tuple": (), "Mapping": {}, "str": "", "int": 0, "bool": False}  # by type
+
+
+def blank(kind: Any, *known: Any, **said: Any) -> Any:
+    """A record of which a test says what it needs; nothing else was measured."""
+    types = {item.name: item.type for item in fields(kind) if item.default is MISSING}
+    unsaid = {name: EMPTY.get(re.sub(r"\[.*\]$", "", of)) for name, of in types.items()}
+    return kind(**unsaid | dict(zip(types, known, strict=False)) | said)
+
+
+a_frontend, a_backward = partial(blank, Frontend), partial(blank, Backward)
+a_placement, a_pass = partial(blank, Placement), partial(blank, Pass)
 
 
 def source(line: int, code: str = "", file: str = "model.py") -> Source:
@@ -20,15 +37,10 @@ def source(line: int, code: str = "", file: str = "model.py") -> Source:
 
 # What a test does not say of op statistics is -1 or unknown, so that a view that shows it is wrong
 UNSAID: dict[str, Any] = {
-    "ops": (),
-    "nodes": (),
-    "fused_from": (),
+    **dict.fromkeys(("ops", "nodes", "fused_from"), ()),
     **dict.fromkeys(("calls", "total_ns", "self_ns", "mean_ns", "median_ns", "p95_ns"), -1),
     **dict.fromkeys(("share", "cumulative_share", "requested_bytes", "step_ns"), -1),
-    **dict.fromkeys(("flops", "gflops"), None),
-    "peak_bytes": None,
-    "step_median_ns": None,
-    "image_ns": None,
+    **dict.fromkeys(("flops", "gflops", "peak_bytes", "step_median_ns", "image_ns", "code")),
 }
 
 
@@ -93,7 +105,7 @@ def step_times(
     and the bytes of the peak; the median, p10 and p90."""
     steps, images, untraced, peak = counts
     spreads = (Spread(*(1_000 * us for us in times)) for times in (untraced_us, traced_us))
-    return StepTimes(steps, images, *spreads, per_second, 1_000 * ops_us, untraced, peak)
+    return StepTimes(steps, images, *spreads, per_second, 1_000 * ops_us, untraced, peak, ())
 
 
 def verdict(ratio: float, different: bool) -> Verdict:

@@ -13,8 +13,8 @@ from tflab.records.placed import Transfer
 from tflab.records.timed import CriticalPath
 
 FAR = 10**6  # nanoseconds
-NO_PATH = CriticalPath((), 0, 0)
-SENT = Transfer("a", "send", "recv", "CPU:0", "CPU:1", "float32", (1,), 4)
+NO_PATH = CriticalPath((), 0, 0, ())
+SENT = Transfer("a", "send", "recv", "CPU:0", "CPU:1", "float32", (1,), 4, "")
 
 
 def timed(text):

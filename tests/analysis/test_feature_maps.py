@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from tflab.analysis import values
-from tflab.records.graph import Node, Tensor
+from tflab.records.graph import BACKWARD, FORWARD, Node, Tensor
 
 BATCH = 4
 
 
 def node(name, op, *inputs, shape=(None, 5, 5, 2), outputs=1):
-    return Node(name, op, inputs, outputs=(Tensor("float32", shape),) * outputs)
+    phase = BACKWARD if name.startswith("g/") else FORWARD
+    return Node(name, op, inputs, outputs=(Tensor("float32", shape),) * outputs, phase=phase)
 
 
 NODES = (
@@ -32,7 +33,6 @@ NODES = (
     node("g/w", "Conv2DBackpropFilter", "x", "g/b", shape=(4, 1, 1, 2)),
     node("g/both", "Split", "g/b", outputs=2),
 )
-BACKWARD = ("g/loss", "g/c", "g/b", "g/w", "g/both")
 GRADIENTS = {
     "g/loss": "dL/d(pool)",
     "g/c": "dL/dc",
@@ -60,7 +60,7 @@ ARRAYS = {
 
 def drawn(arrays=ARRAYS, nodes=NODES, fed=FED, before=None):
     before = {"w": KERNEL} if before is None else before
-    return values.maps(nodes, BACKWARD, GRADIENTS, fed, before, arrays.get)
+    return values.maps(nodes, GRADIENTS, fed, before, arrays.get)
 
 
 def names(maps):

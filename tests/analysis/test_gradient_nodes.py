@@ -70,8 +70,8 @@ def names(nodes):
 
 
 GRADIENTS = (
-    Gradient("mul", "Mul", "_MulGrad", names(OF_MUL)),
-    Gradient("loss", "Mean", "_MeanGrad", names(OF_LOSS)),
+    Gradient("mul", "Mul", "_MulGrad", names(OF_MUL), None),
+    Gradient("loss", "Mean", "_MeanGrad", names(OF_LOSS), None),
 )
 CALLS = (
     GradientCall("loss", ("gradients/start",), ("gradients/loss_grad/truediv", None)),
@@ -195,7 +195,7 @@ def between_x_and_mul(*ops):
     added = [Node(op, op, (taken, "axes"), outputs=FOUR) for taken, op in pairwise(names)]
     forward = [replace(n, inputs=(names[-1], "mul/Read")) if n.name == "mul" else n for n in NODES]
     functions = {"Exp": "_ExpGrad", "Log": "_LogGrad"}
-    known = tuple(Gradient(op, op, functions.get(op), ()) for op in ops)
+    known = tuple(Gradient(op, op, functions.get(op), (), None) for op in ops)
     nodes, gradients = (forward[0], *added, *forward[1:]), (*GRAPH.gradients, *known)
     return replace(GRAPH, nodes=nodes, gradients=gradients)
 
@@ -233,7 +233,7 @@ def described(graph):
 def with_node(node, value, forward=None):
     """The graph with one more node, of the gradient of `forward`, and its value at each point."""
     known = tuple(at | {node.name: value(at)} for at in POINTS.values)
-    gradients = (Gradient(forward, "Op", "", (node.name,)),) if forward else ()
+    gradients = (Gradient(forward, "Op", "", (node.name,), None),) if forward else ()
     return replace(
         GRAPH,
         nodes=(*NODES, node),
@@ -301,7 +301,7 @@ def graph_of(text, called, gradient_nodes=""):
         )
         for name, wanted in called.items()
     ]
-    gradients = (Gradient("loss", "Add", "", tuple(gradient_nodes.split())),)
+    gradients = (Gradient("loss", "Add", "", tuple(gradient_nodes.split()), None),)
     return GradientGraph(nodes, gradients, (), tuple(calls), {})
 
 

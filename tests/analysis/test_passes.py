@@ -9,11 +9,11 @@ import pytest
 
 from tests import graph_notation
 from tests.graph_notation import graph, graphs
+from tests.records_by_hand import a_pass, a_placement
 from tflab.analysis import passes
 from tflab.analysis.fates import Indexed, Replacement, Step
 from tflab.records.graph import Node
 from tflab.records.placed import FateChange, Pass, Rewrite, Snapshot, Toggle
-from tflab.records.stages import Placement
 
 
 def snapshot(nodes, name, clusters: Mapping[str, str] | None = None) -> Snapshot:
@@ -30,7 +30,7 @@ def steps_between(graphs, clusters: Mapping[str, str] | None = None) -> list[Pas
     dumps = [snapshot(before, None, clusters)]
     dumps += [snapshot(nodes, f"pass{at}") for at, nodes in enumerate(after)]
     *steps, last = passes.compare(before, dumps, after[-1])
-    assert last == Pass("graph_optimizer", None, len(after[-1]), len(after[-1]))
+    assert last == a_pass("graph_optimizer", None, len(after[-1]), len(after[-1]))
     versions = passes.replay([((), before), *((s.removed, s.definitions) for s in steps)])
     for state, nodes in enumerate(graphs):
         assert passes.graph_at(versions, state) == by_name(nodes)
@@ -93,7 +93,7 @@ def test_a_node_that_is_read_again_as_it_was_has_not_changed():
     before, after = graph("x; a=Neg(x)"), graph("x; a=Neg(x)")
     dumps = [snapshot(before, None), snapshot(after, "any")]
     step, _ = passes.compare(before, dumps, after)
-    assert step == Pass("any", None, 2, 2)
+    assert step == a_pass("any", None, 2, 2)
 
 
 # What became of nodes: graphs => : what was taken in the first pass; in the second
@@ -444,7 +444,7 @@ def test_a_node_that_changes_and_one_that_comes_back_have_several_versions():
     ],
 )
 def test_a_node_whose_fate_is_another_is_a_change(usual, now, changes):
-    before = Placement(None, graph("a; b; c"), ledger=tuple(graph_notation.fates(usual)))
-    after = Placement(None, graph("a; b"), ledger=tuple(graph_notation.fates(now)))
-    expected = Toggle(("one", "two"), 3, 2, tuple(FateChange(*change) for change in changes))
+    before = a_placement(None, graph("a; b; c"), ledger=tuple(graph_notation.fates(usual)))
+    after = a_placement(None, graph("a; b"), ledger=tuple(graph_notation.fates(now)))
+    expected = Toggle(("one", "two"), 3, tuple(FateChange(*change) for change in changes))
     assert passes.toggle(before, after, ["one", "two"]) == expected

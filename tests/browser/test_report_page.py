@@ -6,9 +6,9 @@ import pytest
 
 from tests.browser.conftest import ASKED, drawn, node, press, save_graph, title
 from tests.examples.layer import EVIL
+from tests.records_by_hand import a_frontend
 from tflab.escaping import visible
 from tflab.records.graph import Node
-from tflab.records.stages import Frontend
 from tflab.report import graph_states, html
 from tflab.units import size
 
@@ -33,7 +33,7 @@ def test_a_hostile_name_is_only_ever_text_and_large_data_are_unpacked(
 ):
     monkeypatch.setattr(html, "LARGE", 0)
     nodes = (Node(EVIL, EVIL), Node("b", "Op", (EVIL,)))
-    path = save_graph(tmp_path / "evil.html", EVIL, (Frontend(program=None, nodes=nodes),))
+    path = save_graph(tmp_path / "evil.html", EVIL, (a_frontend(nodes=nodes),))
     page.goto(path.as_uri())
     search = page.locator("[data-part=search]")
     search.fill("script")

@@ -32,7 +32,7 @@ def shares(key: str, *percent: float) -> Compared:
 def steps(images_per_second: float = 100, wall: float = 100, ops: float = 100) -> StepTimes:
     spread = Spread(wall, wall, wall)
     rates = (images_per_second,) * 3
-    return StepTimes(CALLS, 640, spread, spread, images_per_second, ops, round_rates=rates)
+    return StepTimes(CALLS, 640, spread, spread, images_per_second, ops, 0, 0, rates)
 
 
 # Of rounds: their logarithms have a deviation of 0.01, and so an interval of 4.604 * 0.01 /

@@ -6,11 +6,11 @@ import pytest
 
 from tests.examples.comparison import COMPARISON
 from tests.examples.printed import approve_view
-from tests.records_by_hand import config_times, verdict
+from tests.records_by_hand import a_pass, config_times, verdict
 from tflab.compare import comparison, setting_of, view
 from tflab.records.graph import Node
 from tflab.records.measured import ChangingPass
-from tflab.records.placed import FirstPart, FirstRun, Pass
+from tflab.records.placed import FirstPart, FirstRun
 
 pytestmark = pytest.mark.tensorflow
 
@@ -20,15 +20,15 @@ def node(name):
 
 
 LOG = (
-    Pass("placer", None, 9, 9, definitions=(node("a"), node("b"))),
-    Pass("remapper", 0, 9, 8, removed=("a",), definitions=(node("b"),)),
-    Pass("layout", 0, 8, 8),
-    Pass("constant_folding", 0, 8, 9, definitions=(node("c"), node("d"), node("folded"))),
-    Pass("remapper", 1, 9, 8, removed=("b", "c")),
-    Pass("grappler", None, 8, 7, removed=("d",)),
-    Pass("feeds_and_fetches", None, 7, 9, definitions=(node("_arg"),)),
-    Pass("MklLayoutRewritePass", None, 9, 9, definitions=(node("e"),)),
-    Pass("graph_optimizer", None, 9, 8, removed=("folded",)),
+    a_pass("placer", None, 9, 9, definitions=(node("a"), node("b"))),
+    a_pass("remapper", 0, 9, 8, removed=("a",), definitions=(node("b"),)),
+    a_pass("layout", 0, 8, 8),
+    a_pass("constant_folding", 0, 8, 9, definitions=(node("c"), node("d"), node("folded"))),
+    a_pass("remapper", 1, 9, 8, removed=("b", "c")),
+    a_pass("grappler", None, 8, 7, removed=("d",)),
+    a_pass("feeds_and_fetches", None, 7, 9, definitions=(node("_arg"),)),
+    a_pass("MklLayoutRewritePass", None, 9, 9, definitions=(node("e"),)),
+    a_pass("graph_optimizer", None, 9, 8, removed=("folded",)),
 )
 FIRST = FirstRun(
     90,

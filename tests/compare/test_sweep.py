@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.graph_notation import graph
-from tests.records_by_hand import op_stats, source
+from tests.records_by_hand import a_placement, op_stats, source
 from tflab.analysis.slow_steps import Evidence, Work
 from tflab.compare import prepare, sweep
 from tflab.records.graph import Node, Tensor
 from tflab.records.measured import Compared, Costs, OpStats, StepTimes
 from tflab.records.placed import Fate
-from tflab.records.stages import Placement
 from tflab.records.timed import OpRun, Spread, StepTime
 from tflab.runtime import measure, session
 
@@ -211,7 +210,7 @@ def test_every_field_of_the_evidence():
         replace(node("c", "_MklConv2D", LAST, "t", "w"), source=source(20)),
     )
     fates = tuple(Fate(name, "executed", None, name) for name in ("t", "c"))
-    placed = Placement(None, ran, user_nodes=user, ledger=fates)
+    placed = a_placement(None, ran, user_nodes=user, ledger=fates)
     batch = sweep.MeasuredBatch(4, 24, untraced_ns=[900, 700, 800], traced_ns=[950, 1_100, 900])
     batch.ops_span_ns += [600, 500, 650]
     batch.accumulator.steps = 3

@@ -43,7 +43,7 @@ def test_all_that_is_shown_of_many_steps_of_a_cpu_without_a_graph():
 def test_a_path_without_edges_is_not_blamed_on_the_trace_and_without_time_has_no_shares():
     whole = CONVERTED.critical_path
     variants = {
-        "edges that the trace does not keep": CriticalPath((), 0, 0),
+        "edges that the trace does not keep": CriticalPath((), 0, 0, ()),
         "ops that took no time": replace(whole, ns=0, durations_ns=(0, 0)),
     }
     shown = {

@@ -1,7 +1,7 @@
 """A comparison by hand. In the record no two numbers that could be mixed up agree: one step in four
 was traced, so that traced steps, their images and all steps differ, and nothing is divided by 1."""
 
-from tests.records_by_hand import LOAD, config_times, op_at_size, op_row, step_times, verdict
+from tests.records_by_hand import LOAD, blank, config_times, op_at_size, op_row, step_times, verdict
 from tflab.records.measured import Compared, Comparison, Diagnosis, Rounds
 
 # 600 images are 150 steps of 4, 38 of 16 and 10 of 64, of which 38, 10 and 3 were traced.
@@ -84,11 +84,13 @@ CONFIGS = (
     config("no-onednn", 64, 4_700_000, 2.04, True),
     config("no-grappler", 64, 2_350_000, 1.21, True),
 )
-COMPARISON = Comparison(
+COMPARISON = blank(
+    Comparison,
     model="lenet",
     phase="inference",
     by="op",
     data="MNIST",
+    unit="image",
     warmup=3,
     batch_sizes=(4, 16, 64),
     rows=(POOL, CONV, SOFTMAX, CONST),

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 from tests.examples import walk
 from tests.examples.comparison import COMPARISON, CONV, POOL, SOFTMAX, STEPS
-from tests.records_by_hand import op_stats
+from tests.records_by_hand import a_frontend, a_placement, op_stats
 from tflab.follow import node_history
 from tflab.records.graph import Node
 from tflab.records.placed import Fate
-from tflab.records.stages import Frontend, Placement
 from tflab.records.timed import Spread
 from tflab.records.trained import Epoch, History, Settings, TrainingStep
 from tflab.report.contents import Lab, Walked
@@ -61,7 +60,7 @@ STAGES = walk.STAGES
 LINEAR = Walked("lenet", STAGES, node_history.histories(STAGES))
 
 ADD = (Node("x", "Placeholder"), Node("mul", "Mul", ("x", "x")))
-TOY_PLACED = Placement(
+TOY_PLACED = a_placement(
     None,
     (ADD[0], ADD[1], Node("made", "Const")),
     user_nodes=ADD,
@@ -75,7 +74,7 @@ TOY_RAN = replace(
     warmup_steps=4,
     untraced_step_ns=Spread(62_000, 51_000, 93_000),
 )
-TOY_STAGES = (Frontend(None, ADD), TOY_PLACED, TOY_RAN)
+TOY_STAGES = (a_frontend(None, ADD), TOY_PLACED, TOY_RAN)
 TOY = Walked("toy", TOY_STAGES, node_history.histories(TOY_STAGES))
 LAB = Lab(
     model="lenet",

@@ -1,8 +1,9 @@
 """A walk by hand of one layer with its gradient, and a name that attacks a page."""
 
 from tests.graph_notation import graph, one_pass
+from tests.records_by_hand import a_backward, a_frontend, a_placement
 from tflab.records.placed import Fate
-from tflab.records.stages import Backward, Frontend, Gradient, Placement
+from tflab.records.stages import Gradient
 
 FORWARD = graph(
     """x=Placeholder; layer/kernel=VarHandleOp;
@@ -18,21 +19,18 @@ ADDED = graph(
 WHOLE = (*FORWARD, *ADDED)
 ARG, FUSED = graph("_arg_x=_Arg; layer/Relu=_FusedMatMul(_arg_x,layer/MatMul/ReadVariableOp)")
 
-FRONTEND = Frontend(program=None, nodes=FORWARD)
-BACKWARD = Backward(
-    program=None,
+FRONTEND = a_frontend(nodes=FORWARD)
+BACKWARD = a_backward(
     nodes=WHOLE,
     added_nodes=tuple(node.name for node in ADDED),
     gradients=(
-        Gradient("layer/Relu", "Relu", "_ReluGrad", ("gradients/layer/Relu_grad",)),
-        Gradient("layer/MatMul", "MatMul", "_MatMulGrad", ("gradients/layer/MatMul_grad",)),
+        Gradient("layer/Relu", "Relu", "_ReluGrad", ("gradients/layer/Relu_grad",), None),
+        Gradient("layer/MatMul", "MatMul", "_MatMulGrad", ("gradients/layer/MatMul_grad",), None),
     ),
     update_nodes=("train/update", "train"),
-    shared_nodes=("gradients/ones",),
     variable_count=1,
 )
-PLACEMENT = Placement(
-    program=None,
+PLACEMENT = a_placement(
     nodes=(ARG, *FORWARD[1:3], FUSED),
     user_nodes=WHOLE,
     passes=(

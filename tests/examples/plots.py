@@ -120,7 +120,9 @@ RUNS = (
     run("net/side", "Mul", "CPU:0", 300, 400),
     run("net/late", "Send", "CPU:1", 1_700, 240),
 )
-PATH = CriticalPath(nodes=("net/conv", "net/dense"), ns=1_200_000.0, parallelism=1.4)
+PATH = CriticalPath(
+    nodes=("net/conv", "net/dense"), ns=1_200_000.0, parallelism=1.4, durations_ns=()
+)
 # A letter needs 2 ms * 5.5 / 460, which is 24 us: 6 letters 144 us, 5 letters 120 us
 SHORT = (
     run("net/conv", "Op", "CPU:0", 100, 144),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.graph_notation import fates, graph, one_pass
-from tests.records_by_hand import CPU_0, CPU_1, op_total
+from tests.records_by_hand import CPU_0, CPU_1, blank, op_total
 from tflab.records.placed import Fate, Origin, Partition
 from tflab.records.stages import Backward, Execution, Frontend, Gradient, GradientCheck, Placement
 from tflab.records.timed import (
@@ -41,24 +41,24 @@ RAN = (
     *(FOLDED, ARG),
 )
 
-FRONTEND = Frontend(None, FORWARD)
+FRONTEND = blank(Frontend, None, FORWARD)
 CHECKS = tuple(
-    GradientCheck(name, error, 10, 20, "float64")
+    GradientCheck(name, error, 10, 20, "float64", False, 1e-4)
     for name, error in (("w", 2.5e-7), ("b", 4.1e-6), ("v", 3e-8))
 )
-BACKWARD = Backward(
+BACKWARD = blank(
+    Backward,
     None,
     WHOLE,
     added_nodes=tuple(node.name for node in ADDED),
     gradients=(
-        Gradient("relu", "Relu", "_ReluGrad", ("relu_grad",)),
-        Gradient("matmul", "MatMul", "_MatMulGrad", ("w_grad",)),
+        Gradient("relu", "Relu", "_ReluGrad", ("relu_grad",), None),
+        Gradient("matmul", "MatMul", "_MatMulGrad", ("w_grad",), None),
         Gradient("x", "Placeholder", None, (), "it does not depend on a trainable variable"),
     ),
     gradient_checks=CHECKS,
     variable_count=5,
     update_nodes=("decay", "update", "train"),
-    shared_nodes=("seed", "sum"),
 )
 PASSES = (
     one_pass("placer: @x, @w", 14, 14, None, (X_PLACED, W_PLACED)),
@@ -87,7 +87,8 @@ GONE = {
     )
 }
 REWRITTEN = {"relu": "remapper", "update": "remapper"}
-PLACEMENT = Placement(
+PLACEMENT = blank(
+    Placement,
     None,
     RAN,
     user_nodes=WHOLE,
@@ -131,7 +132,8 @@ CURVE = LiveBytes(
     ),
 )
 MEMORY = Memory((OpMemory("relu", 3_072), OpMemory("loss", 512)), 7_168, CURVE)
-EXECUTION = Execution(
+EXECUTION = blank(
+    Execution,
     None,
     RAN,
     batch_size=16,
@@ -164,7 +166,9 @@ EXECUTION = Execution(
         Owner("after the last op (fetching, and collecting the trace)", 2_700_000),
     ),
     wall_ns=18_000_000,
-    critical_path=CriticalPath(nodes=("read", "relu", "loss"), ns=9_600, parallelism=1.25),
+    critical_path=CriticalPath(
+        nodes=("read", "relu", "loss"), ns=9_600, parallelism=1.25, durations_ns=()
+    ),
     memory=MEMORY,
 )
 STAGES = (FRONTEND, BACKWARD, PLACEMENT, EXECUTION)

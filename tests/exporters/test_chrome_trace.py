@@ -42,7 +42,7 @@ def run(name: str, start: int, duration: int, device: str = CPU, step: int = 0, 
 # Whole charts
 
 SENT = graph("a; a/_1=_Send(a); a/_2=_Recv; b(a/_2)")
-TRANSFER = Transfer("a", "a/_1", "a/_2", CPU, OTHER, "float32", (4,), 16)
+TRANSFER = Transfer("a", "a/_1", "a/_2", CPU, OTHER, "float32", (4,), 16, "")
 TWO_CAPTURES = (
     Capture(
         "one",

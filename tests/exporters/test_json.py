@@ -9,6 +9,7 @@ import pytest
 
 from tests.approval import approve
 from tests.examples.records import filled
+from tests.records_by_hand import a_backward, a_frontend
 from tflab.exporters import json as exported
 from tflab.records.graph import Node
 from tflab.records.node_history import NodeHistory
@@ -35,7 +36,7 @@ def test_every_field_of_the_history_of_a_node():
 
 def test_one_object_holds_model_environment_stages_in_order_and_the_error_that_ended_them():
     nodes = (Node("x", "Placeholder"), Node("y", "Add", ("x", "x:1"), ("x",)))
-    stages = [Frontend(Live(), nodes), Backward(Live(), nodes[:1], (), (), ())]
+    stages = [a_frontend(Live(), nodes), a_backward(Live(), nodes[:1], (), (), ())]
     whole = json.loads(exported.stages("toy", {"cpus": 2}, stages))
     assert (whole["model"], whole["environment"]) == ("toy", {"cpus": 2})
     assert [(one["stage"], one["node_count"], one["edge_count"]) for one in whole["stages"]] == [

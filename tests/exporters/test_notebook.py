@@ -2,11 +2,11 @@
 
 from tests.approval import approve
 from tests.examples.blocks import BLOCKS, OPS, STRIP
+from tests.records_by_hand import a_frontend
 from tflab.exporters import notebook
 from tflab.records import blocks
 from tflab.records.graph import Node
 from tflab.records.options import Program
-from tflab.records.stages import Frontend
 from tflab.views import stages
 
 
@@ -19,7 +19,7 @@ def test_tables_strips_and_stages_show_themselves():
     assert OPS._repr_html_() == notebook.render([OPS])
     assert STRIP._repr_html_() == notebook.render([STRIP])
     nodes = (Node("x", "NoOp"), Node("y", "Neg", inputs=("x",)))
-    page = notebook.render(stages.page(Frontend(Program("m", None, None, None), nodes)))
+    page = notebook.render(stages.page(a_frontend(Program("m", None, None, None), nodes)))
     assert "<p>Frontend: Python calls become nodes.</p>" in page
     assert ">2 nodes, 1 edge, from a file without lines</td>" in page
 

@@ -21,13 +21,12 @@ from tests.examples.histories import X as X_VALUE
 from tests.examples.histories import Y as Y_VALUE
 from tests.examples.printed import approve_text
 from tests.graph_notation import one_pass
-from tests.records_by_hand import CPU_0, LOAD, LOAD_LINE, op_stats
+from tests.records_by_hand import CPU_0, LOAD, LOAD_LINE, a_backward, a_frontend, op_stats
 from tflab.errors import UsageError
 from tflab.follow import node_history, view
 from tflab.records.graph import Node, Source, Tensor
 from tflab.records.measured import OpStats
 from tflab.records.placed import Assignment, CompiledKernel, Fate, Generated, Kernel
-from tflab.records.stages import Backward, Frontend
 from tflab.records.timed import CriticalPath
 
 LINE = Source("model.py", 7, "build", "y = tf.nn.relu(tf.matmul(x, w))")
@@ -49,7 +48,7 @@ PLACEMENT = replace(
         ),
     ),
 )
-EXECUTION = replace(walk.EXECUTION, critical_path=CriticalPath(("relu",), 10.0, 1.0))
+EXECUTION = replace(walk.EXECUTION, critical_path=CriticalPath(("relu",), 10.0, 1.0, ()))
 
 
 def row(key: str) -> OpStats:
@@ -185,8 +184,8 @@ def test_a_loop_is_shown_as_it_was_written_and_what_differentiation_added_after_
     kept = Node("gradients/kept", "EmptyTensorList", outputs=(Tensor("variant", ()),))
     grad = Node("gradients/loop_grad", "While", ("loop:1",))
     grown = replace(loop, inputs=("x", kept.name), outputs=(*loop.outputs, *kept.outputs))
-    backward = Backward(None, (X, grown, after, kept, grad))
-    history = node_history.histories((Frontend(None, (X, loop, after)), backward))["loop"]
+    backward = a_backward(None, (X, grown, after, kept, grad))
+    history = node_history.histories((a_frontend(None, (X, loop, after)), backward))["loop"]
     lines = [*view.frontend_lines(history), *view.backward_lines(history)]
     assert [view.line_text(line) for line in lines] == [
         "model.py:7  y = tf.nn.relu(tf.matmul(x, w))",
@@ -196,7 +195,7 @@ def test_a_loop_is_shown_as_it_was_written_and_what_differentiation_added_after_
         "is now also used by gradients/loop_grad",
     ]
     assert history.consumers == ("after", "gradients/loop_grad")
-    own = node_history.histories((Frontend(None, (X, grown, after, kept, grad)),))["loop"]
+    own = node_history.histories((a_frontend(None, (X, grown, after, kept, grad)),))["loop"]
     assert (own.inputs, own.later_consumers) == (grown.inputs, ())
 
 

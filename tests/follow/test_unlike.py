@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.graph_notation import fates, graph, passes
+from tests.records_by_hand import a_placement
 from tflab.follow import node_history
-from tflab.records.stages import Placement
 
 NETWORK = (
     "x; l1/Conv=Conv(x); l1/Bias=Bias(l1/Conv); l1/Relu=Relu(l1/Bias); "
@@ -22,7 +22,7 @@ EQUAL = "x; y; a=Mul(x,y); b=Mul(x,y); c=Mul(y,x)"
 
 
 def found(name, nodes, log, ledger, fetches=()):
-    placement = Placement(
+    placement = a_placement(
         None,
         (),
         user_nodes=graph(nodes),

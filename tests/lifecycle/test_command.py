@@ -14,11 +14,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests import graphs
 from tests.approval import approve
 from tests.commands import run_here, run_python
+from tests.records_by_hand import a_backward, a_frontend
 from tflab.lifecycle import __main__ as command
 from tflab.models import toy
 from tflab.records.blocks import Table
 from tflab.records.graph import Node
-from tflab.records.stages import Backward, Frontend
 from tflab.report import storage
 from tflab.runtime import session
 from tflab.views import stages
@@ -137,7 +137,7 @@ def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(
 
 
 def test_stages_are_shown_in_short_in_full_or_in_a_line():
-    walk = Frontend(None, NODES), Backward(None, NODES)
+    walk = a_frontend(None, NODES), a_backward(None, NODES)
 
     def shown_with(*options):
         args = command.parser().parse_args(options)
@@ -160,7 +160,7 @@ def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
     scopes = tuple(Node(f"n{'x' * length}", "Op") for length in range(50))
     tables = []
     for options in (("--stage", "frontend"), ("--stage", "frontend", "--full")):
-        blocks = command.blocks_of(command.parser().parse_args(options), Frontend(None, scopes))
+        blocks = command.blocks_of(command.parser().parse_args(options), a_frontend(None, scopes))
         tables.append(next(block for block in blocks if isinstance(block, Table) and block.drawing))
     assert [len(table.rows) for table in tables] == [40, 50]
     assert [table.rest() for table in tables] == ["... and 10 more (--full shows more)", ""]

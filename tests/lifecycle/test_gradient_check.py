@@ -129,7 +129,10 @@ def test_a_gradient_that_disagrees_is_compared_at_other_weights(monkeypatch):
 
     def check_at(copy, program, pairs, seed):
         asked.append(seed)
-        found = (GradientCheck(name, by, 1, 1, "float64") for name, by in errors[seed].items())
+        found = (
+            GradientCheck(name, by, 1, 1, "float64", False, 1e-4)
+            for name, by in errors[seed].items()
+        )
         return gradient_check.Checked(tuple(found), "")
 
     monkeypatch.setattr(gradient_check, "check_at", check_at)

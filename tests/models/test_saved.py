@@ -17,6 +17,7 @@ from tests.examples.models import opened
 from tflab import lifecycle
 from tflab.cli import confined
 from tflab.errors import RefusedError, TflabError
+from tflab.lifecycle.backward import CAME, NO_LOSS
 from tflab.models import graph_file, saved
 from tflab.records.graph import Call, Function, Source
 from tflab.records.options import Options, Saved
@@ -260,9 +261,9 @@ def test_a_device_of_another_machine_is_replaced_by_one_that_is_here(tmp_path):
 
 def test_a_graph_with_gradients_says_so_and_names_none(tmp_path):
     stage = walk(graphs.meta_graph(tmp_path / "meta"), "backward")["backward"]
-    assert (stage.inferred, stage.gradients, stage.added_nodes) == (True, (), ())
+    assert (stage.unchecked, stage.gradients, stage.added_nodes) == (CAME, (), ())
     stage = walk(FORMS["v1"](tmp_path), "backward")["backward"]
-    assert not stage.inferred
+    assert stage.unchecked == NO_LOSS
 
 
 def test_a_graph_that_nothing_confines_is_shown_and_not_run(tmp_path, monkeypatch):

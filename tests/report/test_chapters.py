@@ -33,8 +33,8 @@ def walked(*stages, **changes):
 
 
 SENT = (
-    Transfer("relu:0", "relu/_0", "relu/_1", CPU_0, CPU_1, "float32", (16, 3), 192),
-    Transfer("loss:0", "loss/_2", "loss/_3", CPU_1, CPU_0, "float32", None, None),
+    Transfer("relu:0", "relu/_0", "relu/_1", CPU_0, CPU_1, "float32", (16, 3), 192, ""),
+    Transfer("loss:0", "loss/_2", "loss/_3", CPU_1, CPU_0, "float32", None, None, ""),
 )
 NAMES = tuple(node.name for node in PLACEMENT.nodes)
 TWO_DEVICES = replace(

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from tests.approval import approve
 from tests.examples.layer import STAGES
 from tests.graph_notation import graph, one_pass
+from tests.records_by_hand import a_backward, a_frontend, a_placement
 from tflab.follow import node_history
 from tflab.records.graph import Node
 from tflab.records.node_history import NodeHistory
-from tflab.records.stages import Backward, Frontend, Gradient, Placement
+from tflab.records.stages import Gradient
 from tflab.report import drawing
 from tflab.report.contents import OUTSIDE, Box, Lane, nodes_of
 from tflab.report.drawing import Waits
@@ -110,10 +111,10 @@ def walk(forward, added="", derived="", updates=False):
     """A walk of a graph whose nodes have gradients: `a > g/a, b > g/b`."""
     before, new = graph(forward), graph(added)
     pairs = [pair.split(" > ") for pair in derived.split(", ") if pair]
-    gradients = tuple(Gradient(name, "Op", "_Grad", (made,)) for name, made in pairs)
+    gradients = tuple(Gradient(name, "Op", "_Grad", (made,), None) for name, made in pairs)
     updating = tuple(node.name for node in new) if updates else ()
-    backward = Backward(None, (*before, *new), gradients=gradients, update_nodes=updating)
-    return Frontend(None, before), backward
+    backward = a_backward(None, (*before, *new), gradients=gradients, update_nodes=updating)
+    return a_frontend(None, before), backward
 
 
 DRAWINGS = {
@@ -184,7 +185,7 @@ def test_what_the_runtime_made_lives_where_what_it_took_over_or_its_user_lives()
     waits = Waits(
         {"s/x": {"_arg"}, "t/y": {"made"}, "_arg": set(), "made": {"s/x"}, "alone": set()}
     )
-    placement = Placement(None, (), passes=(one_pass("feeds: +_arg, t/y removed _arg"),))
+    placement = a_placement(None, (), passes=(one_pass("feeds: +_arg, t/y removed _arg"),))
     assert drawing.homes_of(waits, histories, (placement,)) == {
         "s/x": (0, ("s", "x")),
         "t/y": (1, ("t", "y")),
@@ -208,7 +209,7 @@ def test_what_an_expanded_call_was_made_into_lives_in_the_scope_of_the_call():
         (0, ("y",)),
     ]
     # A node that still runs is not expanded: _1 sends its value
-    stage = Placement(None, graph("loop; loop/enter/_1=_Send"))
+    stage = a_placement(None, graph("loop; loop/enter/_1=_Send"))
     homes = drawing.homes_of(waits, histories, [stage])
     assert homes["loop/enter/_1"] == (0, ("loop/enter/_1",))
 
@@ -231,5 +232,5 @@ def test_any_graph_has_each_node_once_whatever_the_names(names, data):
         Node(name, "Op", tuple(data.draw(st.lists(st.sampled_from(names), max_size=3))))
         for name in names
     )
-    graph = drawn(Frontend(program=None, nodes=nodes))
+    graph = drawn(a_frontend(nodes=nodes))
     assert sorted(name for track in graph.tracks for name in nodes_of(track)) == sorted(names)

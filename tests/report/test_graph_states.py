@@ -7,8 +7,8 @@ import pytest
 from tests import graph_notation
 from tests.approval import approve
 from tests.examples.walk import BACKWARD, EXECUTION, FORWARD, FRONTEND, PASSES, PLACEMENT, STAGES
+from tests.records_by_hand import a_backward
 from tflab.records.gradients import GradientStop
-from tflab.records.stages import Backward
 from tflab.report import graph_states, viewer_data
 
 STATES = graph_states.states(STAGES)
@@ -44,7 +44,7 @@ def test_states_of_other_walks():
     """A traced step ran `relu`, though the step that placed it did not. Then there is nothing to
     differentiate, or it was differentiated before, and in the end nothing was checked."""
     dead = replace(PLACEMENT, not_run=("sum", "relu"))
-    stages = [Backward(None, FORWARD, inferred=inferred) for inferred in (False, True)]
+    stages = [a_backward(None, FORWARD, unchecked=why) for why in ("no loss", "it has them")]
     stages.append(replace(BACKWARD, gradient_checks=()))
     others = [graph_states.with_gradients(FRONTEND, stage) for stage in stages]
     approve("report-other-states.txt", told([graph_states.as_run(dead, EXECUTION), *others]))

@@ -13,13 +13,12 @@ import pytest
 
 from tests.approval import approve
 from tests.examples.layer import EVIL, STAGES
-from tests.records_by_hand import CPU_0, CPU_1
+from tests.records_by_hand import CPU_0, CPU_1, a_frontend
 from tflab.escaping import visible
 from tflab.follow import node_history
 from tflab.records.blocks import Column, Fact, Frame, Strip, Table
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
-from tflab.records.stages import Frontend
 from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import Chapter, DrawnGraph, Method, Picture, Report
 
@@ -67,7 +66,7 @@ def evil_report():
         Strip(EVIL, (Frame(EVIL, EVIL, (EVIL,)),)),
         Method(EVIL, EVIL),
         Picture("p", EVIL, evil_svg(), b""),
-        drawn_graph((Frontend(program=None, nodes=nodes),), EVIL),
+        drawn_graph((a_frontend(nodes=nodes),), EVIL),
         title=EVIL,
     )
 
@@ -191,8 +190,8 @@ def test_a_name_in_a_table_may_break_after_a_scope_only():
 
 
 SENT = (
-    Transfer("x:0", "x", "layer/MatMul", CPU_0, CPU_1, "float32", (384,), 1_536),
-    Transfer("loss:0", "loss", "x", CPU_1, CPU_0, "float32", None, None),
+    Transfer("x:0", "x", "layer/MatMul", CPU_0, CPU_1, "float32", (384,), 1_536, ""),
+    Transfer("loss:0", "loss", "x", CPU_1, CPU_0, "float32", None, None, ""),
 )
 
 

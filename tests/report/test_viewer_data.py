@@ -6,10 +6,10 @@ from dataclasses import replace
 from tests.approval import approve
 from tests.examples.histories import FUSED, KNOWN, ONE, PLAIN, PRODUCT
 from tests.examples.walk import STAGES
+from tests.records_by_hand import a_backward, a_frontend
 from tflab.analysis.passes import Version
 from tflab.follow import node_history
 from tflab.records.graph import Node, Source, Tensor
-from tflab.records.stages import Backward, Frontend
 from tflab.report import drawing, viewer_data
 from tflab.report.contents import DrawnGraph, State
 
@@ -19,7 +19,7 @@ SHOWN = ("data", "grad", "missing", "meaning", "bookkeeping")
 def shown(histories):
     """What the boxes of these nodes show besides their names."""
     nodes = tuple(Node(name, "Op") for name in histories)
-    stages = (Frontend(None, nodes[:4]), Backward(None, nodes, added_nodes=("seed",)))
+    stages = (a_frontend(None, nodes[:4]), a_backward(None, nodes, added_nodes=("seed",)))
     drawn = DrawnGraph("g", drawing.draw(stages, histories), histories, {})
     return {
         node["name"]: {key: node[key] for key in SHOWN if key in node}

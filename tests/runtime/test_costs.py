@@ -9,8 +9,8 @@ import tensorflow.compat.v1 as tf1
 
 from tests import walks
 from tests.graph_notation import fates, graph
+from tests.records_by_hand import a_placement
 from tflab.records.graph import Node, Tensor
-from tflab.records.stages import Placement
 from tflab.runtime import costs, nodes, trace
 
 pytestmark = pytest.mark.tensorflow
@@ -26,7 +26,7 @@ def placed(fetches, feeds):
     shapes = trace.output_shapes(metadata.step_stats)
     parts = tuple(metadata.partition_graphs)
     ran = (node for part in parts for node in nodes.from_graph_def(part, {}, shapes))
-    return Placement(program=None, nodes=tuple(ran), partition_graphs=parts)
+    return a_placement(nodes=tuple(ran), partition_graphs=parts)
 
 
 # Formulas
@@ -236,7 +236,7 @@ def test_bytes_are_those_of_all_inputs_and_outputs(node, moved):
     with tf.Graph().as_default() as graph:
         tf1.get_variable("w", [3, 5], use_resource=True)
         tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=tf.TensorShape(None), name="unshaped")
-    stage = Placement(program=None, nodes=nodes, partition_graphs=(graph.as_graph_def(),))
+    stage = a_placement(nodes=nodes, partition_graphs=(graph.as_graph_def(),))
     assert costs.costs(stage)[0].bytes == moved
 
 

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 from tests.examples.printed import approve_view
 from tests.graph_notation import graph
+from tests.records_by_hand import a_backward
 from tflab.analysis.chain_rule import GATES, STARTS, WHOLE
 from tflab.records.blocks import fact_table
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Tensor
-from tflab.records.stages import Backward
 from tflab.views import chain_rule
 
 FLOAT = (Tensor("float32", (None,)),)
@@ -43,7 +43,7 @@ NODES = tuple(
         gradients/deps=NoOp(^gradients/Mul,^gradients/Mul_1); train=ApplyAdam(y,gradients/gate)"""
     )
 )
-STAGE = Backward(
+STAGE = a_backward(
     None,
     NODES,
     variable_count=3,

@@ -36,7 +36,7 @@ VARIANTS = {
     "a failure": {"failure": "No."},
     "one step": {"steps": 1, "warmup_steps": 1},
     "no steps": {"step_times": ()},
-    "no critical path": {"critical_path": CriticalPath((), 0, 0)},
+    "no critical path": {"critical_path": CriticalPath((), 0, 0, ())},
     "no traced steps": {"wall_ns": 0, "time_ledger": ()},
     "nobody held memory": {"memory": replace(MEMORY, curve=replace(CURVE, holders=()))},
     "one op held all": {
@@ -70,8 +70,8 @@ NETWORK = Network(
     ),
     wires=(),
     offsets=(
-        Offset("/job:worker/replica:0/task:0", 20_000, 30_000, 21_000),
-        Offset("/job:worker/replica:0/task:1", -5e9, 40_000, -5_000_000_000),
+        Offset("/job:worker/replica:0/task:0", 20_000, 30_000, 21_000, True),
+        Offset("/job:worker/replica:0/task:1", -5e9, 40_000, -5_000_000_000, True),
     ),
     unrecorded=0,
     left_out=("A sentence.",),
@@ -86,11 +86,13 @@ def of_tasks(of, wall_ns=1_000):
 
 # Title -> what is different
 OF_TASKS = {
-    "clocks that may be right": {"offsets": (Offset("/job:worker/replica:0/task:0", -5, 10),)},
+    "clocks that may be right": {
+        "offsets": (Offset("/job:worker/replica:0/task:0", -5, 10, 0, True),)
+    },
     "a clock that is unknown and one that drifted": {
         "offsets": (
-            Offset("/job:worker/replica:0/task:3", 0, inf),
-            Offset("/job:worker/replica:0/task:4", 90, 10, consistent=False),
+            Offset("/job:worker/replica:0/task:3", 0, inf, 0, True),
+            Offset("/job:worker/replica:0/task:4", 90, 10, 0, False),
         )
     },
     "a transfer that was not recorded": {"unrecorded": 1},

@@ -7,10 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples.printed import approve_view
-from tests.records_by_hand import source
+from tests.records_by_hand import a_frontend, source
 from tflab.records.blocks import in_full
 from tflab.records.graph import Access, BranchInput, Call, Function, Node, Tensor, Unordered
-from tflab.records.stages import Frontend
 from tflab.views import frontend, stages
 
 LINE_23 = source(23, "out = x * y")
@@ -44,7 +43,7 @@ BODY = Function(
 )
 GONE = Function("gone_3")
 NODES = (INIT, X, Y, READ, MUL, SPLIT)
-STAGE = Frontend(
+STAGE = a_frontend(
     SimpleNamespace(ends=("split",)),
     NODES,
     functions=(THEN, BODY, GONE),

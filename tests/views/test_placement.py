@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.approval import approve
 from tests.examples.printed import approve_view, printed
 from tests.graph_notation import graph, one_pass
-from tests.records_by_hand import CPU_0, CPU_1
+from tests.records_by_hand import CPU_0, CPU_1, a_pass, a_placement
 from tflab.records.blocks import fact_table
 from tflab.records.graph import Node
 from tflab.records.placed import (
@@ -19,11 +19,9 @@ from tflab.records.placed import (
     Kernel,
     Origin,
     Partition,
-    Pass,
     Toggle,
     Transfer,
 )
-from tflab.records.stages import Placement
 from tflab.views import placement, stages
 
 FATES = (  # fate, pass, nodes
@@ -50,19 +48,18 @@ NODES = (
 )
 RUNNING = tuple(node.name for node in NODES)
 TRANSFERS = (
-    Transfer("h:1", "h/_1", "h/_2", CPU_0, CPU_1, "float32", (16, 400), 25_600),
-    Transfer("loss", "loss/_3", "loss/_4", CPU_1, CPU_0, "float64", (), 8),
-    Transfer("labels", "labels/_5", "labels/_6", CPU_0, CPU_1, "int64", (None, 8), 1_024),
+    Transfer("h:1", "h/_1", "h/_2", CPU_0, CPU_1, "float32", (16, 400), 25_600, ""),
+    Transfer("loss", "loss/_3", "loss/_4", CPU_1, CPU_0, "float64", (), 8, ""),
+    Transfer("labels", "labels/_5", "labels/_6", CPU_0, CPU_1, "int64", (None, 8), 1_024, ""),
 )
 PASSES = (
-    Pass("placer", None, 28, 28, moved=("a", "b", "c")),
-    Pass("remapper", 0, 28, 24),
-    Pass("made_up_pass", 1, 24, 11, removed=("gone",), added=("folding/a", "folding/b")),
-    Pass("remapper", 1, 11, 11),
-    Pass("layout", 1, 1_011, 1_011),
+    a_pass("placer", None, 28, 28, moved=("a", "b", "c")),
+    a_pass("remapper", 0, 28, 24),
+    a_pass("made_up_pass", 1, 24, 11, removed=("gone",), added=("folding/a", "folding/b")),
+    a_pass("remapper", 1, 11, 11),
+    a_pass("layout", 1, 1_011, 1_011),
 )
-STAGE = Placement(
-    program=None,
+STAGE = a_placement(
     nodes=NODES,
     user_nodes=USER_NODES,
     fetches=("loss:0", "train"),
@@ -100,7 +97,6 @@ STAGE = Placement(
     toggle=Toggle(
         without=("remapper", "layout"),
         usual_node_count=1_011,
-        node_count=1_014,
         changes=(
             FateChange("a", "fused", "executed"),
             FateChange("b", "removed", "merged"),
@@ -166,7 +162,7 @@ VARIANTS = {
     },
     "nodes sent to tasks": {
         "passes": (
-            Pass(
+            a_pass(
                 *("partitioner", None, 1_012, 1_009),
                 sent=((TASKS[0][:-13], ("a",)), (TASKS[1][:-13], ("b", "c"))),
             ),
@@ -210,9 +206,9 @@ def test_the_pass_log_knows_what_is_unreached_and_the_types_that_nodes_had_befor
     )
     made = graph("a=Identity; b=Mul; c=Exp")
     passes = (
-        Pass("inline", None, 0, 3, ("a", "b", "c"), definitions=made),
+        a_pass("inline", None, 0, 3, ("a", "b", "c"), definitions=made),
         one_pass("prune: a removed"),
-        Pass("remapper", None, 3, 3, definitions=graph("b=_FusedMul; c=_Exp")),
+        a_pass("remapper", None, 3, 3, definitions=graph("b=_FusedMul; c=_Exp")),
         one_pass("prune: b removed"),
     )
     inlined = replace(STAGE, nodes=graph("a=Late; c=_Exp"), passes=passes, ledger=())
@@ -243,7 +239,7 @@ def test_the_first_run_says_of_each_pass_what_it_changed_and_how_long_passes_too
 
 # Generated code
 
-COMPILED = Placement(program=None, nodes=(Node("mul", "_Mul"),), user_nodes=(Node("mul", "Mul"),))
+COMPILED = a_placement(nodes=(Node("mul", "_Mul"),), user_nodes=(Node("mul", "Mul"),))
 RAN = replace(COMPILED, ledger=(Fate("mul", "compiled", "BuildXlaOpsPass", "cluster_0"),))
 
 

@@ -56,7 +56,7 @@ def critical_path(
     whole = [step for step, n in zip(steps, received, strict=True) if n == max(received)]
     chains = [chain for step in whole if (chain := longest(step, parents, kinds))]
     if 2 * len(chains) <= len(whole):
-        return CriticalPath((), 0, 0)
+        return CriticalPath((), 0, 0, ())
     return sorted(chains, key=lambda path: path.ns)[(len(chains) - 1) // 2]
 
 

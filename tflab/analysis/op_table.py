@@ -144,6 +144,7 @@ def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | N
         forward_ns=total_ns,
         backward_ns=0,
         update_ns=0,
+        code=None,
     )
     return Row(stats, nodes, steps)
 

@@ -247,7 +247,6 @@ def toggle(usual: Placement, now: Placement, without: Sequence[str]) -> Toggle:
     return Toggle(
         without=tuple(without),
         usual_node_count=len(usual.nodes),
-        node_count=len(now.nodes),
         changes=tuple(
             FateChange(fate.name, fate.fate, fate_now[fate.name])
             for fate in usual.ledger

@@ -12,7 +12,7 @@ import numpy as np
 from tflab.analysis.expressions import softmax
 from tflab.analysis.gradient_graph import PASSES_ON, gradient_name
 from tflab.records import graph
-from tflab.records.graph import VARIABLES, Node, node_of, nodes_needed
+from tflab.records.graph import FORWARD, VARIABLES, Node, node_of, nodes_needed
 from tflab.records.values import (
     IMAGE,
     KERNEL,
@@ -257,7 +257,6 @@ ValueOf = Callable[[str], np.ndarray | None]  # of a tensor; None if the step ha
 
 def maps(
     nodes: Sequence[Node],
-    backward: Iterable[str],
     gradients: Mapping[str, str],
     fed: Arrays,
     before: Arrays,
@@ -272,8 +271,8 @@ def maps(
     if not images:
         return None
     batch = len(next(iter(images.values())))
-    computed = graph.with_dependents(nodes, images) - {*images, *backward}
-    reached = [node for node in nodes if node.name in computed]
+    computed = graph.with_dependents(nodes, images) - images.keys()
+    reached = [node for node in nodes if node.name in computed and node.phase == FORWARD]
     layers = {
         node.name: array
         for node in reached

@@ -252,11 +252,11 @@ def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
     for clock in clocks:
         ahead, behind = bounds.get((reference, clock), inf), bounds.get((clock, reference), inf)
         if clock != reference and inf in (ahead, behind):
-            made.append(Offset(clock, 0, inf))
+            made.append(Offset(clock, 0, inf, 0, True))
         elif clock != reference:
             middle, width = (ahead - behind) / 2, (ahead + behind) / 2
             applied = round(middle) if wrong else 0
-            made.append(Offset(clock, middle, abs(width), applied, consistent=width >= 0))
+            made.append(Offset(clock, middle, abs(width), applied, width >= 0))
     return tuple(made)
 
 

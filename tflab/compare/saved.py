@@ -112,6 +112,7 @@ def compare(
         differences=tuple(differences(content, other_content)),
         steps=tuple(changes(steps(usual), steps(other))),
         rows=tuple(changes(rows(usual), rows(other))),
+        gate=None,
     )
 
 

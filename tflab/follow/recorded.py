@@ -12,7 +12,7 @@ from tflab.follow import node_history
 from tflab.records.graph import FORWARD, UPDATE, Node, node_of
 from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Partition, Pass
-from tflab.records.stages import Backward, Frontend, Gradient, Placement, Stage
+from tflab.records.stages import UNEXPLAINED, Backward, Frontend, Gradient, Placement, Stage
 from tflab.records.watched import Recorded, RecordedValues
 from tflab.views.words import grouped
 
@@ -22,27 +22,38 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
 
     For a function, only the graph that its tracing made is known, with its gradients.
     """
+    forward = tuple(n for n in graph.nodes if n.phase == FORWARD or not graph.executed)
+    frontend = Frontend(
+        None, forward, notes=(), blocked=None, functions=(), unordered=(), always_run=()
+    )
     if not graph.executed:
-        return (Frontend(None, graph.nodes),)
-    forward = tuple(node for node in graph.nodes if node.phase == FORWARD)
+        return (frontend,)
     added = tuple(node.name for node in graph.nodes if node.phase != FORWARD)
     devices = grouped((node.device, node.name) for node in graph.executed)
     placement = Placement(
         program=None,  # type: ignore[arg-type]  # it ended
         nodes=graph.executed,
         user_nodes=graph.nodes,
-        backward_nodes=added,
+        gradients={},
         fetches=graph.fetches,
+        batch_size=0,
+        data="",
         passes=graph.passes,
         ledger=graph.ledger,
         origins=graph.origins,
         partitions=tuple(Partition(device, tuple(names)) for device, names in devices.items()),
+        transfers=(),
         assignments=graph.assignments,
         kernels=graph.kernels,
+        generated=(),
+        partition_graphs=(),
+        toggle=None,
+        first_run=None,
         not_run=fates.not_taken(graph.executed, graph.ops),
+        notes=(),
     )
     if not added:
-        return Frontend(None, forward), placement
+        return frontend, placement
     backward = Backward(
         program=None,  # type: ignore[arg-type]
         nodes=graph.nodes,
@@ -50,8 +61,14 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         gradients=tuple(gradients(graph)),
         variable_count=graph.variables,
         update_nodes=tuple(node.name for node in graph.nodes if node.phase == UPDATE),
+        unchecked="",
+        functions=(),
+        added_functions=(),
+        gradient_stops=(),
+        unordered=(),
+        **UNEXPLAINED,
     )
-    return Frontend(None, forward), backward, placement
+    return frontend, backward, placement
 
 
 def histories(
@@ -106,7 +123,7 @@ def gradients(graph: Recorded) -> Iterator[Gradient]:
     for node in graph.nodes:
         if node.name in by_forward:
             function = f"the gradient function of {node.op}"
-            yield Gradient(node.name, node.op, function, tuple(by_forward[node.name]))
+            yield Gradient(node.name, node.op, function, tuple(by_forward[node.name]), None)
 
 
 def mean_ns(graph: Recorded) -> dict[str, float]:

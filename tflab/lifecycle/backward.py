@@ -21,7 +21,7 @@ from tflab.lifecycle.gradient_check import Checked
 from tflab.lifecycle.gradients import Pairs
 from tflab.records.graph import BACKWARD, UPDATE, Function, Node, Source, node_of
 from tflab.records.options import Model, Options, Program
-from tflab.records.stages import Backward, Frontend
+from tflab.records.stages import UNEXPLAINED, Backward, Frontend
 from tflab.runtime import functions, nodes, private
 
 # What an optimiser's nodes, and the nodes of `tf.gradients`, are called
@@ -29,6 +29,8 @@ UPDATES = re.compile(r"(Resource)?(Sparse)?Apply\w+")
 GRADIENTS = re.compile(r"(^|/)gradients(_\d+)?/")
 UNKNOWN = "tflab could not confirm which tensor is its gradient"
 NO_GRADIENT = "no variable has a gradient"
+CAME = "the graph came with gradients"
+NO_LOSS = "the model has no loss or no optimiser, and its graph holds no gradients"
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
@@ -50,25 +52,28 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     new_nodes = with_lines(frontend.nodes, program, pairs, added)
     grown = nodes.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
     new = tuple(added_functions(frontend, grown, program.graph))
+    grown = tuple(with_outputs(grown, program.graph)) if frontend.functions else grown
+    called = (*frontend.functions, *new)
+    program = replace(program, train_op=train_op, model=fetching(program.model, pairs, train_op))
+    found = access_order.unordered(step_of(program, grown, options), called)
+    unreached = all(gradient is None for gradient, _ in pairs)
     stage = Backward(
-        program=replace(program, train_op=train_op, model=fetching(program.model, pairs, train_op)),
-        nodes=tuple(with_outputs(grown, program.graph)) if frontend.functions else grown,
-        functions=(*frontend.functions, *new),
+        program=program,
+        nodes=grown,
+        functions=called,
         added_functions=tuple(function.name for function in new),
         added_nodes=tuple(op.name for op in added),
         update_nodes=tuple(op.name for op in update_ops),
-        shared_nodes=tuple(op.name for op in gradient_ops if private.original_op(op) is None),
         gradients=rows,
         gradient_stops=stops,
-        data=program.dataset("train").name,
         variable_count=len(pairs),
+        unordered=tuple(row for row in found if row not in frontend.unordered),
+        unchecked=NO_GRADIENT * unreached,
+        **UNEXPLAINED,
     )
-    step = step_of(stage.program, stage.nodes, options)
-    found = access_order.unordered(step, stage.functions)
-    stage = replace(stage, unordered=tuple(row for row in found if row not in frontend.unordered))
-    if all(gradient is None for gradient, _ in pairs):
-        return replace(stage, unchecked=NO_GRADIENT)
-    return explained(stage, pairs, calls, options) if options.explained else stage
+    if unreached or not options.explained:
+        return stage
+    return explained(stage, pairs, calls, options)
 
 
 def unchanged(frontend: Frontend) -> Backward:
@@ -76,19 +81,25 @@ def unchanged(frontend: Frontend) -> Backward:
     gradients, not which of its nodes they are."""
     program = frontend.live
     program.graph.finalize()
+    listed, why = frontend.nodes, program.model.not_trained.rstrip(".") or NO_LOSS
+    if any(
+        n.phase == BACKWARD or GRADIENTS.search(n.name) or n.op.endswith("Grad") for n in listed
+    ):
+        why = CAME
+    updates = (n.name for n in listed if n.phase == UPDATE or UPDATES.fullmatch(n.op))
     return Backward(
         program=program,
-        nodes=frontend.nodes,
+        nodes=listed,
         functions=frontend.functions,
-        update_nodes=tuple(
-            node.name
-            for node in frontend.nodes
-            if node.phase == UPDATE or UPDATES.fullmatch(node.op)
-        ),
-        inferred=any(
-            node.phase == BACKWARD or GRADIENTS.search(node.name) or node.op.endswith("Grad")
-            for node in frontend.nodes
-        ),
+        added_functions=(),
+        added_nodes=(),
+        update_nodes=tuple(updates),
+        gradients=(),
+        gradient_stops=(),
+        variable_count=0,
+        unordered=(),
+        unchecked=why,
+        **UNEXPLAINED,
     )
 
 

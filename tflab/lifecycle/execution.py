@@ -77,6 +77,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     of_nodes = op_runs.of(run for run in measured.runs if run.name != trace.EXECUTOR)
     stats = op_table.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
+    during = machine_load.since(start)
     execution = Execution(
         program=program,
         nodes=executed,
@@ -94,14 +95,17 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         wall_ns=sum(step.wall_ns for step in measured.steps),
         critical_path=critical_path.critical_path(executed, [*measured.runs, *on_wire], sent),
         memory=memory.memory(of_nodes, measured.steps),
+        experiments=None,
         interrupted=ending.interrupted,
+        # The tasks of a cluster on this machine are not other programs
+        load=replace(during, during=None) if options.cluster else during,
+        values=(),
+        not_finite=(),
+        values_step=None,
+        maps=None,
         network=network,
         failure=str(ending.failure) if ending.failure else None,
     )
-    during = machine_load.since(start)
-    if options.cluster:  # the tasks on this machine are not other programs
-        during = replace(during, during=None)
-    execution = replace(execution, load=during)
     if options.values and not (execution.interrupted or interrupts.is_waiting() or options.cluster):
         execution = values.record(execution, placement, options)
     if options.experiments and not (execution.interrupted or interrupts.is_waiting()):

@@ -49,8 +49,9 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
             if not isinstance(model, Model):
                 model, graph = from_keras(name, function, model, options) or (model, graph)
     except NotImportableError as error:
+        made, called = error.nodes, error.functions
         return Frontend(
-            program=None, nodes=error.nodes, blocked=str(error), functions=error.functions
+            None, made, notes=(), blocked=str(error), functions=called, unordered=(), always_run=()
         )
     model = check(name, model, graph)
     places: Mapping[str, str] = {}
@@ -71,17 +72,17 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         optimizer_line=nodes.constructed(model.optimizer),
         layers=private.layer_names(graph),
     )
-    built = Frontend(
+    listed = nodes.from_graph(graph, model.lines)
+    called = functions.of_graph(graph, model.lines)
+    step = step_of(program_built, listed, options)
+    return Frontend(
         program=program_built,
-        nodes=nodes.from_graph(graph, model.lines),
+        nodes=listed,
         notes=model.notes,
-        functions=functions.of_graph(graph, model.lines),
-    )
-    step = step_of(program_built, built.nodes, options)
-    return replace(
-        built,
-        unordered=access_order.unordered(step, built.functions),
-        always_run=access_order.of_one_branch(step, built.functions),
+        blocked=None,
+        functions=called,
+        unordered=access_order.unordered(step, called),
+        always_run=access_order.of_one_branch(step, called),
     )
 
 

@@ -205,10 +205,11 @@ def graph_of(stage: Backward, calls: Calls) -> GradientGraph:
         return tuple(names)
 
     known = [(op, named(given), named(returned)) for op, given, returned in calls]
+    owned = {*stage.update_nodes, *(name for row in stage.gradients for name in row.nodes)}
     return GradientGraph(
         nodes=stage.nodes,
         gradients=stage.gradients,
-        shared=stage.shared_nodes,
+        shared=tuple(name for name in stage.added_nodes if name not in owned),
         calls=tuple(GradientCall(op.name, *ends) for op, *ends in known if op.graph is graph),
         attributes=attributes(graph, stage.nodes),
         rows=frozenset(rows),

@@ -20,7 +20,7 @@ from tflab.analysis import fates, passes
 from tflab.cli import temporary
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
-from tflab.records.graph import FORWARD, Node, Source, node_of
+from tflab.records.graph import Node, Source, node_of
 from tflab.records.options import Options, Program
 from tflab.records.placed import Fate, FirstRun, Generated, Partition, Snapshot
 from tflab.records.stages import Backward, Placement
@@ -94,14 +94,15 @@ def place_once(backward: Backward, options: Options) -> Placement:
     ran = trace.node_names(observed.metadata.step_stats)
     ends = ((one.send, one.recv) for one in sent)
     generated, notes = code_of_output(program, options)
-    if options.xla:
-        generated = observed.generated
-    placement = Placement(
+    seen = observed.snapshots
+    steps = passes.compare(backward.nodes, seen, remaining) if seen else ()
+    ledger = fates.fates(backward.nodes, steps, remaining, fetches, step.feeds) if seen else ()
+    made = tuple(fates.origins(ledger, steps, remaining)) if seen else ()
+    reasons = devices.assignments(program.graph, remaining, made, ledger)
+    return Placement(
         program=program,
-        nodes=remaining,
+        nodes=tuple(with_lines_of_work(remaining, backward.nodes, ledger)),
         user_nodes=backward.nodes,
-        backward_nodes=backward.added_nodes
-        or tuple(node.name for node in backward.nodes if node.phase != FORWARD),
         gradients={
             node.name: node.towards
             for node in backward.gradient_nodes
@@ -110,19 +111,21 @@ def place_once(backward: Backward, options: Options) -> Placement:
         fetches=fetches,
         batch_size=options.batch_size,
         data=program.dataset("train").name,
+        passes=steps,
+        ledger=ledger,
+        origins=made,
+        assignments=tuple(reasons),
         partitions=tuple(
             Partition(part[0].device, tuple(node.name for node in part)) for part in parts if part
         ),
         transfers=sent,
         kernels=tuple(devices.chosen_kernels(graphs, program.graph)),
-        generated=generated,
+        generated=observed.generated if options.xla else generated,
+        toggle=None,
         first_run=observed.first_run,
         partition_graphs=tuple(graphs),
         not_run=() if unknown else fates.not_taken(remaining, ran, ends),
         notes=(*observed.notes, *([UNKNOWN] * unknown), *notes),
-    )
-    return (
-        with_ledger(placement, observed.snapshots, step.feeds) if observed.snapshots else placement
     )
 
 
@@ -141,25 +144,6 @@ def code_of_output(
         return run_instrumented(program, step, replace(alone, explained=False)).generated, ()
     except TflabError as error:
         return (), (f"No generated code is shown. {error}",)
-
-
-def with_ledger(
-    placement: Placement, snapshots: Sequence[Snapshot], feeds: Sequence[str]
-) -> Placement:
-    """Return the placement with its passes, and with the fate of every node."""
-    user_nodes, executed = placement.user_nodes, placement.nodes
-    steps = passes.compare(user_nodes, snapshots, executed)
-    ledger = fates.fates(user_nodes, steps, executed, placement.fetches, feeds)
-    origins = tuple(fates.origins(ledger, steps, executed))
-    reasons = devices.assignments(placement.program.graph, executed, origins, ledger)
-    return replace(
-        placement,
-        nodes=tuple(with_lines_of_work(executed, user_nodes, ledger)),
-        passes=steps,
-        ledger=ledger,
-        origins=origins,
-        assignments=tuple(reasons),
-    )
 
 
 def with_lines_of_work(

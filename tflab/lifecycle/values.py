@@ -78,7 +78,6 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         ),
         maps=analysis.maps(
             placement.user_nodes,
-            placement.backward_nodes,
             placement.gradients,
             fetched.fed,
             fetched.before,

@@ -67,7 +67,7 @@ class OpStats:
     forward_ns: int
     backward_ns: int
     update_ns: int
-    code: str | None = None  # the text of the row's source line, in a table by line
+    code: str | None  # the text of the row's source line, in a table by line
 
     @property
     def op(self) -> str:
@@ -96,11 +96,11 @@ class StepTimes:
     # All rows divided by the time of all untraced steps, including slow ones
     mean_images_per_second: float = field(metadata={"json": "images_per_second"})
     ops_ns: float  # self time of all ops in a step, mean
-    untraced_steps: int = 0
+    untraced_steps: int
     # the most alive at once in a step, of the memory that the step itself requested
-    peak_bytes: int = 0
+    peak_bytes: int
     # Images per second of each complete round, in which all batch sizes take turns
-    round_rates: tuple[float, ...] = field(default=(), repr=False, metadata={"json": None})
+    round_rates: tuple[float, ...] = field(repr=False, metadata={"json": None})
 
 
 @dataclass(frozen=True)
@@ -148,20 +148,19 @@ class Comparison(Shown):
     steps: Mapping[int, StepTimes]
     configs: tuple[ConfigTimes, ...]
     findings: tuple[str, ...]
-    interrupted: bool = False
-    failure: str | None = None  # of a step: these are the measurements before it
+    interrupted: bool
+    failure: str | None  # of a step: these are the measurements before it
     # By batch size: all columns of each row
-    tables: Mapping[int, tuple[OpStats, ...]] = field(default_factory=dict)
-    images: int = 0  # number requested, at each batch size
-    tasks: int = 0  # of a cluster, over which a step ran; 0: it ran in this process
-    load: Load | None = None  # of the machine
-    diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, the largest cost first
-    unit: str = "image"  # of a row of its data: "image" or "row"
+    tables: Mapping[int, tuple[OpStats, ...]]
+    images: int  # number requested, at each batch size
+    tasks: int  # of a cluster, over which a step ran; 0: it ran in this process
+    load: Load | None  # of the machine
+    diagnosis: tuple[Diagnosis, ...]  # why a step is slow, the largest cost first
+    unit: str  # of a row of its data: "image" or "row"
     # By batch size: the rounds of the sweep, which a comparison with another file needs
-    rounds: Mapping[int, Rounds] = field(default_factory=dict, repr=False)
-
+    rounds: Mapping[int, Rounds] = field(repr=False)
     # The passes that changed the graph; None if they were not asked for
-    passes: tuple[ChangingPass, ...] | None = None
+    passes: tuple[ChangingPass, ...] | None
 
     @property
     def partial(self) -> bool:
@@ -280,7 +279,7 @@ class Changes(Shown):
     differences: tuple[tuple[str, str, str], ...]  # of the environments: name, and both values
     steps: tuple[Change, ...]  # untraced; the key is `step`
     rows: tuple[Change, ...]
-    gate: Gate | None = field(default=None)
+    gate: Gate | None
 
 
 @dataclass(frozen=True)
@@ -298,4 +297,4 @@ class Programs:
     load: Load | None
     interrupted: bool
     failure: str | None
-    gate: Gate | None = field(default=None)
+    gate: Gate | None

@@ -38,16 +38,16 @@ class Pass:
     iteration: int | None  # of Grappler, which runs its passes more than once
     before: int  # nodes
     after: int
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    rewritten: tuple[Rewrite, ...] = ()
-    rewired: tuple[str, ...] = ()  # inputs or control inputs changed
-    moved: tuple[str, ...] = ()  # the device changed
-    taken: tuple[Takeover, ...] = ()
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    rewritten: tuple[Rewrite, ...]
+    rewired: tuple[str, ...]  # inputs or control inputs changed
+    moved: tuple[str, ...]  # the device changed
+    taken: tuple[Takeover, ...]
     # The nodes that were sent to other tasks, by task
-    sent: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), metadata={"json": None})
+    sent: tuple[tuple[str, tuple[str, ...]], ...] = field(metadata={"json": None})
     # Each node that was added or changed, as it was after the pass
-    definitions: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
+    definitions: tuple[Node, ...] = field(repr=False, metadata={"json": None})
 
     @property
     def changed(self) -> set[str]:
@@ -165,7 +165,7 @@ class Transfer:
     shape: Shape
     bytes: int | None  # per step; None if the shape is unknown or does not determine it
     # Its name at both ends, and in the trace of several tasks: `edge_26_flatten/Reshape`
-    edge: str = field(default="", metadata={"json": None})
+    edge: str = field(metadata={"json": None})
 
 
 ON_FUNCTIONS = " on functions"  # after the name of a pass that rewrites what the graph calls
@@ -209,5 +209,4 @@ class Toggle:
 
     without: tuple[str, ...]
     usual_node_count: int  # nodes that run with all passes on
-    node_count: int
     changes: tuple[FateChange, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tflab.errors import TflabError
 from tflab.records.blocks import Shown
@@ -42,14 +42,14 @@ class Frontend(Shown):
         repr=False, metadata={"json": None}
     )  # None if the graph is blocked
     nodes: tuple[Node, ...]
-    notes: tuple[str, ...] = ()  # of a graph from a file: what tflab chose or made up for it
-    blocked: str | None = None  # why no other stage can follow: TensorFlow refuses the graph
+    notes: tuple[str, ...]  # of a graph from a file: what tflab chose or made up for it
+    blocked: str | None  # why no other stage can follow: TensorFlow refuses the graph
     # functions that nodes call: branches, loop bodies, tf.functions
-    functions: tuple[Function, ...] = ()
+    functions: tuple[Function, ...]
     # Of a step without an optimiser's ops: reads and writes without an order, and nodes outside of
     # the only branch that uses them
-    unordered: tuple[Unordered, ...] = ()
-    always_run: tuple[BranchInput, ...] = ()
+    unordered: tuple[Unordered, ...]
+    always_run: tuple[BranchInput, ...]
 
     @property
     def live(self) -> Program:
@@ -67,7 +67,7 @@ class Gradient:
     op: str
     function: str | None  # as "_MulGrad (math_grad.py:1404)"
     nodes: tuple[str, ...]
-    reason: str | None = None  # why there are no nodes
+    reason: str | None  # why there are no nodes
 
 
 AGREES = 1e-4  # a thousand times the usual error of differences in float64
@@ -84,10 +84,8 @@ class GradientCheck:
     elements: int = field(metadata={"json": None})  # number of elements that were examined
     size: int = field(metadata={"json": None})  # number of elements of the variable
     precision: str = field(metadata={"json": None})  # dtype in which the differences were computed
-    # Whether gradients and differences are both 0 within rounding
-    zero: bool = field(default=False, metadata={"json": None})
-    # The relative error that rounding can make of a right gradient
-    tolerance: float = field(default=AGREES, metadata={"json": None})
+    zero: bool = field(metadata={"json": None})  # whether both are 0 within rounding
+    tolerance: float = field(metadata={"json": None})  # the relative error of a right gradient
 
     @property
     def agrees(self) -> bool:
@@ -104,62 +102,59 @@ class GradientCheck:
 class Backward(Shown):
     program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[Node, ...]
-    added_nodes: tuple[str, ...] = ()
-    gradients: tuple[Gradient, ...] = ()
-    gradient_checks: tuple[GradientCheck, ...] = ()
-    data: str = ""  # name of the data set, as in Execution
-    variable_count: int = 0  # trainable variables; if there are very many, only some are checked
-    # The nodes of `added_nodes` that the optimiser made; else the graph's own updates
-    update_nodes: tuple[str, ...] = ()
-    # nodes that start or add up gradients of several forward ops
-    shared_nodes: tuple[str, ...] = ()
-    unchecked: str = ""  # why there are no gradient checks
-    no_formula: str = field(default="", metadata={"json": None})  # why some derivatives have none
-    inferred: bool = False  # whether the graph came with gradients, which are not looked into
-    functions: tuple[Function, ...] = ()
-    added_functions: tuple[str, ...] = ()  # the names in `functions` that gradients added
-    gradient_nodes: tuple[GradientNode, ...] = ()  # the purpose of each gradient node
-    chain_rule: tuple[Link, ...] = ()  # the steps of the chain rule, from the loss to the variables
-    # with respect to each variable for which a formula gives it
-    derivatives: tuple[Derivative, ...] = ()
-    gradient_stops: tuple[GradientStop, ...] = ()  # of variables without a gradient
-    unordered: tuple[Unordered, ...] = ()  # those that the optimiser's ops brought
+    added_nodes: tuple[str, ...]
+    gradients: tuple[Gradient, ...]
+    gradient_checks: tuple[GradientCheck, ...]
+    variable_count: int  # trainable variables; if there are very many, only some are checked
+    update_nodes: tuple[str, ...]  # of the optimiser; if nothing was added, the graph's own
+    unchecked: str  # why nothing was added, or why there are no gradient checks
+    no_formula: str = field(metadata={"json": None})  # why some derivatives have none
+    functions: tuple[Function, ...]
+    added_functions: tuple[str, ...]  # the names in `functions` that gradients added
+    gradient_nodes: tuple[GradientNode, ...]  # the purpose of each gradient node
+    chain_rule: tuple[Link, ...]  # the steps of the chain rule, from the loss to the variables
+    derivatives: tuple[Derivative, ...]  # with respect to variables for which a formula gives it
+    gradient_stops: tuple[GradientStop, ...]  # of variables without a gradient
+    unordered: tuple[Unordered, ...]  # those that the optimiser's ops brought
     # `StopGradient` nodes that end a gradient other than 0, on the way to variables whose check
     # disagrees
-    stopped: tuple[str, ...] = ()
+    stopped: tuple[str, ...]
     # Forward nodes between the loss and variables with a gradient function of their own instead of
     # that of their type (`tf.custom_gradient`)
-    custom_gradients: tuple[str, ...] = ()
+    custom_gradients: tuple[str, ...]
+
+
+# The fields of a Backward whose gradients are neither described nor checked
+UNEXPLAINED: Mapping[str, Any] = {
+    "no_formula": "",
+    **dict.fromkeys(("gradient_nodes", "gradient_checks", "chain_rule", "derivatives"), ()),
+    **dict.fromkeys(("stopped", "custom_gradients"), ()),
+}
 
 
 @dataclass(frozen=True)
 class Placement(Shown):
     program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[Node, ...]  # the graph that runs, with all devices
-    # The graph of the previous stage
-    user_nodes: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
-    # Its nodes that belong to the backward pass: gradients and updates
-    backward_nodes: tuple[str, ...] = field(default=(), repr=False, metadata={"json": None})
+    user_nodes: tuple[Node, ...] = field(repr=False, metadata={"json": None})  # before the passes
     # Its nodes that are a gradient: node -> `dL/d(conv1/Relu)`
-    gradients: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"json": None})
-    fetches: tuple[str, ...] = ()
-    batch_size: int = 0
-    data: str = ""
-    passes: tuple[Pass, ...] = ()
-    ledger: tuple[Fate, ...] = ()
-    origins: tuple[Origin, ...] = ()
-    partitions: tuple[Partition, ...] = ()
-    transfers: tuple[Transfer, ...] = ()
-    assignments: tuple[Assignment, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
-    generated: tuple[Generated, ...] = field(default=(), metadata={"json": None})
-    # GraphDefs, for TensorBoard and for FLOPs
-    partition_graphs: tuple[Live, ...] = field(default=(), repr=False, metadata={"json": None})
-    toggle: Toggle | None = None
-    first_run: FirstRun | None = None
-    # Nodes of the graph that runs whose branch the step did not take, so that they did not run
-    not_run: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()  # what was not possible, and why
+    gradients: Mapping[str, str] = field(repr=False, metadata={"json": None})
+    fetches: tuple[str, ...]
+    batch_size: int
+    data: str
+    passes: tuple[Pass, ...]
+    ledger: tuple[Fate, ...]
+    origins: tuple[Origin, ...]
+    partitions: tuple[Partition, ...]
+    transfers: tuple[Transfer, ...]
+    assignments: tuple[Assignment, ...]
+    kernels: tuple[Kernel, ...]
+    generated: tuple[Generated, ...] = field(metadata={"json": None})
+    partition_graphs: tuple[Live, ...] = field(repr=False, metadata={"json": None})  # GraphDefs
+    toggle: Toggle | None
+    first_run: FirstRun | None
+    not_run: tuple[str, ...]  # of `nodes`, because the step did not take their branch
+    notes: tuple[str, ...]  # what was not possible, and why
 
 
 @dataclass(frozen=True)
@@ -180,18 +175,15 @@ class Execution(Shown):
     wall_ns: int
     critical_path: CriticalPath
     memory: Memory
-    # If they were requested
-    experiments: Experiments | None = field(default=None, metadata={"json": {"ops": "experiments"}})
-    interrupted: bool = False  # whether these are only the steps until Ctrl-C
-    load: Load | None = None  # of the machine
-    # The program's values in one step, in topological order
-    values: tuple[Value, ...] = field(default=(), repr=False)
-    not_finite: tuple[NotFinite, ...] = ()  # the origins of NaN and Inf in that step
-    values_step: ValuesStep | None = None  # that step; None if it was not requested
-    # The feature maps of that step; None if no image was fed
-    maps: Maps | None = field(default=None, repr=False, metadata={"json": None})
-    network: Network | None = None  # of a graph that ran on several tasks
-    failure: str | None = None  # of a step: these are the measurements before it
+    experiments: Experiments | None = field(metadata={"json": {"ops": "experiments"}})  # if asked
+    interrupted: bool  # whether these are only the steps until Ctrl-C
+    load: Load | None  # of the machine
+    values: tuple[Value, ...] = field(repr=False)  # in one step, in topological order
+    not_finite: tuple[NotFinite, ...]  # the origins of NaN and Inf in that step
+    values_step: ValuesStep | None  # that step; None if it was not requested
+    maps: Maps | None = field(repr=False, metadata={"json": None})  # None if no image was fed
+    network: Network | None  # of a graph that ran on several tasks
+    failure: str | None  # of a step: these are the measurements before it
 
 
 Stage = Frontend | Backward | Placement | Execution

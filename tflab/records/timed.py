@@ -64,7 +64,7 @@ class CriticalPath:
     nodes: tuple[str, ...]
     ns: float
     parallelism: float  # possible parallelism: total work divided by the length of the path
-    durations_ns: tuple[int, ...] = ()  # of `nodes`
+    durations_ns: tuple[int, ...]  # of `nodes`
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,8 @@ class Offset:
     clock: str
     ahead_ns: float
     uncertainty_ns: float  # the true offset lies within this on either side
-    applied_ns: int = 0  # subtracted from the times of the task
-    consistent: bool = True  # False: no constant offset explains all messages
+    applied_ns: int  # subtracted from the times of the task
+    consistent: bool  # False: no constant offset explains all messages
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,7 @@ class ValuesStep:
     which: str
     ns: int | None  # time of its session; None if it did not run
     notes: tuple[str, ...]  # what could not be fetched, or why there are no values
-    not_finite: tuple[
-        str, ...
-    ]  # fetched tensors, and variables after the step, that are not finite
+    not_finite: tuple[str, ...]  # fetched tensors, and variables after the step
 
 
 # The tensors that can be drawn, for the first row of the batch, as the program defines them. Arrays

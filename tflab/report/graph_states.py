@@ -47,10 +47,8 @@ def with_gradients(before: Stage, stage: Backward) -> State:
     old = {node.name: node for node in before.nodes}
     new = tuple(node for node in stage.nodes if old.get(node.name) != node)
     about = "Each op's gradient function added the nodes that compute its gradient."
-    if stage.inferred:
-        about = "The graph already has its gradients: nothing was added."
-    elif not stage.added_nodes:
-        about = "There is nothing to differentiate, so nothing was added."
+    if not stage.added_nodes:
+        about = f"Nothing was added: {stage.unchecked}."
     lines = tuple(grown(stage)) if stage.added_nodes else ()
     ends = ((stop, pair) for stop in stage.gradient_stops for pair in pairwise(stop.path))
     cut = dict.fromkeys(pair for stop, pair in ends if pair[1] == stop.node)

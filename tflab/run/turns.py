@@ -252,6 +252,7 @@ def concluded(
         load=load,
         interrupted=interrupted,
         failure=failure,
+        gate=None,
     )
 
 

@@ -16,22 +16,18 @@ from tflab.views.words import counted, graph_size, grouped, listed, place
 
 TITLE = "Backward: gradient functions add the other half of the graph"
 NAMED = 5  # variables in a fact
-NO_LOSS = "the model has no loss or no optimiser, and its graph holds no gradients"
 
 
 def facts(stage: Backward) -> Iterator[Fact]:
     yield Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.added_nodes):,} nodes new")
     yield from stops(stage)
     yield from frontend.unordered(stage.unordered)
-    if stage.inferred:
-        yield Fact("added", "nothing", "the graph came with gradients")
-    elif not stage.added_nodes:
-        why = stage.program.model.not_trained if stage.program else ""
-        yield Fact("added", "nothing to differentiate", why.rstrip(".") or NO_LOSS)
-    else:
-        yield from added(stage)
-        yield from chain_rule.facts(stage)
-        yield from checks(stage)
+    if not stage.added_nodes:
+        yield Fact("added", "nothing", stage.unchecked)
+        return
+    yield from added(stage)
+    yield from chain_rule.facts(stage)
+    yield from checks(stage)
 
 
 def stops(stage: Backward) -> Iterator[Fact]:
@@ -54,7 +50,8 @@ def added(stage: Backward) -> Iterator[Fact]:
     made = [len(gradient.nodes) for gradient in stage.gradients if gradient.nodes]
     of = f"of {len(made):,} of {plural(len(stage.gradients), 'forward node')}"
     yield Fact("by gradient functions", plural(sum(made), "node"), of, detail=True)
-    yield Fact("shared", plural(len(stage.shared_nodes), "node"), "by several ops", detail=True)
+    shared = len(stage.added_nodes) - sum(made) - len(stage.update_nodes)
+    yield Fact("shared", plural(shared, "node"), "by several ops", detail=True)
     yield Fact("by the optimiser", plural(len(stage.update_nodes), "node"), detail=True)
 
 
@@ -88,7 +85,7 @@ def tables(stage: Backward) -> Iterator[Block]:
             Column("line", lambda stop: place(stop.source)),
             Column("because", lambda stop: stop.reason, elastic=True, least=30),
         )
-    if stage.inferred or not stage.added_nodes:
+    if not stage.added_nodes:
         return
     yield from chain_rule.tables(stage)
     ops = {node.name: node.op for node in stage.nodes}
@@ -110,8 +107,7 @@ def tables(stage: Backward) -> Iterator[Block]:
         yield frontend.function_table("Functions added for the gradients", new)
     if stage.gradient_checks:
         yield table(
-            f"Gradients compared with finite differences on {stage.data}, at weights slightly off "
-            "the initial ones",
+            "Gradients compared with finite differences, at weights slightly off the initial ones",
             stage.gradient_checks,
             Column("variable", lambda check: check.tensor),
             numbers("elements", lambda check: f"{check.elements} of {check.size:,}"),

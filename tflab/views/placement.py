@@ -43,7 +43,7 @@ def facts(stage: Placement) -> Iterator[Fact]:
     yield from transferred(stage)
     if toggle := stage.toggle:
         changed = f"{len(toggle.changes):,} of yours have another fate"
-        count = f"{toggle.node_count:,} nodes, usually {toggle.usual_node_count:,}"
+        count = f"{len(stage.nodes):,} nodes, usually {toggle.usual_node_count:,}"
         yield Fact(f"without {', '.join(toggle.without)}", count, changed)
     yield from first_run(stage)
 

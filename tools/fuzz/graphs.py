@@ -50,7 +50,7 @@ def read(path: Path) -> None:
     found = nodes.from_graph_def(file.graph_def, {}, {})
     called = functions.of_graph_def(file.graph_def)
     out = text.console(StringIO())
-    stage = Frontend(None, found, functions=called)
+    stage = Frontend(None, found, (), None, called, (), ())
     for block in stages.blocks(stage, full=True):
         text.show_block(out, block)
 

@@ -4,7 +4,7 @@ from tests.examples.plots import RUNS, STEP, run
 from tflab.exporters.plots import timeline
 from tflab.records.timed import CriticalPath
 
-NO_PATH = CriticalPath((), 0, 0)
+NO_PATH = CriticalPath((), 0, 0, ())
 
 
 def test_a_device_has_as_many_lanes_as_ops_run_at_once_and_its_name_at_the_first():
@@ -19,7 +19,7 @@ def test_a_device_has_as_many_lanes_as_ops_run_at_once_and_its_name_at_the_first
 
 def test_times_are_cut_off_at_both_edges_of_the_step():
     early, late = run("early", "Mul", "CPU:0", -50, 100), run("late", "Mul", "CPU:0", 1_900, 500)
-    bars = timeline.slices((early, late), STEP, CriticalPath(("late",), 1, 1))["slices"]
+    bars = timeline.slices((early, late), STEP, CriticalPath(("late",), 1, 1, ()))["slices"]
     assert bars == [
         (0, 0, 50_000, "early", "Mul", False),
         (0, 1_900_000, 100_000, "late", "Mul", True),
