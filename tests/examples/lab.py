@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.examples import walk
 from tests.examples.comparison import COMPARISON, CONV, POOL, SOFTMAX, STEPS
-from tests.records_by_hand import a_frontend, a_placement, op_stats
+from tests.records_by_hand import a_frontend, a_placement, op_row
 from tflab.follow import node_history
 from tflab.records.graph import Node
 from tflab.records.placed import Fate
@@ -14,22 +14,11 @@ from tflab.report.contents import Lab, Walked
 
 
 def row(rank):
-    return op_stats(
-        key=f"Op{rank}",
-        ops=(f"Op{rank}",),
-        nodes=(f"n{rank}",),
-        fused_from=(),
-        calls=1_000 + rank,
-        total_ns=50_000_000 - 1_000_000 * rank,
-        self_ns=30_000_000 - 1_000_000 * rank,
-        mean_ns=20_000 + 100 * rank,
-        median_ns=10_000 + 100 * rank,
-        p95_ns=70_000 + 100 * rank,
-        share=0.2 - rank / 100,
-        cumulative_share=0.1 + rank / 20,
-        requested_bytes=512 * rank,
-        flops=1_000 * rank,
-        gflops=1.5,
+    millions = 1_000_000 * rank
+    return op_row(
+        *(f"Op{rank}", f"Op{rank}", f"n{rank}", "", 1_000 + rank, 50_000_000 - millions),
+        *(30_000_000 - millions, 20_000 + 100 * rank, 10_000 + 100 * rank, 70_000 + 100 * rank),
+        *(0.2 - rank / 100, 0.1 + rank / 20, 512 * rank, 1_000 * rank, 1.5),
     )
 
 

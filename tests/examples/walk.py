@@ -108,16 +108,8 @@ PLACEMENT = blank(
 )
 
 TOTALS = tuple(
-    op_total(
-        f"n{rank}",
-        f"Op{rank}",
-        3 * rank,
-        9_000 + rank,
-        6_000 - 100 * rank,
-        700.0 + rank,
-        rank / 100,
-    )
-    for rank in range(1, 13)
+    op_total(f"n{n}", f"Op{n}", 3 * n, 9_000 + n, 6_000 - 100 * n, 700.0 + n, n / 100)
+    for n in range(1, 13)
 )
 CURVE = LiveBytes(
     step=5,
