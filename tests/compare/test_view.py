@@ -71,3 +71,7 @@ def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
     assert {line.count("…") for line in lines if "xxx" in line} == {1}  # that of the name
     assert not any("…" in line for line in lines if "xxx" not in line)
     assert any(line.endswith("16.1 s (14.6 x)") for line in lines)
+    coded = {size: replace(cell, code="y" * 60) for size, cell in by_size.items()}
+    of_line = replace(found, by="line", rows=(replace(row, key="program.py:46", cells=coded),))
+    shown = " ".join(text.as_text(view.blocks(of_line, 10)).split())
+    assert "omitted (terminal too narrow): calls at 1, mean at 1, calls at 16, mean at 16," in shown

@@ -23,6 +23,7 @@ MORE = "More: --full, --by node, layer or line, docs/reference.md."
 SIZES_ABREAST = 3  # that fit next to a name
 # The columns of one batch size beside others, and how spare they are
 ABREAST = {"calls": 0, "total": 0, "mean": 9, "share": 8}
+LINES_ABREAST = ABREAST | {"calls": 8, "share": 0}  # beside the code
 
 
 def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Iterable[Block]:
@@ -132,7 +133,8 @@ def calls_and_totals(comparison: Comparison, top: int, sizes: Sequence[int]) -> 
 
         return numbers(f"{name} at {batch}", cell, spare)
 
-    columns = (column(*names, batch) for batch in sizes for names in ABREAST.items())
+    spares = LINES_ABREAST if comparison.by == "line" else ABREAST
+    columns = (column(*names, batch) for batch in sizes for names in spares.items())
     return of_rows("Calls and times at each batch size", columns, comparison, top)
 
 

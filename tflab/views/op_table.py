@@ -14,7 +14,7 @@ from tflab.records.blocks import Column, Table, dearest, numbers, table
 from tflab.records.measured import Comparison, OpStats
 from tflab.units import ROUNDS_UP, percent, size, three_digits, time
 
-CODE = 32  # characters of a line's code for which spare columns are omitted
+CODE = 22  # characters of a line's code for which spare columns are omitted
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
 
