@@ -9,7 +9,7 @@
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make docs  today's output into README.md and docs/
 # make fuzz  damaged and made-up files against all that reads them, graphs at random against the kernel's wall
-# make mutants mistakes planted in the code, against the quick tests; PACKAGE=analysis for one package, SAMPLE=200
+# make mutants mistakes planted in the code, against the tests; PACKAGE=analysis for one package, SAMPLE=200
 #            and SEED=3 for some of them
 # make clean removes .venv, .venvs, caches and runs
 
