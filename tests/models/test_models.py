@@ -74,6 +74,7 @@ def differentiated(name):
     return backward.differentiate(frontend.build((name, models.find(name)), Options()), Options())
 
 
+@pytest.mark.usefixtures("whole_walks")
 @pytest.mark.parametrize(
     ("name", "precision", "bound"),
     [
