@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tflab.analysis import values
+from tflab.records.gradients import GradientNode
 from tflab.records.graph import BACKWARD, FORWARD, Node, Tensor
 
 BATCH = 4
@@ -33,13 +34,13 @@ NODES = (
     node("g/w", "Conv2DBackpropFilter", "x", "g/b", shape=(4, 1, 1, 2)),
     node("g/both", "Split", "g/b", outputs=2),
 )
-GRADIENTS = {
-    "g/loss": "dL/d(pool)",
-    "g/c": "dL/dc",
-    "g/b": "dL/db",
-    "g/w": "dL/dw",
-    "g/both": "dL/dc",
-}
+GRADIENTS = tuple(
+    GradientNode(name, "", towards, complete=True, used=True, bookkeeping=None)
+    for name, towards in (
+        *(("g/loss", "dL/d(pool)"), ("g/c", "dL/dc"), ("g/b", "dL/db"), ("g/w", "dL/dw")),
+        ("g/both", "dL/dc"),
+    )
+)
 FED = {
     "x:0": np.arange(BATCH * 25.0).reshape(BATCH, 5, 5, 1),
     "classes:0": np.array([1, 0, 0, 1]),

@@ -12,6 +12,7 @@ import numpy as np
 from tflab.analysis.expressions import softmax
 from tflab.analysis.gradient_graph import PASSES_ON, gradient_name
 from tflab.records import graph
+from tflab.records.gradients import GradientNode
 from tflab.records.graph import FORWARD, VARIABLES, Node, node_of, nodes_needed
 from tflab.records.values import (
     IMAGE,
@@ -257,16 +258,13 @@ ValueOf = Callable[[str], np.ndarray | None]  # of a tensor; None if the step ha
 
 def maps(
     nodes: Sequence[Node],
-    gradients: Mapping[str, str],
+    gradient_nodes: Iterable[GradientNode],
     fed: Arrays,
     before: Arrays,
     value_of: ValueOf,
 ) -> Maps | None:
-    """Return what can be drawn of a step; None if no image was fed.
-
-    `gradients` says which gradient a node computes (`dL/dy`), and `before` has the variables before
-    the step.
-    """
+    """Return what can be drawn of a step; None if no image was fed. `before` has the variables
+    before the step."""
     images = {node_of(tensor): array for tensor, array in fed.items() if np.ndim(array) == 4}
     if not images:
         return None
@@ -290,7 +288,7 @@ def maps(
         if name in before and before[name].ndim == 4
     }
     first = dict(list(kernels.items())[: len(kernels) if len(kernels) <= KERNELS else 1])
-    gradient_of = reader_of_gradients(nodes, gradients, value_of)
+    gradient_of = reader_of_gradients(nodes, gradient_nodes, value_of)
 
     def drawn(name: str, kind: str, array: np.ndarray) -> FeatureMap:
         part, shape = (cut, array.shape) if kind == KERNEL else (first_row, array.shape[1:])
@@ -313,14 +311,15 @@ def maps(
 
 
 def reader_of_gradients(
-    nodes: Iterable[Node], gradients: Mapping[str, str], value_of: ValueOf
+    nodes: Iterable[Node], gradient_nodes: Iterable[GradientNode], value_of: ValueOf
 ) -> Callable[[str, Sequence[int]], np.ndarray | None]:
     """Return a function that reads the gradient with respect to a tensor of some shape."""
-    by_target: dict[str, list[str]] = {}
+    gradients = {node.name: node.towards for node in gradient_nodes if node.complete}
+    by_target: dict[str | None, list[str]] = {}
     for node in nodes:
         # The first output of these nodes is the gradient, and the only one.
         if len(node.outputs) == 1 or node.op.startswith("FusedBatchNormGrad"):
-            by_target.setdefault(gradients.get(node.name, ""), []).append(node.name)
+            by_target.setdefault(gradients.get(node.name), []).append(node.name)
 
     def gradient_of(name: str, shape: Sequence[int]) -> np.ndarray | None:
         arrays = map(value_of, by_target.get(gradient_name(name), ()))

@@ -34,7 +34,7 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         program=None,  # type: ignore[arg-type]  # it ended
         nodes=graph.executed,
         user_nodes=graph.nodes,
-        gradients={},
+        gradient_nodes=(),
         fetches=graph.fetches,
         batch_size=0,
         data="",

@@ -103,11 +103,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
         program=program,
         nodes=tuple(with_lines_of_work(remaining, backward.nodes, ledger)),
         user_nodes=backward.nodes,
-        gradients={
-            node.name: node.towards
-            for node in backward.gradient_nodes
-            if node.complete and node.towards
-        },
+        gradient_nodes=backward.gradient_nodes,
         fetches=fetches,
         batch_size=options.batch_size,
         data=program.dataset("train").name,

@@ -78,7 +78,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         ),
         maps=analysis.maps(
             placement.user_nodes,
-            placement.gradients,
+            placement.gradient_nodes,
             fetched.fed,
             fetched.before,
             lambda tensor: fetched.computed.get(tensor, fetched.fed.get(f"{tensor}:0")),

@@ -137,8 +137,7 @@ class Placement(Shown):
     program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[Node, ...]  # the graph that runs, with all devices
     user_nodes: tuple[Node, ...] = field(repr=False, metadata={"json": None})  # before the passes
-    # Its nodes that are a gradient: node -> `dL/d(conv1/Relu)`
-    gradients: Mapping[str, str] = field(repr=False, metadata={"json": None})
+    gradient_nodes: tuple[GradientNode, ...] = field(repr=False, metadata={"json": None})
     fetches: tuple[str, ...]
     batch_size: int
     data: str
