@@ -245,7 +245,7 @@ def test_a_command_keeps_what_it_has_measured(name, tmp_path):
                 while True:
                     seen += os.read(reading, 4096).decode(errors="replace")
                     if re.search(measured, seen) and (number := next(signals, None)):
-                        time.sleep(3)  # in which steps are measured
+                        time.sleep(2)  # in which steps are measured
                         os.killpg(process.pid, number)  # as a terminal does
     os.close(reading)
     out = seen if name == "run" else (tmp_path / "other").read_text()

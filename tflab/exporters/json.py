@@ -18,7 +18,6 @@ from tflab.records import codec
 from tflab.records.graph import edge_count
 from tflab.records.measured import OpStats
 from tflab.records.stages import Stage
-from tflab.views import stages as views
 
 SPENT = ("forward_ns", "backward_ns", "update_ns")  # by phase
 ROW = {item.name: item.name for item in fields(OpStats)}
@@ -50,6 +49,8 @@ def stages(
 
 
 def stage_object(stage: Stage) -> dict[str, object]:
+    from tflab.views import stages as views  # a watched program has none
+
     counts = {"node_count": len(stage.nodes), "edge_count": edge_count(stage.nodes)}
     return {"stage": views.name(stage), **counts, **plain(stage)}
 
