@@ -116,10 +116,7 @@ X, Y = Name("x", "x"), Name("y", "read")
     ],
 )
 def test_a_formula_has_to_give_the_tensor_at_every_point(first, second, right):
-    known = points(
-        {"x": [1, 2], "read": 2, "t": first},
-        {"x": [1, 2], "read": 3, "t": second},
-    )
+    known = points({"x": [1, 2], "read": 2, "t": first}, {"x": [1, 2], "read": 3, "t": second})
     assert known.hold(ex.times(X, Y), "t") is right
     assert known.text(ex.times(X, Y), "t") == ("x * y" if right else "")
 

@@ -41,10 +41,7 @@ GRADIENTS = tuple(
         ("g/both", "dL/dc"),
     )
 )
-FED = {
-    "x:0": np.arange(BATCH * 25.0).reshape(BATCH, 5, 5, 1),
-    "classes:0": np.array([1, 0, 0, 1]),
-}
+FED = {"x:0": np.arange(BATCH * 25.0).reshape(BATCH, 5, 5, 1), "classes:0": np.array([1, 0, 0, 1])}
 
 
 CHANNELS = np.arange(BATCH * 50.0, dtype=np.float32).reshape(BATCH, 5, 5, 2)

@@ -41,5 +41,5 @@ def test_every_event_is_taken_in_and_every_arrow_fastened_to_its_runs(page):
     assert found["warnings"] == []
     assert Counter(map(tuple, found["arrows"])) == {("x", "conv"): 7}
     assert sorted(found["processes"]) == [
-        *([CPU, [7, 1, 1], []], [GPU, [3], []], [STREAM, [4], []], ["steps", [3], []]),
+        *([CPU, [7, 1, 1], []], [GPU, [3], []], [STREAM, [4], []], ["steps", [3], []])
     ]

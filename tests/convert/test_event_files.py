@@ -54,7 +54,7 @@ def test_each_tag_is_a_step_and_the_first_graph_is_that_of_the_steps(written):
     found = reading.read([str(path)])
     assert (found.labels, found.notes) == (("step 10", "b/20"), ())
     assert [(run.step, run.name, run.op) for run in found.runs] == [
-        *((0, "a", "Mine"), (0, "b", "unknown"), (1, "a", "Mine")),
+        *((0, "a", "Mine"), (0, "b", "unknown"), (1, "a", "Mine"))
     ]
     assert [(step.start_ns, step.wall_ns) for step in found.steps] == [(100, 15), (900, 3)]
     assert [(node.name, node.op) for node in found.nodes] == [("a", "Mine")]

@@ -58,10 +58,7 @@ TWO_CAPTURES = (
     Capture(
         "two",
         (StepTime(3, 20_000_000, 1_000),),
-        (
-            OpRun(3, "a", "Conv2D", CPU, 20_000_100, 1),
-            OpRun(3, "b", "Relu", OTHER, 20_000_200, 1),
-        ),
+        (OpRun(3, "a", "Conv2D", CPU, 20_000_100, 1), OpRun(3, "b", "Relu", OTHER, 20_000_200, 1)),
     ),
 )
 

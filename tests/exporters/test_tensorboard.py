@@ -16,12 +16,7 @@ def test_ops_lie_end_to_end_and_each_takes_a_microsecond_at_least():
     drawn = tensorboard.drawable(metadata).step_stats.dev_stats[0].node_stats
     assert [
         (stats.node_name, stats.all_start_micros, stats.all_end_rel_micros) for stats in drawn
-    ] == [
-        ("a/x", 1, 2),
-        ("a/y", 3, 1),
-        ("b", 4, 1),
-        ("c", 4, 1),
-    ]
+    ] == [("a/x", 1, 2), ("a/y", 3, 1), ("b", 4, 1), ("c", 4, 1)]
     assert [stats.all_start_micros for stats in device.node_stats] == [90, 50, 10, 0]
 
 

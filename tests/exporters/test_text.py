@@ -80,8 +80,7 @@ def test_no_line_of_a_table_has_over_100_columns(title, rows, drawing):
 
 
 @pytest.mark.parametrize(
-    "columns, width",
-    [("60", 60), ("200", 200), ("3", 20), (None, 100), ("", 100), ("wide", 100)],
+    "columns, width", [("60", 60), ("200", 200), ("3", 20), (None, 100), ("", 100), ("wide", 100)]
 )
 def test_the_width_is_what_the_environment_says_and_that_of_a_pipe_100(monkeypatch, columns, width):
     if columns is not None:
