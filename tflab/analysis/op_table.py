@@ -1,7 +1,7 @@
 """Op table: the statistics of nodes as rows, by type, node, layer or source line.
 
-Every table of ops is made here, from the statistics of `tflab.analysis.statistics`: `rows` groups
-the nodes, the functions `with_...` take rows and return them with something more, and `with_shares`
+Every table of ops is made here, from the statistics of nodes that `fold` makes: `rows` groups the
+nodes, the functions `with_...` take rows and return them with something more, and `with_shares`
 is the last. A node is in exactly one row, so the rows of any table add up to the same time.
 
 Self and total time are defined as in profilers since Graham, Kessler and McKusick, "gprof: a call

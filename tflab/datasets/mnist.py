@@ -175,6 +175,8 @@ def stand_in(split: str, side: int = 32) -> Dataset:
     package = importlib.util.find_spec("sklearn")
     assert package and package.origin
     bundled = Path(package.origin).with_name("datasets") / "data" / "digits.csv.gz"
+    if not bundled.is_file():  # as in scikit-learn 1.9
+        raise TflabError(f"The digits of scikit-learn are not at '{bundled}'; {SET}.")
     # Not by `load_digits`, because scikit-learn takes seconds to import
     rows = np.loadtxt(bundled, np.uint8, delimiter=",")[STAND_IN_ROWS[split]]
     pixels = rows[:, :-1].reshape(-1, 8, 8)

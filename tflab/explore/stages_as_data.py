@@ -1,4 +1,4 @@
-"""Stages: the stages of a graph for pages, as plain data."""
+"""Stages: a program goes through its stages, which become plain data for pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured: statistics of many steps, and the tables made from them."""
+"""Measured: statistics of many steps, the tables made from them, and verdicts on two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timed: op runs, steps, and their totals."""
+"""Timed: op runs, steps, and their totals, also of several tasks."""
 
 from __future__ import annotations
 
