@@ -27,7 +27,7 @@ def plain_environment(monkeypatch):
 
 
 def lines(*shown) -> list[str]:
-    return [line.rstrip() for line in text.as_text(shown).splitlines()]
+    return text.as_text(shown).splitlines()
 
 
 LONG = Strip("Passes", (Frame("pass", "y" * 92 + " z", ("x" * 1000, "short")),))
@@ -61,7 +61,7 @@ def test_prose_keeps_to_100_columns_and_a_table_takes_what_there_is(monkeypatch)
     monkeypatch.setenv("COLUMNS", "150")
     stream, table = io.StringIO(), Table("Nodes", (Column("n", str, name=True),), ("n" * 160,))
     text.show_section(text.console(stream), TITLE, ["word " * 60, table])
-    shown = [len(line.rstrip()) for line in stream.getvalue().splitlines()]
+    shown = [len(line) for line in stream.getvalue().splitlines()]
     assert shown == [0, 100, 99, 99, 99, 0, 5, 3, 150, 150]
 
 

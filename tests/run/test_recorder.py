@@ -325,6 +325,7 @@ def test_constants_are_counted_as_large_as_they_are_written(tmp_path):
     assert program_graph.size_of_constants(graph) == 417
     ops.append(constant(2**20, 3 * 2**20))
     assert not dumps.may_begin(group)
+    assert dumps.of(group) == program_graph.CONSTANTS
 
 
 def test_a_run_with_too_many_op_runs_for_a_trace_is_not_traced_again(lab, monkeypatch):
@@ -438,10 +439,12 @@ def test_dumps_serve_all_shapes_of_a_step_and_leave_the_environment_as_it_was(
     known = (first, again, more)
     assert [ours.may_begin(group) for group in known] == [False] * 3
     kept = [ours.of(group) for group in (*known, other)]
-    assert kept == [tmp_path / "dumps-1"] * 2 + [None] * 2
+    assert kept == [tmp_path / "dumps-1"] * 2 + [program_graph.UNWRITTEN, program_graph.NO_MOMENT]
     assert [file.name for file in kept[0].iterdir()] == ["graph.pb"]
     monkeypatch.setenv("TF_DUMP_GRAPH_PREFIX", str(tmp_path))  # the program uses it itself
-    assert not program_graph.Dumps(str(kept[0]), None).may_begin(other)
+    theirs = program_graph.Dumps(str(kept[0]), None)
+    assert not theirs.may_begin(other)
+    assert theirs.of(other) == program_graph.USED
 
 
 @pytest.mark.tensorflow

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich import box
 from rich.console import Console, JustifyMethod
@@ -33,6 +34,15 @@ class Terminal(Console):
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
+
+    def print(self, *objects: object, **options: Any) -> None:
+        """Print, in a file without the spaces that fill the ends of lines."""
+        if self.is_terminal:
+            super().print(*objects, **options)
+            return
+        with self.capture() as printed:
+            super().print(*objects, **options)
+        self.file.write(re.sub(" +$", "", printed.get(), flags=re.MULTILINE))
 
 
 def console(stream: TextIO | None = None) -> Console:

@@ -165,11 +165,13 @@ MOST_CONSTANTS = 2 * 2**20
 SMALL = 2**16  # bytes of a constant up to which its shape gives its size
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
-UNKNOWN = (
-    "The fates of the nodes are not shown: the runtime's dumps of its passes were not written, are "
-    "too large, take longer than --overhead allows, are used by the program itself, or do not "
-    "explain each node that ran."
-)
+# Why the fates of the nodes are not shown
+USED = "the program asks the runtime for dumps of its own"
+CONSTANTS = f"constants of more than {MOST_CONSTANTS // 2**20} MiB would be written at each pass"
+NO_MOMENT = "within --overhead there was no moment to build the step again for the runtime's dumps"
+UNWRITTEN = "the runtime wrote no dumps of its passes"
+TOO_MANY = f"the runtime's dumps take more than {MOST_BYTES // 2**20} MiB"
+UNEXPLAINED = "the runtime's dumps do not explain each node that ran"
 
 
 class Dumps:
@@ -180,7 +182,8 @@ class Dumps:
         self.fresh.mkdir()
         self.kept_bytes = 0
         self.level = 0  # from which Grappler dumped before
-        self.folders: dict[Hashable, Path | None] = {}  # of each step that was built; None: nothing
+        # Of each step its folder, or why it has none
+        self.folders: dict[Hashable, Path | str] = {}
         # Dumps that the user of the program requested are left alone. In a notebook tflab itself
         # may have prepared its process for dumps.
         given = {name: os.environ[name] for name in OF_USERS if name in os.environ}
@@ -188,8 +191,12 @@ class Dumps:
 
     def may_begin(self, group: RunGroup) -> bool:
         """Return whether the step of a group has no dumps yet, and may have some."""
-        known = not self.wanted or step_of(group) in self.folders
-        return not known and size_of_constants(group.graph) <= MOST_CONSTANTS
+        step = step_of(group)
+        if not self.wanted:
+            self.folders[step] = USED
+        elif step not in self.folders and size_of_constants(group.graph) > MOST_CONSTANTS:
+            self.folders[step] = CONSTANTS
+        return step not in self.folders
 
     def begin(self) -> None:
         """Let the runtime write dumps from now on. `os.environ` does not have the variables."""
@@ -209,15 +216,16 @@ class Dumps:
         private.read_dump_settings()
         files = [*self.fresh.iterdir()]
         size = self.kept_bytes + sum(file.stat().st_size for file in files)
-        self.folders[step_of(group)] = None
+        self.folders[step_of(group)] = TOO_MANY if files else UNWRITTEN
         if files and size <= MOST_BYTES:
             self.kept_bytes = size
             folder = self.folders[step_of(group)] = self.fresh.with_name(f"dumps-{group.number}")
             self.fresh.rename(folder)
             self.fresh.mkdir()
 
-    def of(self, group: RunGroup) -> Path | None:
-        return self.folders.get(step_of(group))
+    def of(self, group: RunGroup) -> Path | str:
+        """Return the folder of the dumps, or why there is none."""
+        return self.folders.get(step_of(group), NO_MOMENT)
 
 
 def step_of(group: RunGroup) -> Hashable:
@@ -260,20 +268,26 @@ class Largest:
         self.executed = tuple(
             node for part in parts for node in of_runtime.from_graph_def(part, {}, {})
         )
-        # Empty if the fate of a node is not known
+        # Empty if the fate of a node is not known, for the reason `unexplained`
         self.passes: tuple[Pass, ...] = ()
         self.ledger: tuple[Fate, ...] = ()
         self.origins: tuple[Origin, ...] = ()
+        self.unexplained = ""
 
-    def explain(self, dumped: Path) -> None:
-        """Find the fate of each node in the dumps of the passes."""
+    def explain(self, dumped: Path | str) -> None:
+        """Find the fate of each node in this folder with the dumps of the passes."""
         from tflab.analysis import fates, passes
 
+        if isinstance(dumped, str):
+            self.unexplained = dumped
+            return
         nodes, executed, group = self.nodes, self.executed, self.group
         steps = passes.compare(nodes, dumps.read(dumped), executed)
         ledger = fates.fates(nodes, steps, executed, group.fetches, group.feeds)
         origins = tuple(fates.origins(ledger, steps, executed))
-        if not any(origin.origin == "unknown" for origin in origins):
+        if any(origin.origin == "unknown" for origin in origins):
+            self.unexplained = UNEXPLAINED
+        else:
             self.passes, self.ledger, self.origins = steps, ledger, origins
 
     def segment(self) -> dict[str, object]:
@@ -304,7 +318,8 @@ class Largest:
             step = access_order.Step(self.nodes, self.group.fetches, self.group.feeds)
             rows = access_order.unordered(step, functions.of_graph(self.group.graph))
             yield from (f"{fact.label.capitalize()}: {fact.text}." for fact in view.unordered(rows))
-            yield from [UNKNOWN] * (not self.ledger)
+            if not self.ledger:
+                yield f"The fates of the nodes are not shown: {self.unexplained}."
 
     def findings(self) -> list[str]:
         """Return why its runs are slow, as sentences."""

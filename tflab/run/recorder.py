@@ -486,7 +486,7 @@ class Recorder:
         """Write what is known of the group that took longest, and return what the command needs of
         it."""
         group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
-        settings, parts, traces, dumped = self.settings, (), [], None
+        settings, parts, traces = self.settings, (), []
         known: dict[str, object] = {}
         try:
             if self.values:
@@ -497,12 +497,11 @@ class Recorder:
             if not group.function:
                 parts = self.tracer.parsed(group.executed).partition_graphs
                 traces = [(*times, self.tracer.parsed(trace)) for *times, trace in group.samples]
-                dumped = self.dumps.of(group)
             largest = program_graph.Largest(group, nodes, parts, traces)
-            if settings.logdir and not group.function:
-                largest.write_profile(settings.logdir)
-            if dumped:
-                largest.explain(dumped)
+            if not group.function:
+                if settings.logdir:
+                    largest.write_profile(settings.logdir)
+                largest.explain(self.dumps.of(group))
             for sentence in largest.notes():
                 self.note(sentence)
             known = largest.segment()
