@@ -20,7 +20,7 @@ THOROUGH = (
 REPRESENTATIVES = (
     "test_it_opens_from_a_file_without_an_error_or_a_request",  # a page in a browser
     "test_every_file_of_the_package_is_in_the_wheel",
-    "test_a_command_keeps_what_it_has_measured[run]",  # signals
+    "test_a_command_keeps_what_it_has_measured[compare]",  # signals
     "test_no_attack_reaches_anything_outside",  # the confined process
     "test_each_nanosecond_of_a_training_has_one_owner",  # a watched program
     "test_each_stage_comes_with_its_drawing_and_the_line_of_every_node",  # the live page

@@ -180,6 +180,7 @@ def test_a_function_that_grappler_optimises_by_itself_is_not_taken_for_the_graph
 # Any graph
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 @given(
     program=random_programs.PROGRAMS,

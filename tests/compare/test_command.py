@@ -337,6 +337,7 @@ def test_configurations_are_measured_at_every_batch_size_against_default(monkeyp
 # The command
 
 
+@pytest.mark.thorough
 def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
     folder = tmp_path / "plots"
     line = f"--model toy --batch-sizes 4 8 --images 8 --by layer --plots {folder}"

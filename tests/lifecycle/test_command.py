@@ -104,6 +104,7 @@ def test_json_has_all_that_was_measured_what_was_asked_for_and_the_machine(walk,
 # Text and Markdown
 
 
+@pytest.mark.thorough
 def test_piped_text_has_no_escape_codes_and_a_quiet_stderr_and_overwrites_nothing(logdir, tmp_path):
     """By a process of its own, whose TensorFlow is not set to be quiet, into a logdir that has been
     written to."""

@@ -25,6 +25,7 @@ def made(walked):
     return made, top_ops[:3]
 
 
+@pytest.mark.thorough
 def test_each_of_the_largest_ops_has_an_experiment_or_a_reason(made):
     experiments_made, largest = made
     tried = [(row.name, row.op) for row in (*experiments_made.ops, *experiments_made.untried)]
@@ -32,6 +33,7 @@ def test_each_of_the_largest_ops_has_an_experiment_or_a_reason(made):
     assert experiments_made.ops
 
 
+@pytest.mark.thorough
 def test_every_experiment_lies_within_its_interval_and_has_the_controls_observations(made):
     control = made[0].control
     assert (control.name, control.op) == ("control", "")

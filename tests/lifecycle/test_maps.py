@@ -89,6 +89,7 @@ def test_a_kernel_has_the_gradient_that_the_step_subtracts(walked):
 # TensorBoard's Images
 
 
+@pytest.mark.thorough
 def test_tensorboard_has_the_picture(walked, tmp_path):
     stage = walked("lenet")
     tensorboard.write(tmp_path, stage["execution"], stage["placement"], ())

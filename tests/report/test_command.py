@@ -265,6 +265,7 @@ SHORTER = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_whole_report_of_a_model_has_every_chapter(tmp_path, monkeypatch):
     def captioned(name, draw, *records):

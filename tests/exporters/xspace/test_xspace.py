@@ -93,7 +93,7 @@ def assert_conserved(recorded: Capture) -> None:
     }
 
 
-@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("devices", [1, pytest.param(2, marks=pytest.mark.thorough)])
 def test_ops_steps_and_memory_of_lenet_are_those_of_its_trace(captured, devices):
     for recorded in (example.capture for example in captured("lenet", devices)):
         assert len(recorded.runs) > 400
@@ -241,6 +241,7 @@ def compiled(tmp_path_factory):
     return next(folder.glob("plugins/profile/toy-batch-16/*.xplane.pb"))
 
 
+@pytest.mark.thorough
 def test_what_xla_compiled_is_in_the_graph_viewer_and_the_memory_viewer(compiled):
     assert {"graph_viewer", "memory_viewer"} <= tools(compiled)
     (module,) = (
