@@ -35,6 +35,10 @@ REPLACED = "removed: a node that a pass made does its work"
 INSIDE = "used before the steps to compute a constant"
 NOT_TAKEN = "in the graph that runs, but its branch was not taken in any traced step"
 BECAUSE = " did not run: its branch was not taken in any traced step"
+CALLS_DIFFER = (
+    "The calls differ: the walk has its own number of steps, and every other batch size processes "
+    "the same number of rows."
+)
 UNKNOWN = " is in a branch or after one; no run was traced, so whether it ran is not known"
 CHANGES = {
     "moved": "given its device",
@@ -105,6 +109,8 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
     yield Strip(f"The history of {history.name} ({history.op})", tuple(frames))
     if (table := times(history)).rows:
         yield table
+        if len({statistics.calls for statistics in history.times.values()}) > 1:
+            yield CALLS_DIFFER
 
 
 def sections(history: NodeHistory) -> tuple[Section, ...]:
