@@ -274,10 +274,9 @@ def last_gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> 
 
 # Unlike its neighbours
 #
-# that a pass did.
-#
-# Both are compared in the graph before that pass. These are differences that the pass log shows,
-# not the reasons of the pass, which may look at more.
+# A node that a pass left as it was is compared with one of its type that the pass changed, in the
+# graph before that pass. These are differences that the pass log shows, not the reasons of the
+# pass, which may look at more.
 
 Graph = Mapping[str, Node]
 Users = Mapping[str, Sequence[str]]

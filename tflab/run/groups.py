@@ -293,8 +293,6 @@ class Run:
 
 # Functions
 #
-# what XLA compiled.
-#
 # A dump of XLA begins when TensorFlow has handed the code over, so a compilation took a little
 # longer than its dump says.
 

@@ -245,9 +245,8 @@ def rendezvous(node_def: NodeDef) -> tuple[bytes, ...]:
 
 # Whose code a line is
 #
-# outside them.
-#
-# `Sampler.new_kind` in tflab/run/sampler.py decides in the same way.
+# A line is the program's if it is outside of libraries. `Sampler.new_kind` in tflab/run/sampler.py
+# decides in the same way.
 
 TFLAB = str(Path(__file__).parents[1])
 # What tflab makes of a Keras model and of a program on the live page
