@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests import needs
 from tests.commands import run_python
 from tests.examples import advice
 
@@ -80,6 +81,7 @@ def test_kept_results_make_memory_grow(watch):
     assert "Resident memory grew steadily" in text
 
 
+@needs.PROCESSORS
 def test_a_pipeline_has_its_wait_its_stage_and_its_line(watch):
     """Eight rows of 2 ms for each step; eight at a time, they take a fraction."""
     seen, text = watch(advice.PIPELINE)
