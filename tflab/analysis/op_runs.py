@@ -44,7 +44,7 @@ class Allocations:
         return Allocations(self.allocators, run, *(column[rows] for column in self.columns[1:]))
 
     def of_each(self, runs: int) -> Iterator[tuple[tuple[int, int, str], ...]]:
-        """Return the allocations of each of this many runs, as an `OpRun` has them."""
+        """Yield the allocations of each run as an `OpRun` has them; `runs` is their number."""
         names = [self.allocators[number] for number in self.allocator.tolist()]
         rows = list(zip(self.us.tolist(), self.bytes.tolist(), names, strict=True))
         first: np.ndarray = np.asarray(self.run.searchsorted(np.arange(runs + 1)))

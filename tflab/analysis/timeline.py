@@ -160,8 +160,8 @@ def median_step(steps: Sequence[StepTime]) -> StepTime:
 # - `/device:GPU:0/sync`: threads that wait for a stream;
 # - `/host:CPU`: what a profiler of 2019 and 2020 saw on its threads, with the ops repeated.
 #
-# Read in TensorFlow's gpu_tracer.cc of 2016, device_tracer.cc of 2018, host_tracer.cc of 2019 and
-# xplane_to_step_stats.cc of today; stat_summarizer.cc leaves the same rows out.
+# These names are in TensorFlow's gpu_tracer.cc of 2016, device_tracer.cc of 2018, host_tracer.cc of
+# 2019 and xplane_to_step_stats.cc of today. stat_summarizer.cc leaves the same rows out.
 
 OPS = "ops"
 LAUNCHES = "launches of GPU kernels"
@@ -249,8 +249,8 @@ def runs_without(repeated: Counter[tuple[str, str, int, int]], runs: OpRuns) -> 
 
 
 def work_runs(runs: Iterable[OpRun]) -> OpRuns:
-    """Return the runs that have the times of a node's work: its kernels and copies if it has any on
-    a GPU. Launches do not count then, because they end before the work is done."""
+    """Return the runs that show the work of nodes: of a node with kernels or copies on a GPU only
+    these, because the launch of a kernel ends before the work is done."""
     table = op_runs.of(runs)
     tracks = {device: track_kind(device) for *_, device in table.kinds}
     on_gpu = {name for name, _, device in table.kinds if tracks[device] in ON_GPU}

@@ -25,7 +25,7 @@ from tflab.cli import terminal
 from tflab.errors import TflabError, UsageError, reason
 from tflab.escaping import visible
 
-# Where they are
+# Folders and paths
 
 
 def given_folder(data_dir: str | Path | None, wanted: str) -> Path | None:
@@ -75,13 +75,13 @@ announced: set[str] = set()
 
 
 def announce(stand_in: str, line: str) -> None:
-    """Print a line on stderr for a stand-in, once per process and not again for the test split."""
+    """Print a line about substitute data on stderr, but not again for the test split."""
     if stand_in not in announced:
         announced.add(stand_in)
         terminal.say(visible(line), sys.stderr)
 
 
-# What is in them
+# Contents
 
 
 def read(path: Path, limit: int) -> bytes:

@@ -39,7 +39,7 @@ CELLS = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True
 
 
 def show_as(record: type, blocks: Callable[[Any], Iterable[Block]]) -> None:
-    """Let a notebook show such a record as the blocks that are made of it."""
+    """Let a notebook show records of this type as the blocks that `blocks` makes of them."""
     HTML[record] = lambda shown: render(blocks(shown))
 
 

@@ -123,8 +123,8 @@ def call_model(name: str, function: Callable[[], T], graph: tf.Graph) -> T | Mod
 
 
 def without_gradients(error: Exception, graph: tf.Graph, failed: TflabError) -> Model | None:
-    """Return a model of the loss whose gradients the program's own optimiser did not find, so that
-    the next stage shows where they stop; None if something else failed."""
+    """Return a model if the program's optimiser found no gradients of its loss, so that the next
+    stage shows where they stop; None if something else failed."""
     traceback = error.__traceback__
     while traceback is not None and str(error).startswith("No gradients provided"):
         local = traceback.tb_frame.f_locals

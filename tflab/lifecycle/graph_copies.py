@@ -69,8 +69,8 @@ def opened(
     batches: Sequence[Values],
     options: Options,
 ) -> Iterator[Copy]:
-    """Open a copy of the part of the graph that computes these tensors: in float64, unless that
-    copy cannot be imported, or cannot compute these and the wanted tensors from any of the batches.
+    """Open a copy of the part of the graph that computes `fetches` and `wanted`. It is in float64
+    if such a copy can be imported and computes all of them from one of the batches.
 
     No pass changes what a copy computes. Raises RefusedError if the graph cannot be copied,
     initialised or run.
@@ -123,7 +123,7 @@ def first_that_runs(copy: Copy, fetches: Sequence[str], batches: Sequence[Values
 def copied(
     graph_def: tf1.GraphDef, variables: Iterable[str], dtype: tf.DType, options: Options
 ) -> Iterator[Copy]:
-    """Open a session with this graph, in this process, in which no pass folds or merges nodes."""
+    """Open a session with this graph in this process. No pass folds or merges its nodes."""
     readers, setters = {}, {}
     with tf.Graph().as_default() as graph:
         try:

@@ -177,8 +177,8 @@ def label_of(model: KerasModel, head: tf.Tensor, at: int) -> tf.Tensor:
 
 
 def replaced(model: KerasModel) -> tuple[tf1.train.Optimizer, str]:
-    """Return an optimiser of `tf.compat.v1.train` in place of the model's own, with its learning
-    rate, and a sentence about it."""
+    """Return the optimiser of `tf.compat.v1.train` that replaces the model's own, and a sentence
+    that says what it keeps."""
     own = model.optimizer
     kind = type(own).__name__
     rate = eagerly(own.get_config).get("learning_rate")

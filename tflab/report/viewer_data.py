@@ -329,7 +329,7 @@ def sections(history: NodeHistory, states: Sequence[State], index: Index) -> lis
     of_pass = {state.place: number for number, state in enumerate(states)}
 
     def linked(part: Part) -> Row | str:
-        """Return a part of a line, as a link where there is something to go to."""
+        """Return a part of a line, as a link if it names a drawn node or state."""
         if isinstance(part, Code):
             return {"code": part.text}
         if isinstance(part, NodeLink) and part.node in index:

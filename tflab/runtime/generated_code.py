@@ -92,8 +92,8 @@ def text(path: Path) -> str:
 def kernels_of(
     hlo: str, llvm: dict[str, list[str]], code: dict[str, tuple[int, list[str]]]
 ) -> Iterator[CompiledKernel]:
-    """Yield the steps of a cluster: the operations of its entry that compute something, each with
-    the operations that were fused into it and the function of its name."""
+    """Yield a kernel for each operation of the entry computation that computes something. A kernel
+    has the fused operations, and the LLVM IR and machine code of the function of its name."""
     computations: dict[str, list[str]] = {}
     entry, current = None, None
     for line in hlo.splitlines():

@@ -176,7 +176,7 @@ def output_dtypes(node_def: NodeDef, args: Iterable[OpDef.ArgDef]) -> Iterable[s
 
 
 def count_of(arg: OpDef.ArgDef, node_def: NodeDef) -> int:
-    """Return how many tensors of the node one ArgDef stands for."""
+    """Return how many tensors an ArgDef stands for in this node."""
     if arg.type_list_attr:
         return len(node_def.attr[arg.type_list_attr].list.type)
     return max(0, node_def.attr[arg.number_attr].i) if arg.number_attr else 1
@@ -261,7 +261,7 @@ PROGRAMS: set[str] = set()  # installed packages that are programs, or that have
 
 
 def add_program(function: Callable[..., object]) -> None:
-    """Note the package of this model function, which is no library even if it is installed."""
+    """Note that the package of this model function is no library, even if it is installed."""
     code = getattr(function, "__code__", None)
     if code and (package := installed_package(code.co_filename)):
         PROGRAMS.add(package)
@@ -363,8 +363,8 @@ class Updates:
                 self.phases[node.name] = UPDATE
 
     def mark_used(self) -> None:
-        """Mark nodes that updates use; a node that the loss depends on, or that gradients use, only
-        if nothing else does."""
+        """Mark nodes that updates use. A node that depends on the loss, or that gradients use, is
+        marked only if nothing but updates and summaries uses it."""
         waiting = turned_around({node.name: node.control_inputs for node in self.nodes})
         shared = self.on_loss | reach(self.of(BACKWARD), self.inputs)
         summaries = {node.name for node in self.nodes if SUMMARY.search(node.op)}

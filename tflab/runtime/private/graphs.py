@@ -214,8 +214,7 @@ def gradient_function(op: Operation) -> GradientFunction | None:
 
 @corner("whether oneDNN is on", "tensorflow/python/util/_pywrap_util_port")
 def onednn_is_on() -> bool:
-    """Return whether this TensorFlow was built with oneDNN, and its kernels are not switched
-    off."""
+    """Return whether this TensorFlow has oneDNN's kernels and uses them."""
     from tensorflow.python.util import _pywrap_util_port
 
     return bool(_pywrap_util_port.IsMklEnabled())
