@@ -151,7 +151,7 @@ def formula_of(graph: GradientGraph, node: Node, kind: str | None) -> str:
 
 def bookkeeping(graph: GradientGraph) -> dict[str, str]:
     """Return the gradient nodes that add nothing to the formula, each with its kind of bookkeeping.
-    From the end backwards: a node that serves only bookkeeping of one kind may be of that kind."""
+    Users come first: a node that serves bookkeeping of one kind only may be of that kind, too."""
     served: dict[str, set[str | None]] = {}  # node -> the kinds of the gradient nodes that take it
     kinds: dict[str, str] = {}
     for node in reversed(graph.nodes):

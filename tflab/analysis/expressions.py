@@ -235,7 +235,7 @@ def without_kept(value: Expression) -> Expression:
     return Call(value.function, *value.args, shape=value.shape, options=options)
 
 
-# What is read off an expression
+# The text, length and tensors of an expression
 
 
 def text(value: Expression) -> str:
@@ -329,8 +329,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
 
 # Evaluation
 #
-# A formula is evaluated in float64 by NumPy's rules. Only the functions of `expressions` exist in
-# it.
+# A formula is evaluated in float64 by NumPy's rules. It can call only the functions in FUNCTIONS.
 
 Values = Mapping[str, Array]  # tensor, without `:0` -> its value
 GLOBALS: dict[str, object] = FUNCTIONS | {"__builtins__": {}}

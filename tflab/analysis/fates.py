@@ -448,10 +448,10 @@ class Step:
             yield name
 
     def moved(self, node: Node, by: Replacement) -> Replacement:
-        """Return the node that the pass made of this one and named after it, else the replacement.
+        """Return the node that does this node's work at another place, else the replacement.
 
         The arithmetic optimiser moves a cast before a reshape, or before several. Then the users of
-        the cast take the reshape, and the cast is a new node, which it calls
+        the cast take the reshape. The cast is a new node, named after the old one:
         `ArithmeticOptimizer/ReorderCastLikeAndValuePreserving_float_cast`.
         """
         old, new = self.old, self.new
@@ -471,8 +471,8 @@ class Step:
     def taken_instead(self, name: str) -> Replacement | None:
         """Return the node that a user takes instead of this one, and did not take before.
 
-        A node that the arithmetic optimiser made of a chain of ops has the name of the last one.
-        The users may have changed in the same pass, and then do not show what replaced the op
+        The arithmetic optimiser composes a chain of ops and names the result after the last op.
+        It is found by that name, because the same pass may have changed the users, too
         (`UnaryOpsComposition` in tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc).
         """
         old, new = self.old, self.new
@@ -488,9 +488,9 @@ class Step:
 
     # Check
     #
-    # Passes use names again: where constant folding reorders products, the node that held one of
-    # them becomes a constant factor. So a value that only a step can know is in no constant, and a
-    # value that is known before is in no node that depends on the step.
+    # A pass may give a name to another value: where constant folding reorders products, a node that
+    # held one of them becomes a constant factor. But it never puts a value that only a step can
+    # know into a constant, or a value that is known before into a node that depends on the step.
 
     def check(self, takeover: Takeover) -> bool:
         """Return whether the pass can have done this."""
@@ -534,8 +534,8 @@ def is_inside(node: Node, call: Node) -> bool:
 
 
 def input_instead(position: int, before: Node, now: Node) -> str:
-    """Return the node that a user takes from instead of one of its inputs; "" if that is unclear. A
-    pass may have exchanged the inputs of a sum or product; then it is the new input."""
+    """Return the node that a user now takes instead of the input at this position; "" if unclear. A
+    pass may have exchanged the inputs of a sum or product: then it is the input that is new."""
     if position >= len(now.inputs):
         return ""
     current = now.inputs[position]

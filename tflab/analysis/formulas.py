@@ -365,12 +365,12 @@ def composed(
     most: int = MOST,
     whole: Collection[str] = (),
 ) -> dict[str, Expression]:
-    """Return the formulas of these nodes, by tensor. `argument` names an input of a node; if it has
-    no name for it, the formula of that input takes its place.
+    """Return the formulas of these nodes, by tensor. A formula contains the name that `argument`
+    returns for an input or, if that is None, the formula of the input.
 
     Nodes come in the order of their dependencies, and each looks only at its own inputs, so the
-    time is linear in the graph, however deep it is. The nodes in `whole` have no formula if it is
-    longer than `most`, and neither have the nodes that take what they compute.
+    time is linear in the graph, however deep it is. An input whose formula is longer than `most`
+    has its node's name; if the node is in `whole`, no node that depends on it has a formula.
     """
     formulas: dict[str, Expression] = {}
     short: dict[str, Expression] = {}  # the formulas that others may contain, or names

@@ -341,8 +341,8 @@ Span = tuple[int, int, str, int | None]  # start and end in ns, owner, iteration
 
 
 def marked(read: Sequence[Entry], end: int) -> Iterator[Span]:
-    """Yield what the thread that prepared the step did: each line ends what the one before began,
-    and lines of Grappler say how long its passes took."""
+    """Yield what the thread that prepared the step did, and when. What a line begins ends where
+    another line begins something; a line of Grappler says how long the pass before it took."""
     owner, since = REST, 0
     iteration, seen, folds = 0, set[str](), False
     for entry in read:

@@ -302,7 +302,7 @@ RULES = (movement, whole_tables, small_ops, one_op, time_outside_ops)
 
 
 def reasons(evidence: Iterable[Evidence], least: int = LEAST_STEPS) -> list[Reason]:
-    """Return all reasons that hold in the steps of which at least `least` were traced."""
+    """Return all reasons in the evidence that has at least `least` traced steps."""
     enough = [step for step in evidence if step.steps >= least]
     return [reason for step in enough for rule in RULES for reason in rule(step)]
 

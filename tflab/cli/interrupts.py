@@ -33,8 +33,8 @@ LEFT = "tflab: interrupted by {}; a step of TensorFlow did not return and was ab
 
 
 class SignalError(KeyboardInterrupt):
-    """A signal. If a KeyboardInterrupt itself passes through `exec` of a text, as during an import,
-    Python ends by SIGINT later, even if it was handled."""
+    """A signal came. After a plain KeyboardInterrupt that passed through `exec` of a text, as in an
+    import, Python would end by SIGINT, even if it was handled."""
 
 
 @dataclass
@@ -116,7 +116,7 @@ def watch(command: Interrupts, over: threading.Event) -> None:
 
 
 def give_up(command: Interrupts, number: Signals) -> None:
-    """End the process, whose main thread does not return from TensorFlow."""
+    """End the process, because its main thread does not return from TensorFlow."""
     with suppress(Exception):
         if command.show:
             command.show()

@@ -194,7 +194,7 @@ def gradient_pairs(model: Model, together: bool) -> list:
 
 
 def fetching(model: Model, pairs: Pairs, train_op: str | None) -> Model:
-    """Return the model; without an optimiser, its steps fetch the loss and the gradients."""
+    """Let the steps of a model without a train op fetch the loss and the gradients."""
     if train_op or model.loss is None:
         return model
     known = (gradient for gradient, _ in pairs if gradient is not None)
@@ -245,7 +245,7 @@ def added_functions(
     frontend: Frontend, listed: Iterable[Node], graph: tf.Graph
 ) -> Iterable[Function]:
     """Yield the functions that differentiation added: gradients of branches and loops, and variants
-    of forward functions that keep what those need.
+    of forward functions that keep what gradients need.
 
     A node without a user's line has the line of the node that calls its function.
     """

@@ -157,8 +157,8 @@ def modules_of(capture: Capture, paths: Iterable[Path]) -> dict[str, bytes]:
 
 
 def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: float) -> Captures:
-    """Write what TensorBoard shows, from further steps that take about this many seconds, and
-    generated code. A walk that ended early has the profile of its own steps; steps of several
+    """Write what TensorBoard shows, and the code that XLA generated. The profile shows further
+    steps, which take about `seconds`; if the walk ended early, its own steps. Steps of several
     tasks are also written on one time axis, for Perfetto."""
     last = stages[-1]
     placement, execution = find_stage(stages, Placement), find_stage(stages, Execution)

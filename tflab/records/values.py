@@ -46,7 +46,7 @@ class Value(Statistics):
 
 @dataclass(frozen=True)
 class Entered:
-    """What a node took whose output is not finite."""
+    """An input of a node that made NaN or Inf."""
 
     tensor: str
     size: int  # elements

@@ -292,9 +292,6 @@ class Run:
 
 
 # Functions
-#
-# A dump of XLA begins when TensorFlow has handed the code over, so a compilation took a little
-# longer than its dump says.
 
 MOST_FUNCTIONS = 1_000  # that are kept
 COMPARED = 50  # the last tracings of a function, with which the next one is compared
@@ -363,6 +360,9 @@ def nearest(parts: Parts, earlier: Iterable[Parts]) -> tuple[tuple[str, str, str
 
 
 # Compilations
+#
+# A dump of XLA begins when TensorFlow has handed the code over, so a compilation took a little
+# longer than its dump says.
 
 FLAGS = "XLA_FLAGS"  # read by XLA when it first compiles
 LEAST_NS = 10_000_000  # a call that took less compiled nothing

@@ -75,10 +75,10 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str = "",
 ) -> Datasets:
-    """Return the first `validation_size` images of the training set, the others, and the test set.
+    """Return MNIST. The first `validation_size` images for training are the validation set.
 
     Images are float32 of 0..1, [n, 784], or without `reshape` [n, 28, 28, 1].
-    MNIST is read from `train_dir` if the files of a split are there, else as for other commands.
+    A split is read from `train_dir` if its files are there, otherwise from where tflab has them.
     """
     if fake_data:
         raise ValueError("fake_data is not supported; without it, read_data_sets reads MNIST.")

@@ -82,7 +82,7 @@ def total_ns(line: WatchedLine) -> int:
     return nodes_ns + line.python_ns + line.tensorflow_ns + line.elsewhere_ns
 
 
-# What a number of samples says of a time
+# The precision of a sampled time
 
 
 def interval(ns: float, samples: int) -> tuple[float, float] | None:
@@ -122,7 +122,7 @@ def clearly_first(first: SampledLine, second_samples: int) -> bool:
     return first.samples >= LEAST_SAMPLES and more > 2 * math.sqrt(first.samples + second_samples)
 
 
-# What the traces do not say
+# Times of ops from too few traces
 
 
 def few_traced(seen: Watched) -> Iterator[str]:

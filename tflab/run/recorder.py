@@ -194,7 +194,7 @@ class Recorder:
     def begin(
         self, session: tf1.Session, options: object, feeds: Feeds, fetches: Names, targets: Names
     ) -> Run | None:
-        """Begin a run, in a call or as one of its own."""
+        """Begin a run of a session; return None if it is a part of another run."""
         self.graphs.look(session.graph)
         run = self.next_run()
         if run is None:

@@ -300,7 +300,7 @@ def stacks_of_threads() -> dict[int, list[FrameType]]:
 
 
 def outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame and its callers; for another thread, only in `stacks_of_threads`."""
+    """Yield a frame and its callers. Only `stacks_of_threads` may ask for another thread's."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -330,7 +330,7 @@ def add(spent: Spent, owner: str, line: Line | None, ns: int, samples: int) -> N
 
 
 def copied(spent: Spent) -> Spent:
-    """Copy sums, to which another thread may add meanwhile."""
+    """Return a copy of sums while another thread may add to them."""
     return {key: [*sum_of] for key, sum_of in [*spent.items()]}
 
 
@@ -340,7 +340,7 @@ def is_waiting(frame: FrameType) -> bool:
 
 
 def is_called(stack: Stack) -> bool:
-    """Return whether TensorFlow called this Python, as tf.data does."""
+    """Return whether TensorFlow called the Python code of this stack, as tf.data may."""
     return any(frame.f_code.co_filename.endswith(CALLED) for frame in stack)
 
 

@@ -43,9 +43,10 @@ WORDS = {"nan": "NaN", "inf": "Inf", "-inf": "-Inf"}
 
 
 class Values:
-    """The values of one run of each group, `run`, and the ops of one call of each function.
+    """The values of one run of each group, and the ops of one call of each function.
 
-    `numbers` are the calls of functions so far, by name. `broke` gets errors.
+    `run` is the number of that run or call, `numbers` counts the calls of each function so far, and
+    `broke` is called with errors.
     """
 
     def __init__(
@@ -190,10 +191,10 @@ def variables(session: tf1.Session, graph: tf.Graph) -> dict[str, np.ndarray]:
 
 
 class Ops:
-    """The first ops of eager code that made NaN, and the Inf from which they did.
+    """The first op of eager code that made NaN, or the op that made the Inf behind that NaN.
 
-    An infinite element is often intended, as in a mask. So Inf alone counts only if a variable or
-    a single number, such as a loss, gets infinite in a function that runs op by op.
+    Inf alone is often intended, as in a mask. It counts only if it reaches a variable or a single
+    number, such as a loss, in a function that runs op by op.
     """
 
     def __init__(self, line_of: LineOf) -> None:

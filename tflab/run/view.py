@@ -251,9 +251,9 @@ def growing(seen: Watched) -> Iterator[str]:
 
 
 def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
-    """Yield `The function step (train.py:9) was traced 5 times, in 1.20 s (700 ms after the first
-    time); the last time at train.py:30, because x was 3 and is 4.`, of the function that took
-    longest to trace again."""
+    """Yield a sentence about the function that took longest to trace again: `The function step
+    (train.py:9) was traced 5 times, in 1.20 s (700 ms after the first time); the last time at
+    train.py:30, because x was 3 and is 4.`"""
     again = [function for function in functions if function.tracings > 1]
     if not again:
         return
