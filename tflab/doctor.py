@@ -174,7 +174,7 @@ def unknown(what: str, checked: str) -> Check:
     return Check(what, found, checked, True, "Try again when the machine is less busy.")
 
 
-# What loads is tried in a process of its own with a time limit: a crash or a hang is a finding.
+# Checks that load a package run in a process of their own, so that a crash or a hang is a finding.
 
 
 def answer_of(function: str) -> dict[str, Any]:

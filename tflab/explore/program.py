@@ -141,7 +141,7 @@ def is_derived(dtype: tf.DType) -> bool:
 
 
 def results(names: Names, graph: tf.Graph) -> Iterator[str]:
-    """Yield the named ops, and the named gradients and updates."""
+    """Yield the ops in the program's variables, and its tensors of gradients and updates."""
     later = {node.name for node in nodes.from_graph(graph) if node.phase != FORWARD}
     for value in tf.nest.flatten([[*names.values()]]):
         if isinstance(value, tf.Operation):

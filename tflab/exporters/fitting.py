@@ -156,13 +156,13 @@ def with_difference(name: str, group: Sequence[str], width: int) -> str:
 
 
 def middle_cut(text: str, width: int) -> str:
-    """Return a text within a width, without its middle."""
+    """Return a text that is shortened in its middle to fit a width."""
     before = (width - 1) // 2
     return head(text, before) + "…" + tail(text, width - 1 - before)
 
 
 def cut(text: str, width: int) -> str:
-    """Return a text within a width, without its end."""
+    """Return a text that is shortened at its end to fit a width."""
     return text if cell_len(text) <= width else head(text, width - 1) + "…"
 
 

@@ -167,7 +167,7 @@ class Comparison(Shown):
         return self.interrupted or self.failure is not None
 
 
-# Verdicts, and two comparisons or programs
+# Verdicts
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ def dumped_node(node: NodeDef) -> DumpedNode:
 
 # Dump names: the names of the files into which the runtime dumps its graphs
 #
-# None of it is promised: tensorflow/core/util/debug_data_dumper.cc, core/util/dump_graph.cc and
+# They are no public interface. Source: tensorflow/core/util/debug_data_dumper.cc and dump_graph.cc,
 # core/grappler/optimizers/meta_optimizer.cc, TensorFlow 2.21.0.
 
 

@@ -1,4 +1,4 @@
-"""Load: what else keeps the processors of the machine busy before and during a measurement.
+"""Machine load: what else keeps the processors of the machine busy before and during a measurement.
 
 The system counts the time of all processors in /proc/stat, and in a virtual machine also the time
 that the host took. Where there is no such file, the load during a measurement is unknown.
@@ -26,7 +26,7 @@ class Beginning:
 
 
 def beginning(before: float | None = None) -> Beginning:
-    """Return the state before a measurement; `before` is the average if it was read earlier."""
+    """Return the state before a measurement; `before` is a load average that was read earlier."""
     return Beginning(average() if before is None else before, others_s(), time.monotonic())
 
 

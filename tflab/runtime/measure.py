@@ -229,9 +229,9 @@ def sweep(
     batch_sizes: Sequence[int],
     warmup: int,
 ) -> Plan:
-    """Return the same rows of data at several batch sizes, each once untraced and once traced.
+    """Return a plan that runs the same rows at several batch sizes, untraced and then traced.
 
-    The rows are cut into rounds, in which every batch size processes the same ones. The last batch
+    The rows are cut into rounds. In a round, all batch sizes process the same rows. The last batch
     may be smaller.
     """
     rounds_of = {size: steps_of_rounds(rows, batch_sizes, size) for size in batch_sizes}

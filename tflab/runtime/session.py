@@ -262,8 +262,8 @@ class Unparsed:
 
 
 def timed_step(traced: Run, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Unparsed]:
-    """Run one traced step; return its time as the caller sees it, and its RunMetadata, not parsed
-    yet: the time is the runtime's own."""
+    """Run one traced step; return its time as the caller sees it, and its RunMetadata. That is not
+    parsed yet, because the time must not contain the parsing."""
     recorded = Unparsed()
     epoch, start = time.time_ns(), time.perf_counter_ns()
     traced(*values, run_metadata=recorded)

@@ -173,11 +173,10 @@ def merging() -> type[message.Message]:
 
 
 def columns(serialized: bytes, start_ns: int) -> tuple[list[str], list[int], list[int]] | None:
-    """Return the `op_times` of a serialised RunMetadata, in a third of the time.
+    """Return what `op_times` returns, in a third of the time.
 
-    None if they cannot be read by columns: a row of 0 ns, for example, does not write its duration.
-    None also for a trace that may be incomplete, which depends on the devices, and for one with
-    tensors that came over the wire.
+    Return None if the trace cannot be read by columns (a row of 0 ns, for example, does not write
+    its duration), may be incomplete, or has tensors that came over the wire.
     """
     rows = merging().FromString(serialized).steps.device.rows
     names, starts, spans = (getattr(rows, name)[:] for name in FIELDS)  # quicker than `list`

@@ -36,8 +36,8 @@ FEWEST = 3  # of an equation that would be longer
 
 
 def facts(stage: Backward) -> Iterator[Fact]:
-    """Yield the equation of the chain rule for this graph, the derivatives if they are few, and
-    what has no formula, or stops or replaces a gradient."""
+    """Yield the chain rule for this graph as an equation, the derivatives if they are few, and the
+    nodes that have no formula, stop a gradient or replace one."""
     if stage.chain_rule:
         yield Fact("chain rule", equation(stage))
         yield Fact("L", loss(stage), detail=True)

@@ -150,7 +150,7 @@ def changed(stage: Placement, part: FirstPart) -> str:
 
 
 def fate_counts(stage: Placement) -> Table:
-    """Return the ledger in numbers: each fate, and the passes responsible."""
+    """Count the nodes of each fate, by the passes that are responsible for it."""
     meanings = FATES | ({"executed": REMAINS} if stage.not_run else {})
     rows = []
     for fate, count in Counter(row.fate for row in stage.ledger).most_common():

@@ -13,8 +13,8 @@ CHECKED = "2.21.0"  # the version with which everything was checked
 
 @contextmanager
 def corner(what: str, file: str) -> Iterator[None]:
-    """Raise an error that `what` is no longer in the file where tflab expects it. It also decorates
-    functions."""
+    """Raise a TflabError if `what` in this file of TensorFlow is not as tflab expects, in a `with`
+    block or a decorated function."""
     try:
         yield
     except (AttributeError, ImportError) as error:

@@ -415,9 +415,9 @@ def ctrl_c_kept() -> Iterator[None]:
 
 @cache
 def dumper() -> Callable[[], object] | None:
-    """Return what lets the runtime read the environment variables of its dumps again; None if it
-    cannot be found under the names that compilers on Linux and macOS give it.
+    """Return a function that lets the runtime read the environment variables of its dumps again.
 
+    None if the library lacks the names that compilers on Linux and macOS give to
     `DebugDataDumper::Global` and `DebugDataDumper::LoadEnvvars` in
     tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
     """
