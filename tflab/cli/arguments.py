@@ -21,7 +21,7 @@ NOT_OVER_TASKS = {
     "devices": "each task has one CPU device; give one of the two",
     "xla": "XLA compiles for the devices of one process",
     "experiments": "the experiments run in one process",
-    "configs": "it measures the step in other processes",
+    "configs": "configurations are measured in other processes",
 }
 
 

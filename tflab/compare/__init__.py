@@ -41,7 +41,7 @@ CONFIGURATIONS = {
     ),
     "no-grappler": Configuration(
         "the graph runs as written: no pass of Grappler rewrites it",
-        "disable_meta_optimizer among the optimizer's experimental options",
+        'tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})',
         {"without": ("grappler",)},
     ),
     # Otherwise all sessions share the threads of the first (core/common_runtime/local_device.cc).

@@ -86,7 +86,7 @@ class App:
     def check_origin(self, request: Request) -> None:
         """Refuse requests that do not come from the server's own page, under its exact name."""
         if request.environ.get("HTTP_HOST") != self.host:
-            abort(403, f"The name of this server is {self.host}.")
+            abort(403, f"This server answers only requests to {self.host}.")
         origin = request.headers.get("Origin")
         if origin != f"http://{self.host}" and (request.method != "GET" or origin is not None):
             abort(403, "This server answers only its own page.")

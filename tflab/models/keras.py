@@ -132,7 +132,7 @@ def build(model: KerasModel, name: str) -> Model:
                 wanted = tf.nest.pack_sequence_as(output, labels)
                 loss = model.compute_loss(x=fed, y=wanted, y_pred=predicted, training=True)
         optimizer, sentence = replaced(model)
-        notes.append(f"It trains with its compiled loss. {sentence}")
+        notes.append(f"The model trains with its compiled loss. {sentence}")
         moves = tuple(updates(scope, state, lines, training))
         parts |= {"loss": loss, "optimizer": optimizer, "updates": moves}
     return saved.model_of([*inputs, *labels], {}, notes, **parts)
@@ -182,12 +182,12 @@ def replaced(model: KerasModel) -> tuple[tf1.train.Optimizer, str]:
     own = model.optimizer
     kind = type(own).__name__
     rate = eagerly(own.get_config).get("learning_rate")
-    said = "the learning rate {:g} and nothing else of it"
+    said = "keeps only its learning rate, {:g}"
     if not isinstance(rate, float):  # a schedule
-        rate, said = RATE, "nothing of it; the learning rate is {:g}"
+        rate, said = RATE, "keeps none of its settings; the learning rate is {:g}"
     optimizer = IN_PLACE.get(kind, tf1.train.GradientDescentOptimizer)(rate)
     private.stand_in(optimizer, own)
     return optimizer, (
-        f"Its optimiser, {kind} of Keras, does not run in such a graph; in its place is "
-        f"{type(optimizer).__name__} of tf.compat.v1.train, with {said.format(rate)}."
+        f"Its optimiser, {kind} of Keras, does not run in a graph of TensorFlow 1. "
+        f"{type(optimizer).__name__} of tf.compat.v1.train replaces it and {said.format(rate)}."
     )

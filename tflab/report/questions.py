@@ -132,8 +132,8 @@ def takes_longest(walked: Walked) -> Iterator[Question]:
         f"Which of these nodes of {title_of(walked.model)} will take longest at batch "
         f"{step.batch_size}?",
         most,
-        f"It took {time(median[most])} a step, {then} {time(median[then])}: medians of "
-        f"{plural(step.steps, 'traced step')}.",
+        f"It took {time(median[most])} a step, and {then} took {time(median[then])} (medians of "
+        f"{plural(step.steps, 'traced step')}).",
         options=tuple(sorted(ranked)),
     )
 
@@ -168,7 +168,7 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
         f"A step of {title_of(comparison.model)} at batch {large} takes how many times as long as "
         f"one at batch {small}?",
         f"{ratio:.1f}",
-        f"{time(first)} and {time(last)}, untraced medians: {large / small:g} x the "
+        f"The untraced medians are {time(first)} and {time(last)}: {large / small:g} x the "
         f"{comparison.unit}s took {ratio:.1f} x the time.",
         unit="x",
     )

@@ -84,7 +84,7 @@ class Ticks:
         for number, thread in ((self.own, self.main), (self.waking, own_thread)):
             event, timer = SigEvent(None, number, SIGEV_THREAD_ID, thread, b""), ctypes.c_void_p()
             if self.library.timer_create(self.clock, ctypes.byref(event), ctypes.byref(timer)):
-                raise OSError("This system has no timer for the time of a thread.")
+                raise OSError("This system has no timer that measures a single thread.")
             self.timers.append(timer)
         self.set_interval()
 

@@ -343,7 +343,7 @@ def advice(recorded: RecordedValues, first: int) -> Iterator[str]:
     run, other = recorded.run, 0
     held = [origin.tensor for origin in recorded.origins if origin.kind == VARIABLE]
     if held and held[0] not in recorded.updated:
-        yield f"Group {recorded.group} does not update {held[0]}: other runs made it not finite."
+        yield f"Group {recorded.group} does not update {held[0]}: other runs made its NaN or Inf."
     elif held and run > 1:
         yield f"{held[0]} had NaN or Inf before run {run:,}: an earlier run made it."
         other = first if 0 < first < run else run - 1

@@ -101,7 +101,7 @@ def prepare(
     if train_op is None:
         raise TflabError(
             f"The model '{name}' cannot be trained: no variable has a gradient. "
-            f"`python -m tflab.lifecycle --model {name} --stage backward` shows where they stop."
+            f"`python -m tflab.lifecycle --model {name} --stage backward` shows why."
         )
     saver = checkpoints.saver(graph)
     graph.finalize()
