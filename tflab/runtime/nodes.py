@@ -248,6 +248,7 @@ def rendezvous(node_def: NodeDef) -> tuple[bytes, ...]:
 # A line is the program's if it is outside of libraries. `Sampler.new_kind` in tflab/run/sampler.py
 # decides in the same way.
 
+STANDARD = os.path.dirname(os.__file__) + os.sep
 TFLAB = str(Path(__file__).parents[1])
 # What tflab makes of a Keras model and of a program on the live page
 OWN = tuple(os.path.join(TFLAB, part) for part in ("models/keras.py", "explore/program.py"))
@@ -268,13 +269,13 @@ def add_program(function: Callable[..., object]) -> None:
 
 
 def includes(file: str) -> bool:
-    """Return whether a file is a library's: one of TensorFlow or Keras, or of an installed package
-    that is not the program."""
+    """Return whether a file is a library's: of TensorFlow, Keras, Python itself, or an installed
+    package that is not the program."""
     if file.startswith(FOLDERS):
         return True
     package = installed_package(file)
     if package is None or package in PROGRAMS or file.startswith(TFLAB + os.sep):
-        return False
+        return package is None and file.startswith(STANDARD)
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     return package != (installed_package(main) if main else None)
 
