@@ -189,8 +189,8 @@ def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[s
     return parents
 
 
-# Flows: which run took data from which run. In a loop a node runs many times; then it is its last
-# run that had ended.
+# Flows: which run took data from which run. Of a node that ran many times in a loop, the data come
+# from the last run that had ended.
 
 
 def producers(

@@ -79,8 +79,8 @@ def merged(starts: np.ndarray, ends: np.ndarray) -> Spans:
     """Return the union of spans: disjoint spans that do not touch, sorted."""
     if not len(starts):
         return starts, ends
-    # Spans are apart where as many have ended as have begun before the next one begins, so it does
-    # not matter which end belongs to which start.
+    # There is a gap before a start if as many spans have ended as have begun. So it does not matter
+    # which end belongs to which start.
     starts, ends = np.sort(starts, kind="stable"), np.sort(ends, kind="stable")
     apart = np.flatnonzero(starts[1:] > ends[:-1])
     return starts[np.append(0, apart + 1)], ends[np.append(apart, len(ends) - 1)]

@@ -42,8 +42,8 @@ IMPORTING = "importing"  # a file that is there while the process imports the gr
 CONTENT = "content"  # the name of an output in its place
 ENABLED = True  # tests that call commands in their own process switch the confinement off
 
-# Files of the system that Python and TensorFlow read; many exist on some systems only. Of /proc
-# there are single files: a folder of a process has its environment.
+# Files of the system that Python and TensorFlow read; many exist on some systems only. All of /proc
+# would be too much: the folder of a process contains its environment.
 SYSTEM = (
     *("/usr", "/lib", "/lib64", "/opt/intel", "/nix/store"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/os-release", "/etc/fonts", "/etc/mime.types"),

@@ -28,8 +28,8 @@ CELL = {name: name for name in ("calls", "total_ns", "mean_ns", "share", "gflops
     "ns_per_image": "image_ns",
     "bytes": "requested_bytes",
 }
-# What is written of op statistics: the field that contains them -> key -> attribute of OpStats; of
-# any other field, all
+# What is written of the OpStats in a field: field -> key -> attribute of OpStats. A field that is
+# not listed has all attributes.
 OP_STATS = {"top_ops": TOTALS, "top_types": TOTALS, "cells": CELL}
 PAIRED = ("times",)  # mappings that are written as a list of pairs
 

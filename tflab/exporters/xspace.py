@@ -328,7 +328,7 @@ def add_steps(
             start = step.start_ns - zero
             plane.add(above, plane.event("SessionRun"), start, step.wall_ns, marker)
             ran = own.get(step.step, runs[:0])
-            # XProf leaves out a step in which no event took time; so in a step whose ops took none
+            # XProf leaves out a step in which no event took time. So if the ops of a step took none
             # here, the session's time belongs to the step.
             belongs = {} if timeline.busy_ns(ran, step) else group
             spent = timeline.busy_spans([*ran, *others.get(step.step, ())], step)

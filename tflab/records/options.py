@@ -134,8 +134,7 @@ class Program:
     dataset: Callable[[str], Data]  # split -> the data, read once
     ends: tuple[str, ...] = ()  # the nodes that the model computes
     train_op: str | None = None
-    # The device of each node of the model, if the user does not choose it in the
-    # model: over the tasks of a cluster, node -> `/job:worker/task:1`
+    # Over the tasks of a cluster: node -> the device that tflab chose, such as `/job:worker/task:1`
     places: Mapping[str, str] = field(default_factory=dict)
     # The user's line that made the model's optimiser; None if unknown
     optimizer_line: Source | None = None

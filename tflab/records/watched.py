@@ -27,8 +27,8 @@ class Group:
     total_ns: int  # all other runs
     traced: int
     in_other_threads: int  # runs, also the first, that were not in the main thread
-    # Fetched tensor -> the first run in which it had NaN or Inf, of a function the first call of
-    # functions of this name; None: no value was checked
+    # Fetched tensor -> the first run in which it had NaN or Inf, counted over all functions of this
+    # name if it is a result of one; None: no value was checked
     not_finite: Mapping[str, int] | None
     first_runs: int  # more in a later group: one of each graph, fetches and shapes
     waited_ns: tuple[int, int]  # for data: the estimate, and the most that it can be
@@ -142,9 +142,9 @@ class TracedFunction:
     functions: int  # that the program made of it
     tracings: int
     ns: int
-    first_ns: int  # the first of them
-    # The last of them: the line of the program that caused it, and the arguments that differ from
-    # the most similar earlier one (name, before, now)
+    first_ns: int  # of the first tracing
+    # Of the last tracing: the line of the program that caused it, and the arguments that differ
+    # from the most similar earlier tracing (name, before, now)
     place: str
     changed: tuple[tuple[str, str, str], ...]
 

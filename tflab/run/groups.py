@@ -31,8 +31,8 @@ FOR_A_PATH, FOR_A_PROFILE = 3, 16  # traced runs of a group that are kept
 DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
 WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data
 FEW = 3  # traced runs: none of so few is left out
-# The share of the budget for the measured cost of traces. Sampling and timing take the rest, and
-# what a trace costs beside that, which is about as much again on LeNet.
+# The share of the budget for the measured cost of traces. The rest is for sampling, timing, and the
+# cost of a trace that is not measured: on LeNet about as much again.
 FOR_TRACES = 1 / 6
 ENOUGH = 10  # traced runs of a group, for times without a warning
 # The assumed cost of a trace before the first one: a share of a step, but at most so many ns. The
@@ -77,8 +77,8 @@ class RunGroup:
     # A random sample of the untraced runs after the first
     times: list[int] = field(default_factory=list)
     chance: Random = field(default_factory=lambda: Random(1))  # not that of the program
-    # Node -> its runs in traced runs and their ns; the traced runs that had any, and the most ns in
-    # one of these
+    # Node -> its op runs in all traced runs, their ns, the number of traced runs that had any, and
+    # the most ns in one traced run
     ops: dict[str, tuple[int, int, int, int]] = field(default_factory=dict)
     covered: tuple[int, int] = (0, 0)  # ns of the traced runs with an op, and the most in one
     # Of traced runs: ns from the first op to the last and outside of these, and the bytes of feeds

@@ -46,9 +46,9 @@ BEFORE = "Python before the first step"
 BETWEEN = "Python between steps"
 AFTER = "Python after the last step"
 
-# Of lines: their own Python, with what it calls but TensorFlow and Keras, and what they called of
-# these. Of other threads both, with the part in functions that TensorFlow calls. And the part of
-# the first in which a line waits for child processes.
+# The time of a line in the main thread: its own Python, with other libraries that it calls, and
+# what it calls of TensorFlow and Keras. Then all its time in other threads; the part of that in
+# functions that TensorFlow called; and the part of its own Python that waits for child processes.
 LINES, CALLS = "lines", "called"
 KINDS = ELSEWHERE, IN_DATA, FOR_CHILDREN = "elsewhere", "in_data", "for_children"
 

@@ -49,8 +49,8 @@ def prepare() -> Path | None:
     for name, value in (DUMP_ENVIRONMENT | generated_code.environment(folder)).items():
         if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:
             continue  # the user sets how much TensorFlow logs
-        # The user's own flags stay; neither has an effect unless XLA is used. One that a parent
-        # process has set is not repeated, because TF_XLA_FLAGS must have only one.
+        # The user's own flags stay. A flag that a parent process has set is not repeated, because
+        # TF_XLA_FLAGS must have only one. Without XLA no flag has an effect.
         user_flags = os.environ.get(name, "") if name.endswith("XLA_FLAGS") else ""
         os.environ[name] = user_flags if value in user_flags else f"{user_flags} {value}".strip()
     return folder

@@ -184,8 +184,8 @@ def always_run(inputs: Sequence[BranchInput]) -> Iterator[Fact]:
 
 # Rails
 #
-# Like the graph beside a version history, but of data: a rail starts at the node that makes a
-# value, runs down past the nodes that do not need it, and ends where it is used for the last time.
+# Rails are like the graph beside a version history. A rail starts at the node that makes a value,
+# runs down past the nodes that do not need it, and ends at the node that uses it last.
 #
 #     ●     x
 #     │ ●   y

@@ -34,8 +34,8 @@ LEVEL = "11MinLogLevelEv"  # a function of Abseil, after its namespace
 # Local variables: the result of the first call, for the second one, and an error of the watcher
 NOTED, ERROR = "tflab_noted", "tflab_error"
 
-# Of BaseSession: the first call and what it may change, the second call, and that with the result
-# in place of None
+# Code for methods of BaseSession: at the start, at the end, and at the end of a method that returns
+# a result, which takes the place of None
 RUN = (f"{NOTED} = {WATCHER}.enter()", f"{WATCHER}.leave({NOTED})")
 STEP = (
     f"{NOTED} = {WATCHER}.begin(self, options, feed_dict, fetch_list, target_list)\n"
