@@ -221,3 +221,11 @@ def test_the_second_output_of_a_cross_entropy_has_its_own_formula():
     known = formulas.composed(composer, composer.nodes.values(), lambda node, tensor: None)
     assert text(known["n"]) == "cross_entropy(a, rows)"
     assert text(known["n:1"]) == "softmax(a) - rows"
+
+
+@pytest.mark.parametrize(("whole", "known"), [((), {"b", "c", "d"}), (("b", "c", "d"), {"b"})])
+def test_whole_nodes_have_no_formula_that_is_too_long(whole, known):
+    graph = (node("b", "Mul", (), "one", "one"), node("c", "AddN", (), "b", "b", "v"))
+    composer = composer_of(*graph, node("d", "Neg", (), "c"))
+    *_, b, c, d = composer.nodes.values()
+    assert {*formulas.composed(composer, (b, c, d), lambda *_: None, 4, whole)} == known

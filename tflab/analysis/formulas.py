@@ -369,22 +369,20 @@ def composed(
     returns for an input or, if that is None, the formula of the input.
 
     Nodes come in the order of their dependencies, and each looks only at its own inputs, so the
-    time is linear in the graph, however deep it is. An input whose formula is longer than `most`
-    has its node's name; if the node is in `whole`, no node that depends on it has a formula.
+    time is linear in the graph. A formula longer than `most` is represented by its node's name in
+    others; but a node in `whole` then has none, and neither have the nodes that depend on it.
     """
     formulas: dict[str, Expression] = {}
     short: dict[str, Expression] = {}  # the formulas that others may contain, or names
     lost: set[str] = set()
 
     def add(tensor: str, formula: Expression | None) -> None:
-        if formula is None:
-            return
-        formulas[tensor] = formula
-        if ex.length(formula) <= most:
-            short[tensor] = formula
-        else:
-            short[tensor] = Name(tensor, tensor)
-            lost.update(name for name in [node_of(tensor)] if name in whole)
+        is_short = formula is None or ex.length(formula) <= most
+        if not is_short and node_of(tensor) in whole:
+            lost.add(node_of(tensor))
+        elif formula is not None:
+            formulas[tensor] = formula
+            short[tensor] = formula if is_short else Name(tensor, tensor)
 
     for node in nodes:
         if any(node_of(tensor) in lost for tensor in node.inputs):
