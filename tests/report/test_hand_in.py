@@ -88,10 +88,10 @@ def test_each_entry_of_the_dictionary_has_the_same_blanks_and_is_chinese():
 def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
     assert language.chinese("No such sentence.") == "No such sentence."
     table = chapters.dearest(replace(COMPARED, tables={64: COMPARED.tables[64][:1]}))
-    named = replace(table, rows=(replace(table.rows[0], key="loss"),))
+    named, fused = replace(table, rows=(replace(table.rows[0], key="loss"),)), "由哪些算子融合而成"
     assert grid(language.part(named))[1:] == [
-        ("算子", "调用次数", "总耗时", "平均耗时", "占比", "每步申请的内存"),
-        ("loss", "1,001", "49.0 ms", "20.1 us", "19.0%", "512 B"),
+        ("算子", "调用次数", "总耗时", "平均耗时", "占比", "每步申请的内存", fused),
+        ("loss", "1,001", "49.0 ms", "20.1 us", "19.0%", "512 B", ""),
         0,
     ]
 
@@ -100,8 +100,8 @@ def test_a_call_is_compared_with_the_batch_size_before_if_a_step_has_as_many():
     """240 us is 4 times 60 us, and 64 is 16 times 4."""
     compared = replace(COMPARED, batch_sizes=(4, 64), rows=(POOL,), steps=STEPS)
     assert chapters.finding_at(compared, 64) == (
-        "From batch 4 to 64, a call of MaxPool takes 240 us instead of 60.0 us for 16 times the "
-        "images; its share of the op time goes from 75.0 % to 61.0 %."
+        "From batch 4 to 64, a call of MaxPool takes 4.00 times as long (240 us instead of 60.0 "
+        "us) for 16 times the images; its share of the op time goes from 75.0 % to 61.0 %."
     )
     alone = "MaxPool takes 61.0 % of the op time, 240 us a call."
     more_calls = {**STEPS, 4: replace(STEPS[4], steps=19)}

@@ -184,6 +184,8 @@ def test_executed_nodes_in_a_branch_that_no_traced_run_took_are_counted():
         segment = largest.segment()
         assert segment["counts"] == {"executed": 3, "fused": 1, "folded": 1}
         assert (segment["group"], segment["not_run"]) == (2, not_run)
+    largest.built = 4  # `six` was made after the first run
+    assert largest.segment()["counts"] == {"executed": 3, "fused": 1}
 
 
 @pytest.mark.tensorflow
@@ -192,7 +194,7 @@ def test_what_fails_takes_nothing_else_of_the_largest_group_along(lab, monkeypat
     wrote = []
     instead = {
         "write_profile": lambda _, logdir: wrote.append(logdir),
-        "explain": lambda largest, dumped: setattr(largest, "ledger", dumped),
+        "explain": lambda largest, dumped, built: setattr(largest, "ledger", dumped),
         "notes": lambda _: (),
         "segment": lambda _: {"group": 1},
         fails: lambda *_: 1 / 0,
@@ -201,7 +203,7 @@ def test_what_fails_takes_nothing_else_of_the_largest_group_along(lab, monkeypat
         monkeypatch.setattr(program_graph.Largest, name, method)
     lab.run(90)
     lab.seen.settings = SimpleNamespace(logdir="logs", folder="", keeps=True)
-    lab.seen.dumps = SimpleNamespace(of=lambda group: "dumps")
+    lab.seen.dumps = SimpleNamespace(of=lambda group: "dumps", size=lambda group: 1)
     lab.seen.tracer = SimpleNamespace(parsed=lambda _: SimpleNamespace(partition_graphs=[]))
     assert lab.seen.write_largest([*lab.seen.groups.values()]) == known
     assert wrote == ["logs"]
@@ -442,6 +444,7 @@ def test_dumps_serve_all_shapes_of_a_step_and_leave_the_environment_as_it_was(
     assert kept == [tmp_path / "dumps-1"] * 2 + [program_graph.UNWRITTEN, program_graph.NO_MOMENT]
     assert [file.name for file in kept[0].iterdir()] == ["graph.pb"]
     monkeypatch.setenv("TF_DUMP_GRAPH_PREFIX", str(tmp_path))  # the program uses it itself
+    assert [ours.size(group) for group in (*known, other)] == [0] * 3 + [None]
     theirs = program_graph.Dumps(str(kept[0]), None)
     assert not theirs.may_begin(other)
     assert theirs.of(other) == program_graph.USED

@@ -164,10 +164,14 @@ class Evidence:
         return max(0.0, min(self.step_ns - self.ops_span_ns, self.traced_outside_ns))
 
     def cost_ns(self, nodes: Iterable[Work]) -> float:
-        """Return what these nodes cost an untraced step; an upper bound if ops run in parallel."""
+        """Return what these nodes cost an untraced step; an upper bound if ops run in parallel.
+
+        Tracing makes ops slower, so an untraced step whose ops took longer was disturbed.
+        """
         if not self.ops_ns:
             return 0.0
-        return sum(node.ns for node in nodes) / self.ops_ns * (self.step_ns - self.outside_ns)
+        in_ops_ns = min(self.step_ns - self.outside_ns, self.ops_span_ns)
+        return sum(node.ns for node in nodes) / self.ops_ns * in_ops_ns
 
 
 @dataclass(frozen=True)

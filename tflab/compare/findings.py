@@ -13,6 +13,7 @@ from tflab.units import percent, time
 from tflab.views.words import ends_text
 
 GREW = 0.05  # a smaller change of a share has no sentence
+WIDE = 2  # times its lower end: an interval that ends there says nothing
 HELPS = 1.1  # the least factor by which a configuration has to help
 
 
@@ -47,14 +48,17 @@ def throughput(
     steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
 ) -> Iterator[str]:
     """Yield the gain in images per second from each batch size to the next, with its interval over
-    the rounds of the sweep."""
+    the rounds of the sweep, unless that is too wide to say anything."""
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
         gains = by_round(steps[small], steps[large])
-        if len(gains) >= verdicts.LEAST:  # otherwise there is no interval
+        if len(gains) < verdicts.LEAST:  # there is no interval
+            continue
+        low, high = verdicts.interval(gains)
+        if low * WIDE > high:
             yield (
-                f"Batch {large} processes {gain:.2f} x {ends_text(*verdicts.interval(gains))} as "
-                f"many {unit}s per second as batch {small}."
+                f"Batch {large} processes {gain:.2f} x {ends_text(low, high)} as many {unit}s per "
+                f"second as batch {small}."
             )
 
 

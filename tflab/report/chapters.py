@@ -37,7 +37,7 @@ from tflab.report.contents import (
 from tflab.runtime import trace
 from tflab.train import view as training_view
 from tflab.train.view import classified
-from tflab.units import percent, plural, size, time
+from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import chain_rule, execution, frontend, op_table, placement, words
 from tflab.views import stages as views
 from tflab.views.words import ratio_text
@@ -356,16 +356,16 @@ def found(comparison: Comparison) -> Table:
         numbers("batch", str),
         numbers("median step", lambda size: time(steps[size].untraced_ns.median)),
         numbers(
-            f"{comparison.unit}s a second, mean",
-            lambda size: f"{steps[size].mean_images_per_second:,.0f}",
+            f"{comparison.unit}s a second",
+            lambda size: f"{1e9 * size / steps[size].untraced_ns.median:,.0f}",
         ),
         Column("found", lambda size: finding_at(comparison, size), elastic=True),
     )
 
 
 def finding_at(comparison: Comparison, size: int) -> str:
-    """Return `From batch 1 to 16, a call of Conv2D takes 2 ms instead of 1 ms for 16 times ...`,
-    of the costliest op; only its share if it did not run as often in a step of the size before."""
+    """Return `From batch 1 to 16, a call of Conv2D takes 2.00 times as long (...) for 16 ...`, of
+    the costliest op; only its share if it did not run as often in a step of the size before."""
     largest = max(
         (row for row in comparison.rows if size in row.cells),
         key=lambda row: row.cells[size].share,
@@ -378,9 +378,9 @@ def finding_at(comparison: Comparison, size: int) -> str:
         return f"{name} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call."
     return (
         f"From batch {before} to {size}, a call of {name} takes "
-        f"{time(cell.mean_ns)} instead of {time(smaller.mean_ns)} for {size / before:g} times the "
-        f"{comparison.unit}s; its share of the op time goes from {percent(smaller.share)} to "
-        f"{percent(cell.share)}."
+        f"{three_digits(cell.mean_ns / smaller.mean_ns)} times as long ({time(cell.mean_ns)} "
+        f"instead of {time(smaller.mean_ns)}) for {size / before:g} times the {comparison.unit}s; "
+        f"its share of the op time goes from {percent(smaller.share)} to {percent(cell.share)}."
     )
 
 
@@ -388,13 +388,14 @@ def dearest(comparison: Comparison) -> Table:
     """Return the ops that took most of the time at the largest batch size."""
     size = comparison.batch_sizes[-1]
     rows = comparison.tables.get(size, ())
-    of = f"{min(len(rows), TOP)} most expensive of {len(rows)} op types"
+    of = f"{TOP} most expensive of {len(rows)}" if len(rows) > TOP else f"{len(rows)}"
     return table(
-        f"The {of} at batch {size}, {comparison.phase}",
+        f"The {of} op types at batch {size}, {comparison.phase}",
         rows[:TOP],
         op_table.key("op"),
         *op_table.columns(
-            ("calls", "total", "mean", "share", "requested"), {"requested": "memory a step"}
+            ("calls", "total", "mean", "share", "requested", "fused from"),
+            {"requested": "memory a step"},
         ),
     )
 

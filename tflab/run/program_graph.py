@@ -184,6 +184,7 @@ class Dumps:
         self.level = 0  # from which Grappler dumped before
         # Of each step its folder, or why it has none
         self.folders: dict[Hashable, Path | str] = {}
+        self.sizes: dict[Hashable, int] = {}  # nodes of the graph when a step was built
         # Dumps that the user of the program requested are left alone. In a notebook tflab itself
         # may have prepared its process for dumps.
         given = {name: os.environ[name] for name in OF_USERS if name in os.environ}
@@ -214,8 +215,10 @@ class Dumps:
         for name in (dumps.DUMP_FOLDER, *NAMES):  # child processes of the program write nothing
             os.putenv(name, os.environ[name]) if name in os.environ else os.unsetenv(name)
         private.read_dump_settings()
+        assert group.graph is not None  # a session has one
         files = [*self.fresh.iterdir()]
         size = self.kept_bytes + sum(file.stat().st_size for file in files)
+        self.sizes[step_of(group)] = group.graph.version
         self.folders[step_of(group)] = TOO_MANY if files else UNWRITTEN
         if files and size <= MOST_BYTES:
             self.kept_bytes = size
@@ -226,6 +229,10 @@ class Dumps:
     def of(self, group: RunGroup) -> Path | str:
         """Return the folder of the dumps, or why there is none."""
         return self.folders.get(step_of(group), NO_MOMENT)
+
+    def size(self, group: RunGroup) -> int | None:
+        """Return the number of nodes that the graph had when the step of the group was built."""
+        return self.sizes.get(step_of(group))
 
 
 def step_of(group: RunGroup) -> Hashable:
@@ -273,11 +280,14 @@ class Largest:
         self.ledger: tuple[Fate, ...] = ()
         self.origins: tuple[Origin, ...] = ()
         self.unexplained = ""
+        self.built: int | None = None
 
-    def explain(self, dumped: Path | str) -> None:
-        """Find the fate of each node in this folder with the dumps of the passes."""
+    def explain(self, dumped: Path | str, built: int | None) -> None:
+        """Find the fate of each node in this folder with the dumps of the passes; the graph had
+        `built` nodes then."""
         from tflab.analysis import fates, passes
 
+        self.built = built
         if isinstance(dumped, str):
             self.unexplained = dumped
             return
@@ -291,8 +301,8 @@ class Largest:
             self.passes, self.ledger, self.origins = steps, ledger, origins
 
     def segment(self) -> dict[str, object]:
-        """Return the number of nodes with each fate, how many of the program's nodes are in a
-        branch that no traced run took, and what makes the runs slow."""
+        """Return the number of nodes with each fate, without those that the graph got later, how
+        many of them are in a branch that no traced run took, and what makes the runs slow."""
         from tflab.analysis import fates
 
         group = self.group
@@ -303,7 +313,7 @@ class Largest:
             "group": group.number,
             "path": self.path_shares(),
             "findings": self.findings(),
-            "counts": dict(Counter(fate.fate for fate in self.ledger)),
+            "counts": dict(Counter(fate.fate for fate in self.ledger[: self.built])),
             "not_run": len(ran) if self.ledger and group.traced else None,
         }
 

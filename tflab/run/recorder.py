@@ -501,7 +501,7 @@ class Recorder:
             if not group.function:
                 if settings.logdir:
                     largest.write_profile(settings.logdir)
-                largest.explain(self.dumps.of(group))
+                largest.explain(self.dumps.of(group), self.dumps.size(group))
             for sentence in largest.notes():
                 self.note(sentence)
             known = largest.segment()
