@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from tests.commands import run_python
-from tests.levels import REPRESENTATIVES
 from tflab.__main__ import COMMANDS
 
 pytestmark = pytest.mark.slow
@@ -53,15 +52,6 @@ def test_every_command_answers_help_on_one_screen_and_imports_nothing_slow():
     assert json.loads(run_python(ROOT, "-c", HELP, COLUMNS="100").stdout) == {
         name: [0, f"usage: python -m tflab.{name}", True, []] for name in COMMANDS
     }
-
-
-def test_make_test_has_a_test_of_each_part_of_the_system():
-    defined = {
-        name
-        for path in (ROOT / "tests").rglob("test_*.py")
-        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)
-    }
-    assert {name.partition("[")[0] for name in REPRESENTATIVES} <= defined
 
 
 MACHINE_PATH = re.compile(r"(?<![\w.~}])/(?:work|home|root|Users|tmp)/\w.*")
