@@ -240,11 +240,13 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
 def value_lines(history: NodeHistory) -> Iterator[Line]:
     """Yield the values of the node's inputs and outputs, those of a variable before and after the
     step, and the gradient of the loss with respect to them."""
+    ran = history.fate is None or history.fate.fate == "executed"
     for value in history.taken[:MOST_VALUES]:
         name = graph_def_name(value.tensor)
         yield ("input ", *links([name]), f": {amounts_of(value, value.shape)}")
     for value in history.values[:MOST_VALUES]:
-        yield (f"{description(value)}: {amounts_of(value, value.shape)}",)
+        off = "" if ran or value.kind in (FED, VARIABLE) else " with the passes off"
+        yield (f"{description(value)}{off}: {amounts_of(value, value.shape)}",)
         if value.after is not None:
             yield (f"after the step: {amounts_of(value.after, value.shape)}",)
     for what, values in (("input", history.taken), ("output", history.values)):

@@ -45,7 +45,7 @@ from tflab.views.words import ratio_text
 ABOUT = "What TensorFlow does between a line of Python and the machine."
 ABOUT_LAB = "Each part names its step of the lab, and the command that repeats it."
 TOP = 10  # rows of a table of ops
-OTHERS = "not of one layer"  # the label of a box without one
+OTHERS = "shared by layers"  # the label of a box without one
 Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
 
 
@@ -326,10 +326,15 @@ def training(model: str, history: History | None) -> Iterator[Part]:
     yield contents.picture("curves", plots.curves.draw, history)
     if history.epochs:
         yield training_view.epochs(history)
+    fitting = (
+        " The rows are as many as this machine can process in the time that a report has."
+        if "training rows" in history.settings.data
+        else ""
+    )
     means = "Losses and accuracies" if classified(history) else "Losses"
     yield Method(
         f"Trained for this report. {means} are means over rows; the test uses all test rows at the "
-        "end of each epoch.",
+        f"end of each epoch.{fitting}",
         f"python -m tflab.train --model {model} --epochs {history.settings.epochs} "
         f"--batch-size {history.settings.batch_size} --rows {history.settings.train_rows}",
     )

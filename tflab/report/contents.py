@@ -244,7 +244,7 @@ class Report:
 TOY = "toy"
 FORMULA = "x*y + z"  # its name for readers
 # Compared by default: fewer processors, and another library for the same work
-CONFIGS = ("one-thread", "no-onednn")
+CONFIGS: tuple[str, ...] = ("one-thread", "no-onednn")
 CONFIGS_S = 60  # for comparing them: enough to notice most differences of a tenth
 
 # chapter -> the fields of a Lab that it needs, and what else they have to hold: histories with

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tflab import lifecycle, models
 from tflab.cli import environment, interrupts, temporary, terminal
-from tflab.compare import DEFAULT, SweepOptions, compare_batch_sizes
+from tflab.compare import DEFAULT, SweepOptions, compare_batch_sizes, configurations
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
 from tflab.records.options import BATCH_SIZES, Options, Saved
@@ -77,7 +77,9 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
             lab = trained
             yield lab
     if "compared" in needs:
-        others = (*contents.CONFIGS, "gpu") if devices.gpus() else contents.CONFIGS
+        others = contents.CONFIGS + ("gpu",) * bool(devices.gpus())
+        if "configurations" in needs:
+            others = configurations.changing(others) or ("no-grappler",)
         configs = (DEFAULT, *(others if "configurations" in needs else ()))
         turns = f", then under {', '.join(others)} for about {contents.CONFIGS_S} s"
         sizes = ", ".join(map(str, BATCH_SIZES))

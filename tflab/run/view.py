@@ -113,7 +113,8 @@ def time_outside_runs(seen: Watched) -> Iterator[str]:
         whose = "the main thread's" if others else "its"
         if largest := max(outside, key=lambda owner: owner.ns, default=None):
             runs += f" ({units.percent(largest.ns / all_ns)} {largest.owner})"
-        if 2 * (first_ns := first_runs_ns(seen)) > all_ns:
+        imports_ns = sum(o.ns for o in outside if "import" in o.owner)
+        if 5 * (first_ns := first_runs_ns(seen)) > all_ns - imports_ns:
             where += f"; {units.percent(first_ns / all_ns)} were first runs"
         yield f"{share} % of {whose} time passed outside {runs}{where}."
     elif at_line:
@@ -188,7 +189,8 @@ def rows(seen: Watched) -> Iterator[Row]:
 
 def about_group(group: Group) -> str:
     """Return `1,499 runs, median 3.10 ms, 112 traced: loss:0, train`"""
-    middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
+    waits = " with waiting for data" * any(group.waited_ns)
+    middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}{waits}"
     unnamed = LATER if group.graph == summary.LATER else "compiled steps"
     names = ", ".join(group.fetches) or unnamed
     how = "profiled" if is_function(group) else "traced"
@@ -198,9 +200,10 @@ def about_group(group: Group) -> str:
 
 def ops(seen: Watched) -> Table:
     profiled = any(is_function(group) and group.traced for group in seen.groups)
-    how = f"traced runs{', which may lack the shortest ops of functions' * profiled}"
+    how = units.plural(sum(group.traced for group in seen.groups), "traced run")
+    lack = ", which may lack the shortest ops of functions" * profiled
     return table(
-        f"The costliest ops of all runs but first ones, estimated from the {how}",
+        f"The costliest ops without first runs, estimated from {how}{lack}",
         seen.ops[:OPS],
         Column("type", lambda row: row.op),
         numbers("calls", lambda row: f"{row.calls:,}"),

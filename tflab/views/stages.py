@@ -17,6 +17,7 @@ from tflab.views import backward, execution, frontend, placement
 
 # Rows of the first table on the one screen: the fourth line of the toy is its formula
 ROWS: dict[type, int] = {Frontend: 4, Execution: 3}
+CLEAR = 1.2  # times the share of the next op: the least of an op that a headline names
 # Each has a TITLE, and `facts` and `tables` of its stage
 STAGES: dict[type, ModuleType] = {
     Frontend: frontend,
@@ -67,7 +68,16 @@ def on_one_screen(stage: Stage) -> list[Block]:
     found = [block for block in tables(stage) if isinstance(block, Table)]
     rows = ROWS.get(type(stage), 0)
     first = found[: min(rows, 1)]
-    short = [replace(one, rows=one.rows[:rows], more=0, everything=None) for one in first]
+    short = [
+        replace(
+            one,
+            title=one.title + f", {rows} shown" * (len(one.rows) > rows),
+            rows=one.rows[:rows],
+            more=0,
+            everything=None,
+        )
+        for one in first
+    ]
     values = (replace(fact, note="") for fact in in_short(stage))
     return [*notes(stage), fact_table(values), *short]
 
@@ -83,9 +93,10 @@ def headline(walked: Sequence[Stage]) -> str:
     if isinstance(last, Execution):
         step = time(last.untraced_step_ns.median)
         parts.append(f"{step} a step at batch size {last.batch_size:,}")
-        usual = max(last.top_ops, key=lambda row: row.calls * row.median_ns, default=None)
-        costliest = (row for row in last.top_ops[:1] if row is usual)  # not for a few slow calls
-        parts += [f"most expensive: {row.key} ({percent(row.share)})" for row in costliest]
+        usual = sorted(last.top_ops, key=lambda row: -row.calls * row.median_ns)
+        costliest = [*last.top_ops[:1]] == usual[:1]  # not for a few slow calls
+        if usual and costliest and (len(usual) == 1 or usual[0].share > CLEAR * usual[1].share):
+            parts.append(f"most expensive: {usual[0].key} ({percent(usual[0].share)} of op time)")
     return f"{'; '.join(parts)}."
 
 
