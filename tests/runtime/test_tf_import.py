@@ -7,7 +7,8 @@ from tests.commands import run_python
 from tflab.runtime import tf_import
 
 log_has_a_level = needs.since(2, 21, "the level of the log counts for all notes of a step")
-NOTE = "I0000 00:00:17.5 1 port.cc:153] oneDNN custom operations are on.\n"
+NOTE = "I0000 00:00:17.5 1 cpu_feature_guard.cc:227] This binary is optimized.\n"
+NOTE += "To enable the following instructions: AVX2 FMA, in other operations, rebuild TensorFlow\n"
 BEFORE = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
 CUDA = "E0000 00:00:17.5 1 cuda_platform.cc:52] failed call to cuInit: UNKNOWN ERROR (303)\n"
 ERROR = "E0000 00:00:17.5 1 other.cc:1] the library is broken\n"

@@ -22,7 +22,8 @@ from typing import IO
 from tflab.cli import temporary
 
 NOTES = (
-    r"I\d{4} |WARNING: All log messages before absl::InitializeLog\(\)"
+    r"I\d{4} |To enable the following instructions: |"
+    r"WARNING: All log messages before absl::InitializeLog\(\)"
     # TensorFlow 2.18 dates some of its lines, and prints this at every import
     r"|\d{4}-\d\d-\d\d \S+ I |[^]]*\] Unable to register cu\w+ factory"
 )
