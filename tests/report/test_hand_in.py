@@ -8,7 +8,7 @@ import pytest
 from tests.approval import approve
 from tests.examples.comparison import POOL, STEPS
 from tests.examples.lab import COMPARED, HISTORY, LAB, LINEAR, RACED
-from tests.records_by_hand import LOAD, config_times, verdict
+from tests.records_by_hand import LOAD, config_times, op_stats, verdict
 from tests.shown import grid
 from tflab.compare import CONFIGURATIONS
 from tflab.records.graph import Tensor
@@ -94,6 +94,13 @@ def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
         ("loss", "1,001", "49.0 ms", "20.1 us", "19.0%", "512 B", ""),
         0,
     ]
+
+
+def test_a_fused_op_is_made_of_what_was_fused_into_it_and_of_itself():
+    conv = op_stats(
+        "x", ops=("_FusedConv2D",), nodes=("a/Relu", "b/Relu"), fused_from=("a/Conv2D",)
+    )
+    assert [chapters.made_of(row) for row in (conv, POOL.cells[4])] == ["Conv2D, Relu", ""]
 
 
 def test_a_call_is_compared_with_the_batch_size_before_if_a_step_has_as_many():

@@ -16,7 +16,7 @@ from tflab.exporters import plots
 from tflab.exporters.plots.graph import Edge, Track
 from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, table
 from tflab.records.graph import Node, edge_count, node_of
-from tflab.records.measured import Compared, Comparison
+from tflab.records.measured import Compared, Comparison, OpStats
 from tflab.records.stages import Backward, Execution
 from tflab.records.trained import History
 from tflab.records.values import Maps
@@ -399,10 +399,16 @@ def dearest(comparison: Comparison) -> Table:
         rows[:TOP],
         op_table.key("op"),
         *op_table.columns(
-            ("calls", "total", "mean", "share", "requested", "fused from"),
-            {"requested": "memory a step"},
+            ("calls", "total", "mean", "share", "requested"), {"requested": "memory a step"}
         ),
+        Column("made of", made_of, elastic=True),
     )
+
+
+def made_of(row: OpStats) -> str:
+    """Return `Conv2D, BiasAdd, Relu` for a fused op: the last parts of its nodes' names."""
+    names = (*row.fused_from, *row.nodes) if "Fused" in row.op else ()
+    return ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in names))
 
 
 def calls_at_each_size(comparison: Comparison) -> Table:
