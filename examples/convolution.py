@@ -184,7 +184,8 @@ def costs(times: Mapping[str, Sequence[int]], flops: int) -> Table:
     rows = []
     for way, all_ns in times.items():
         gflops = flops / median(all_ns)
-        rate = (f"{2 / gflops:.3g} ns", f"{gflops:,.3g}")
+        each = 2 / gflops  # ns, of which the unit has no decimals
+        rate = (time(each) if each >= 100 else f"{each:.3g} ns", f"{gflops:,.3g}")
         rows.append((way, *lesson.spread(all_ns), *rate))
     headers = ("", "median", "p10", "p90", "a multiply-add", "GFLOP/s")
     return lesson.table("What it costs", headers, rows)

@@ -44,6 +44,7 @@ FACTS = {
         r"images +1 x 32 x 32 x 3 +12\.0 KiB .* 2 +38\.3 +50",
         r"kernels +5 x 5 x 3 x 2 +600 B .* 784 +784\.0 +784",
         r"im2col's matrix +784 x 75 +230 KiB .* 2 +2\.0 +2",
+        r"seven loops in Python .* \d+(\.\d+)? [nu]s +0\.0",
         r"The chapter's example\. The three ways agree;",
         r"LeNet's conv1\. The three ways agree;",
         r"LeNet's conv2\. The three ways agree;",
