@@ -120,7 +120,7 @@ def test_a_picture_is_shown_as_it_was_drawn(tmp_path):
 
 # Bluish green and vermilion as Okabe and Ito have them
 RIGHT, WRONG = map(ImageColor.getrgb, ("#009E73", "#D55E00"))
-WIDTH, HEIGHT = 4 + 64 + 4 + 6, 4 + 64 + 4 + 26  # of an image, its frame, and the space after it
+WIDTH, HEIGHT = 4 + 70 + 4 + 9, 4 + 70 + 4 + 44  # of an image, its frame, and the space after it
 
 
 def drawn(images, predicted, labels) -> np.ndarray:
@@ -132,34 +132,36 @@ def drawn(images, predicted, labels) -> np.ndarray:
 
 def caption(words) -> np.ndarray:
     """What the strip below an image looks like that says this."""
-    strip = Image.new("RGB", (WIDTH, 26), "white")
-    font = ImageFont.load_default(18)
-    ImageDraw.Draw(strip).text((36, 13), words, fill="black", anchor="mm", font=font)
+    strip = Image.new("RGB", (WIDTH, 44), "white")
+    font = ImageFont.load_default(15)
+    ImageDraw.Draw(strip).text((39, 1), words, "black", font, "ma", spacing=2, align="center")
     return np.asarray(strip)
 
 
 def test_every_image_has_its_own_frame_and_caption_in_its_own_place():
-    """Twelve images, each brighter than the one before it, of which the last two are wrong."""
-    images = np.stack([np.full((8, 8, 1), shade / 11) for shade in range(12)])
-    tiles = drawn(images, [*range(10), 3, 8], [*range(10), 4, 7])
-    assert [int(tile[36, 36, 0]) for tile in tiles] == [
-        *(0, 23, 46, 69, 92, 115, 139, 162, 185, 208, 231, 255),
-        *[255] * 3,  # the sheet after the last image
+    """Ten images, each brighter than the one before it, of which the last two are wrong."""
+    images = np.stack([np.full((8, 8, 1), shade / 9) for shade in range(10)])
+    tiles = drawn(images, [*range(8), 3, 8], [*range(8), 4, 7])
+    assert [int(tile[39, 39, 0]) for tile in tiles] == [
+        *(0, 28, 56, 85, 113, 141, 170, 198, 226, 255),
+        *[255] * 2,  # the sheet after the last image
     ]
-    assert [tuple(tile[2, 2]) for tile in tiles[:12]] == 10 * [RIGHT] + 2 * [WRONG]
-    said = [*"0123456789", "3, is 4", "8, is 7"]
+    assert [tuple(tile[2, 2]) for tile in tiles[:10]] == 8 * [RIGHT] + 2 * [WRONG]
+    said = [f"predicted {digit}\nright" for digit in range(8)]
+    said += ["predicted 3\nbut is 4", "predicted 8\nbut is 7"]
     for tile, words in zip(tiles, said, strict=False):
-        assert (tile[-26:] == caption(words)).all(), words
+        assert (tile[-44:] == caption(words)).all(), words
+        assert (tile[-44:, -3:] == 255).all()  # between two captions
 
 
 def test_an_image_stands_upright_and_colours_and_extremes_stay():
     image = np.full((1, 2, 2, 3), -2.5)
     image[0, 0, 1, 1] = 3  # the upper right corner is green
     (tile,) = drawn(image, [0], [0])
-    corners = [tuple(tile[y, x]) for y in (4, 67) for x in (4, 67)]
+    corners = [tuple(tile[y, x]) for y in (4, 73) for x in (4, 73)]
     assert corners == [(0, 0, 0), (0, 255, 0), (0, 0, 0), (0, 0, 0)]
     (flat,) = drawn(np.full((1, 8, 8, 1), 3.0), [0], [0])
-    assert tuple(flat[36, 36]) == (0, 0, 0)
+    assert tuple(flat[39, 39]) == (0, 0, 0)
 
 
 # Which images

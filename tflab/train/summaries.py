@@ -128,10 +128,10 @@ def add_image(files: EventFiles, step: int, tag: str, picture: Image) -> None:
 # Images with the model's predictions
 
 # A picture is as wide as TensorBoard shows it, so that its letters keep their size
-SHOWN, COLUMNS = 20, 5  # images in a picture, and in a row
-SIDE, FRAME, GAP, CAPTION = 64, 4, 6, 26  # pixels: an image, its frame, between two, below one
+SHOWN, COLUMNS = 20, 4  # images in a picture, and in a row
+SIDE, FRAME, GAP, CAPTION = 70, 4, 9, 44  # pixels: an image, its frame, between two, below one
 RIGHT, WRONG = "#009E73", "#D55E00"
-LETTERS = 18  # pixels, the height of letters
+LETTERS = 15  # pixels, the height of letters
 
 
 def pictures(program: Program, predicted: np.ndarray) -> Iterator[tuple[str, Image]]:
@@ -151,8 +151,8 @@ def pictures(program: Program, predicted: np.ndarray) -> Iterator[tuple[str, Ima
 
 
 def draw(images: np.ndarray, predicted: np.ndarray, labels: np.ndarray) -> Image:
-    """Draw images [n, height, width, 1 or 3] of any range, with `7` below a right one and
-    `9, is 7` below a wrong one. The least value is black, the greatest white."""
+    """Draw images [n, height, width, 1 or 3] of any range. Below a wrong one stands
+    `predicted 9` and `but is 7`. The least value is black, the greatest white."""
     from PIL import Image, ImageDraw, ImageFont, ImageOps
 
     least, most = float(images.min()), float(images.max())
@@ -164,9 +164,10 @@ def draw(images: np.ndarray, predicted: np.ndarray, labels: np.ndarray) -> Image
     for index, image in enumerate(np.broadcast_to(scaled, (*images.shape[:3], 3))):
         row, column = divmod(index, COLUMNS)
         found, label = int(predicted[index]), int(labels[index])
-        colour, words = (RIGHT, f"{found}") if found == label else (WRONG, f"{found}, is {label}")
+        colour, truth = (RIGHT, "right") if found == label else (WRONG, f"but is {label}")
         picture = Image.fromarray(image).resize((SIDE, SIDE), Image.Resampling.LANCZOS)
         sheet.paste(ImageOps.expand(picture, FRAME, colour), (column * width, row * height))
-        middle = (column * width + FRAME + SIDE // 2, (row + 1) * height - CAPTION // 2)
-        brush.text(middle, words, fill="black", anchor="mm", font=font)
+        top = (column * width + FRAME + SIDE // 2, (row + 1) * height - CAPTION + 1)
+        words = f"predicted {found}\n{truth}"
+        brush.multiline_text(top, words, "black", font, "ma", spacing=2, align="center")
     return sheet
