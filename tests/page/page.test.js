@@ -42,7 +42,7 @@ function edges(state, open) {
   const label = (id) => data.boxes[id].label;
   return graph
     .edges(state, (node) => visible.get(node))
-    .map((edge) => `${label(edge.a)} -> ${label(edge.b)} ${edge.data}+${edge.control}`)
+    .map((edge) => `${label(edge.a)} -> ${label(edge.b)} ${edge.tensors.size}+${edge.control}`)
     .sort();
 }
 
@@ -240,25 +240,27 @@ test("the op is not said twice, and the values follow it", () => {
 
 // Edges
 
-const edge = (changes) => ({ a: BOX.x, b: BOX.layer, data: 1, control: 0, shapes: new Set(["?x28x6"]), transfers: [], cut: false, ...changes });
+const edge = (changes) => ({ a: BOX.x, b: BOX.layer, tensors: tensors("?x28x6"), control: 0, transfers: [], cut: false, ...changes });
+const tensors = (...shapes) => new Map(shapes.entries());
 
-test("beside an edge stand its bytes, its shape, how many edges it bundles, or that a gradient stops", () => {
+test("beside an edge stand its bytes, its shapes, how many tensors it carries, or that a gradient stops", () => {
   const label = (changes) => edgeLabel(edge(changes));
   assert.equal(label({}), "?x28x6");
-  assert.deepEqual(["16", "?", "1", "0", ""].map((shape) => label({ shapes: new Set([shape]) })), ["16", "?", "", "", ""]);
-  assert.equal(label({ data: 2, control: 1 }), "2 edges");
-  assert.equal(label({ data: 0, control: 2 }), "");
+  assert.deepEqual(["16", "?", "1", "0", ""].map((shape) => label({ tensors: tensors(shape) })), ["16", "?", "", "", ""]);
+  const several = [["16", "16"], ["5x5x1x6", "6"], ["16", "16", "6"], ["5", ""], ["", ""]];
+  assert.deepEqual(several.map((shapes) => label({ tensors: tensors(...shapes) })), ["2 × 16", "5x5x1x6, 6", "3 tensors", "2 tensors", "2 tensors"]);
+  assert.equal(label({ tensors: tensors(), control: 2 }), "");
   assert.equal(label({ transfers: [{ bytes: "4 B" }, { bytes: "1.50 KB" }] }), "4 B, 1.50 KB");
-  assert.equal(label({ cut: true, data: 2 }), "×");
+  assert.equal(label({ cut: true }), "×");
 });
 
 test("of two labels at one place the more important one stays, and none lies on a box or on another edge", () => {
   globalThis.document = { createElementNS: (_, name) => ({ name, attributes: {}, children: [], setAttribute(key, value) { this.attributes[key] = value; }, append(...children) { this.children.push(...children); } }), createElement: () => ({ getContext: () => ({ measureText: (text) => ({ width: 6 * text.length }) }) }) };
   const at = { "1>2": [[100, 100]], "2>3": [[103, 100]], "3>4": [[15, 15]], "4>5": [[15, 15], [200, 50]], "5>6": [[15, 15]], "6>7": [[300, 100], [340, 100]], "7>8": [[300, 91]], "8>9": [[400, 100], [410, 91]] };
   const routes = { points: (a, b) => at[`${a}>${b}`].map(([x, y]) => ({ x, y, upright: false })) };
-  const drawn = [[1, 2, {}], [2, 3, { data: 2 }], [3, 4, {}], [4, 5, { transfers: [{ bytes: "4 B" }] }], [5, 6, { transfers: [{ bytes: "8 B" }] }], [6, 7, {}], [7, 8, { data: 0 }], [8, 9, {}]].map(([a, b, changes]) => edge({ a, b, ...changes }));
+  const drawn = [[1, 2, {}], [2, 3, { tensors: tensors("", "") }], [3, 4, {}], [4, 5, { transfers: [{ bytes: "4 B" }] }], [5, 6, { transfers: [{ bytes: "8 B" }] }], [6, 7, {}], [7, 8, { tensors: tensors() }], [8, 9, {}]].map(([a, b, changes]) => edge({ a, b, ...changes }));
   const labels = labelsOfEdges({ drawn, routes, layout: { solid: [{ x: 0, y: 0, width: 30, height: 10 }], fonts: {} } });
-  assert.deepEqual(labels.map(({ children }) => children[0]), ["4 B", "8 B", "2 edges", "?x28x6", "?x28x6"]); // bytes stand anywhere
+  assert.deepEqual(labels.map(({ children }) => children[0]), ["4 B", "8 B", "2 tensors", "?x28x6", "?x28x6"]); // bytes stand anywhere
   // At 300 it would stand on the line of another edge; at 400 on that of its own
   assert.deepEqual(labels.slice(3).map(({ attributes }) => attributes.x), [340, 400]);
   assert.deepEqual([labels[0].attributes.x, labels[0].attributes.class], [200, "count transfer"]);
@@ -269,8 +271,14 @@ test("of two labels at one place the more important one stays, and none lies on 
 test("an edge knows the shapes of its tensors, and whether a gradient stops there", () => {
   const at = (state, of, from = "x") => of.edges(state, (node) => node).find(({ a, b }) => a === NODE[from] && b === NODE["layer/MatMul"]);
   const nodes = data.nodes.map((node) => ({ ...node, versions: node.versions.map((version) => version.with(6, ["?x2", "2x3"])) }));
-  const shapes = ["x", "layer/MatMul/ReadVariableOp"].map((from) => [...at(WRITTEN, graphOf({ nodes }), from).shapes]);
+  const shapes = ["x", "layer/MatMul/ReadVariableOp"].map((from) => [...at(WRITTEN, graphOf({ nodes }), from).tensors.values()]);
   assert.deepEqual(shapes, [["?x2"], ["2x3"]]);
+  // A tensor that is taken twice is one; two outputs of a node are two
+  const taken = (outputs) => {
+    const twice = data.nodes.map((node) => ({ ...node, versions: node.versions.map((version) => version.with(4, [NODE.x, NODE.x]).with(7, outputs)) }));
+    return at(WRITTEN, graphOf({ nodes: twice })).tensors.size;
+  };
+  assert.deepEqual([taken(["", ""]), taken(["", "1"])], [1, 2]);
   const states = data.states.map((state, number) => ({ ...state, cut: number === GRADIENTS ? [[NODE.x, NODE["layer/MatMul"]]] : [] }));
   const cut = graphOf({ states });
   assert.deepEqual([at(WRITTEN, cut).cut, at(GRADIENTS, cut).cut, at(GRADIENTS, graph).cut], [false, true, false]);

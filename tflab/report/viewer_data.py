@@ -164,8 +164,8 @@ def node_data(history: NodeHistory, graph: DrawnGraph, versions: Versions, index
     last = len(graph.drawing.states) - 1
 
     def version_data(version: Version) -> list[object]:
-        """Return first state, last state, op, device, inputs, control inputs, and the shapes of the
-        inputs: as the script reads them."""
+        """Return first state, last state, op, device, inputs, control inputs, and of the inputs
+        their shapes and slots: as the script reads them."""
         node = version.node
         inputs = [tensor for tensor in node.inputs if node_of(tensor) in index]
         return [
@@ -176,6 +176,7 @@ def node_data(history: NodeHistory, graph: DrawnGraph, versions: Versions, index
             [index[node_of(tensor)] for tensor in inputs],
             [index[name] for name in map(node_of, node.control_inputs) if name in index],
             [shape_of(tensor, version.last, last, versions, graph.histories) for tensor in inputs],
+            [tensor.partition(":")[2] for tensor in inputs],
         ]
 
     return {

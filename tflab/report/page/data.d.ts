@@ -51,6 +51,7 @@ export type Version = [
   inputs: number[],
   controls: number[],
   shapes: string[], // of the inputs, such as 16 or ?x28x28x6; empty of a scalar, or where it is not known
+  outputs: string[], // of their makers, the slots that the inputs come from; empty of the first
 ];
 
 export interface Section {
@@ -141,10 +142,9 @@ export interface View {
 export interface Edge {
   a: number;
   b: number;
-  data: number;
+  tensors: Map<string, string>; // their shapes, each tensor once, however many nodes take it
   control: number;
   ends: number[]; // nodes
-  shapes: Set<string>; // of its tensors
   cut: boolean; // whether a gradient stops at it
   transfers: Transfer[];
 }

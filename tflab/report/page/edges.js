@@ -11,12 +11,12 @@ const AWAY = 9; // from its edge
 export function drawEdge(view, edge) {
   const { routes } = view;
   const lit = view.selected !== null && edge.ends.includes(view.selected);
-  const count = edge.data + edge.control + edge.transfers.length;
+  const shapes = [...edge.tensors.values()];
+  const count = shapes.length + edge.control + edge.transfers.length;
   const d = routes.path(edge.a, edge.b);
-  const kind = edge.transfers.length ? "transfer" : edge.data ? "data" : "control";
-  const shapes = [...edge.shapes].filter(Boolean);
+  const kind = edge.transfers.length ? "transfer" : shapes.length ? "data" : "control";
   const words = [
-    edge.data && `${edge.data} ${edge.data > 1 ? "edges" : "tensor"}${shapes.length ? ` of ${shapes.join(", ")}` : ""}`,
+    shapes.length && `${shapes.length} tensor${shapes.length > 1 ? "s" : ""}${shapes.some(Boolean) ? ` of ${[...new Set(shapes)].filter(Boolean).join(", ")}` : ""}`,
     edge.control && `${edge.control} control dependenc${edge.control > 1 ? "ies" : "y"}`,
     ...edge.transfers.map((transfer) => `${transfer.bytes} sent: ${transfer.title}`),
     edge.cut && "the gradient stops here",
@@ -42,7 +42,7 @@ export function labelsOfEdges({ drawn, layout, routes }) {
   const taken = layout.solid.map((rect) => ({ ...rect, height: rect.height + BELOW, edge: null }));
   for (const edge of drawn) taken.push(...routes.points(edge.a, edge.b, ALONG).map(({ x, y }) => ({ x, y, width: 0, height: 0, edge })));
   const labels = [];
-  const weight = (edge) => Number(edge.cut) * 4 + Number(edge.transfers.length > 0) * 2 + Number(edge.data > 1);
+  const weight = (edge) => Number(edge.cut) * 4 + Number(edge.transfers.length > 0) * 2 + Number(edge.tensors.size > 1);
   const order = drawn.map((edge) => ({ edge, text: edgeLabel(edge) })).filter(({ text }) => text);
   order.sort((p, q) => weight(q.edge) - weight(p.edge));
   for (const { edge, text } of order) {
@@ -67,13 +67,15 @@ export function labelsOfEdges({ drawn, layout, routes }) {
  * @param {Rect} q */
 export const overlap = (p, q) => p.x < q.x + q.width && q.x < p.x + p.width && p.y < q.y + q.height && q.y < p.y + p.height;
 
-/** What stands beside an edge: the bytes that it sends, the shape of its tensor, or how many it bundles.
+/** What stands beside an edge: the bytes that it sends, or the shapes of its tensors.
  * @param {import("./data").Edge} edge */
 export function edgeLabel(edge) {
   if (edge.cut) return "×";
   if (edge.transfers.length) return edge.transfers.map((transfer) => transfer.bytes).join(", ");
-  if (!edge.data) return "";
-  const [shape] = edge.shapes;
-  if (edge.data > 1) return `${edge.data} edges`; // perhaps of one tensor
-  return Number(shape) < 2 ? "" : shape; // which would read like a count
+  const shapes = [...edge.tensors.values()];
+  if (!shapes.length) return "";
+  const [shape, other] = new Set(shapes);
+  if (shapes.length < 2) return Number(shape) < 2 ? "" : shape; // which would read like a count
+  if (shape && other === undefined) return `${shapes.length} × ${shape}`;
+  return shapes.length < 3 && shape && other ? `${shape}, ${other}` : `${shapes.length} tensors`;
 }

@@ -1,7 +1,7 @@
 /* Graph: the nodes in each state of the graph, and the boxes that they are in. */
 
 // What stands where in a version of a node, as Python sends it
-export const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS, SHAPES] = /** @type {const} */ ([0, 1, 2, 3, 4, 5, 6]);
+export const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS, SHAPES, OUTPUTS] = /** @type {const} */ ([0, 1, 2, 3, 4, 5, 6, 7]);
 
 const BREAK = 16; // letters in a line of a label
 export const HUES = 8; // that can be told apart; further lines share a neutral colour, and have their number
@@ -94,7 +94,7 @@ export class Graph {
       const [a, b] = [visible(source), visible(target)];
       if (a === b) return null;
       const key = `${a}>${b}`;
-      if (!bundles.has(key)) bundles.set(key, { a, b, data: 0, control: 0, ends: [], shapes: new Set(), transfers: [], cut: false });
+      if (!bundles.has(key)) bundles.set(key, { a, b, tensors: new Map(), control: 0, ends: [], transfers: [], cut: false });
       const edge = bundles.get(key);
       edge.ends.push(source, target);
       return edge;
@@ -106,8 +106,7 @@ export class Graph {
       version[INPUTS].forEach((source, place) => {
         const edge = versions[source] && bundle(source, node);
         if (!edge) return;
-        edge.data++;
-        edge.shapes.add(version[SHAPES][place]);
+        edge.tensors.set(`${source}:${version[OUTPUTS][place]}`, version[SHAPES][place]);
         edge.cut ||= cut.some(([from, to]) => from === source && to === node);
       });
       for (const source of version[CONTROLS]) {
