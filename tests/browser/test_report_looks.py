@@ -3,7 +3,9 @@
 import pytest
 
 from tests.browser.conftest import PHONE, drawn, node, places, press, title
-from tflab.report import graph_states
+from tflab.records.blocks import Fact
+from tflab.report import graph_states, html
+from tflab.report.contents import Chapter, Report
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
@@ -100,6 +102,33 @@ def test_the_history_of_a_node_takes_its_room_only_after_a_click(at, page):
     assert panel.is_visible()
     page.keyboard.press("Escape")
     assert not panel.is_visible()
+
+
+# In how many lines the first text of an element stands, and how much of it is cut off
+LINES_AND_CUT = """e => {
+    const text = document.createRange();
+    text.selectNode(e.firstChild);
+    return [text.getClientRects().length, e.scrollWidth - e.clientWidth];
+}"""
+
+
+def test_the_four_results_stand_in_one_row_of_a_laptop_and_no_number_breaks(page, tmp_path):
+    numbers = (
+        Fact("nodes", "109 / 197 / 83", "as written / with gradients / that runs"),
+        Fact("median step", "13.3 ms / 38.0 ms / 27.8 ms", "inference, batch 1 / 16 / 64"),
+        Fact("most expensive op", "_MklNativeFusedConv2D", "75.3 % of the op time, batch 64"),
+        Fact("test accuracy", "86.20 %", "after epoch 2, digits, not MNIST"),
+    )
+    chapters = tuple(Chapter(name, ()) for name in ("One", "Two", "Three"))  # beside them: contents
+    path = tmp_path / "report.html"
+    path.write_text(html.page(Report("A report", "About it.", "make", chapters, numbers=numbers)))
+    page.goto(path.as_uri())
+    cards, values = page.locator(".numbers > div"), page.locator(".numbers dd")
+    for width, rows in ((1920, 1), (1400, 1), (800, 2), (PHONE, 4)):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert len({card.bounding_box()["y"] for card in cards.all()}) == rows
+        for value in values.all():
+            assert value.evaluate(LINES_AND_CUT) == [1, 0]
 
 
 # Presentation
