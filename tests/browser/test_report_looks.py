@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.conftest import PHONE, drawn, node, places, press, title
+from tests.browser.conftest import PHONE, drawn, node, places, press, save_graph, title
 from tflab.records.blocks import Fact
 from tflab.report import graph_states, html
 from tflab.report.contents import Chapter, Report
@@ -178,6 +178,8 @@ def test_each_screen_of_a_presentation_has_the_whole_drawing_and_ends_where_it_i
         assert state.place is None or drawn(screen) == passes[state.place].after
         assert state.about in screen.locator("[data-part=about]").inner_text()
         assert cut(screen) == []
+        assert screen.locator(".program").is_visible() == (state is states[0])
+        assert screen.evaluate(COVERED) == []
         for box, place in places(screen).items():
             assert known.setdefault(box, place) == place
         page.screenshot(path=artefacts / f"present_{model}_{state.title}.png")
@@ -186,8 +188,11 @@ def test_each_screen_of_a_presentation_has_the_whole_drawing_and_ends_where_it_i
     if (width, height) == PROJECTOR:
         sizes = screen.evaluate(LETTERS)
         assert min(sizes.values()) >= height / 57  # to be read from the last row
+    page.keyboard.press("Home")
+    assert screen.locator(".program").is_visible()
     screen.locator(".box.scope").first.click()
     assert screen.locator(".box.head").count() == 1
+    assert not screen.locator(".program").is_visible()
     assert cut(screen) == []
     for key in ("End", "PageUp", "Escape"):
         page.keyboard.press(key)
@@ -197,6 +202,30 @@ def test_each_screen_of_a_presentation_has_the_whole_drawing_and_ends_where_it_i
     assert page.evaluate("document.activeElement.dataset.part") == "present"
     assert viewer.locator(".paper svg").bounding_box()["width"] == pytest.approx(size, rel=0.5)
     assert viewer.locator(".panel").is_visible()
+
+
+# The boxes that the program lies on
+COVERED = """screen => {
+    const own = screen.querySelector('.program').getBoundingClientRect();
+    return [...screen.querySelectorAll('.box')].filter(box => {
+        const rect = box.getBoundingClientRect();
+        return rect.right > own.left && rect.bottom > own.top && rect.top < own.bottom;
+    }).map(box => box.getAttribute('aria-label'));
+}"""
+
+
+def test_a_drawing_without_a_later_track_leaves_room_for_its_program(page, walked, tmp_path):
+    stages = tuple(walked("toy").values())
+    path = save_graph(tmp_path / "forward.html", "forward", stages[:1])
+    page.set_viewport_size({"width": LAPTOP[0], "height": LAPTOP[1]})
+    page.goto(path.as_uri())
+    press(page.locator(".viewer"), "Present")
+    screen = page.get_by_role("dialog")
+    shown = screen.locator(".program").inner_text()
+    assert "forward" in shown
+    assert "output = x * y + z" in shown
+    assert screen.evaluate(COVERED) == []
+    assert cut(screen) == []
 
 
 # The size of the letters in pixels

@@ -80,6 +80,7 @@ def graph_data(graph: DrawnGraph) -> Row:
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
         "file": "" if graph.file or not file else PurePath(file).name,
         "lines": lines(histories, file),
+        "program": program(histories, file),
         "legend": {
             "kind": list(KINDS.items()),
             "fate": [fate for fate in FATES if fate in set(map(fate_of, histories.values()))],
@@ -253,6 +254,12 @@ def lines(histories: Mapping[str, NodeHistory], file: str | None) -> list[list[i
         sorted(own.get(name, none).union(*(own.get(other, none) for other in history.carries)))
         for name, history in histories.items()
     ]
+
+
+def program(histories: Mapping[str, NodeHistory], file: str | None) -> list[tuple[int, str]]:
+    """Return the lines of the file that made nodes, in order."""
+    made = {history.source for history in histories.values() if history.source}
+    return sorted((source.line, source.code) for source in made if source.file == file)
 
 
 def nodes_of_lines(part: Annotated) -> list[list[int]]:

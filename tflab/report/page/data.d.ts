@@ -21,6 +21,7 @@ export interface GraphData {
     time: string[]; // of each step of the scale
   };
   lines: number[][]; // of each node, those of the program whose work it does
+  program: [line: number, code: string][]; // what made nodes, in that file
   file: string; // of these lines; empty where the program is shown beside the drawing
 }
 

@@ -22,10 +22,8 @@ export function showHistory(viewer) {
 }
 
 function sectionOf(viewer, section) {
-  const heading = make("h5", {});
-  if (section.state === null) heading.append(section.title);
-  else heading.append(link(viewer, section.title, "state", () => viewer.go(section.state)));
-  if (section.about) heading.append(" ", make("span", {}, section.about));
+  const title = section.state === null ? section.title : link(viewer, section.title, "state", () => viewer.go(section.state));
+  const heading = make("h5", {}, title, ...(section.about ? [" ", make("span", {}, section.about)] : []));
   const items = section.lines.map((line) => make("li", {}, ...line.map((part) => phrase(viewer, part))));
   return [heading, make("ul", {}, ...items)];
 }

@@ -1,11 +1,13 @@
 /* Present: the drawing on a projector, a state on each screen. */
 
+import { make } from "./elements.js";
 import { Layout, PRESENTING } from "./layout.js";
 
 const KEYS = {
   ArrowRight: 1, PageDown: 1, " ": 1, Enter: 1,
   ArrowLeft: -1, PageUp: -1, Backspace: -1,
 };
+const PROGRAM = 0.57; // of the screen are left of it
 
 export class Presenter {
   /** @param {import("./viewer.js").Viewer} viewer */
@@ -23,18 +25,21 @@ export class Presenter {
     }, { signal });
   }
 
-  /* The drawing and the words on its state go to the screen, as long as it is there. */
-  async show() {
+  /* The drawing and the words on its state go to the screen, as long as it is there; beside the first state stands the program. */
+  show() {
     const { viewer, screen } = this;
     const { layout, open, selected } = viewer;
     this.before = { layout, open, selected, presenting: false };
-    for (const name of ["states", "caption", "drawn", "legend"]) {
+    const lines = viewer.data.program.map(([number, code]) => make("li", { value: number }, make("code", {}, code)));
+    const program = make("div", { class: "program" }, make("p", {}, make("strong", {}, viewer.data.title)), make("ol", {}, ...lines));
+    screen.replaceChildren(program);
+    this.places = ["states", "caption", "drawn", "legend"].map((name) => {
       const part = viewer.part(name);
       const place = document.createComment(name);
       part.replaceWith(place);
       screen.append(part);
-      this.places = [...(this.places ?? []), [place, part]];
-    }
+      return [place, part];
+    });
     screen.showModal();
     this.button.textContent = "Close";
     viewer.part("paper").focus();
@@ -43,11 +48,11 @@ export class Presenter {
     viewer.selected = null;
     if (viewer.state === viewer.last) viewer.state = 0; // as Play does
     viewer.openOnly([]); // so that the whole is seen first
-    try {
-      await document.documentElement.requestFullscreen();
-    } catch {
-      // Where the browser does not let it, the window is the screen.
-    }
+    const [{ x, width }] = viewer.layout.tracks;
+    const end = viewer.part("paper").firstElementChild.getBoundingClientRect().left + (x + width) * viewer.zoom;
+    program.classList.toggle("beside", lines.length > 0 && end > PROGRAM * window.innerWidth); // instead of over nodes
+    viewer.frame.fit();
+    document.documentElement.requestFullscreen?.().catch(() => null); // then the window is the screen
   }
 
   /* Back to the page, at the state that was shown last. */
@@ -55,7 +60,6 @@ export class Presenter {
     if (document.fullscreenElement) document.exitFullscreen();
     const { viewer } = this;
     this.places.forEach(([place, part]) => place.replaceWith(part));
-    this.places = [];
     this.button.textContent = "Present";
     Object.assign(viewer, this.before);
     viewer.openOnly(viewer.open);

@@ -12,8 +12,6 @@ export function printable(viewer) {
     viewer.mark = `${mark}-print-${number}`; // paper hides the screen's drawing, and its arrowheads
     viewer.arrange();
     const svg = viewer.part("paper").firstElementChild;
-    svg.removeAttribute("width");
-    svg.removeAttribute("height");
     const words = `${stop.title}: ${nodesOf(data.states[stop.last].count)}`;
     const meaning = make("ul", { class: "legend" }, ...viewer.part("legend").children);
     return make("figure", {}, make("figcaption", {}, words), svg, meaning);
