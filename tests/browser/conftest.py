@@ -18,7 +18,7 @@ from tests.examples.layer import EVIL
 from tflab.analysis import critical_path
 from tflab.exporters.plots import style
 from tflab.follow import measurement, node_history
-from tflab.records.blocks import Column, Table
+from tflab.records.blocks import Column, Fact, Table
 from tflab.records.options import Options
 from tflab.report import contents, drawing, html
 from tflab.report.contents import Chapter, DrawnGraph, Question, Report
@@ -213,9 +213,17 @@ def drawn_graph(name, stages, histories=None, ns=None):
     return DrawnGraph(name, drawing.draw(stages, histories), histories, ns or {})
 
 
+RESULTS = (
+    Fact("nodes", "109 / 197 / 83", "as written / with gradients / that runs"),
+    Fact("median step", "13.3 ms / 38.0 ms / 27.8 ms", "inference, batch 1 / 16 / 64"),
+    Fact("most expensive op", "_MklNativeFusedConv2D", "75.3 % of the op time, batch 64"),
+    Fact("test accuracy", "86.20 %", "after epoch 2, digits, not MNIST"),
+)
+
+
 def save(path, *chapters, asked=()):
-    page = html.page(Report("A report", "About it.", "python -m tflab.report", chapters, asked))
-    path.write_text(page, encoding="utf-8")
+    whole = Report("A report", "About it.", "python -m tflab.report", chapters, asked, RESULTS)
+    path.write_text(html.page(whole), encoding="utf-8")
     return path
 
 
