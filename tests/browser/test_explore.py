@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.browser.conftest import node
+
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
 WAIT_MS = 120_000  # TensorFlow's import and all stages, on a machine with other work
@@ -63,10 +65,6 @@ def write(page, text):
         page.locator("textarea").fill(text)
 
 
-def box(page, name):
-    return page.get_by_role("button", name=f"{name}, ", exact=False).first
-
-
 def test_an_edit_is_marked_and_an_error_stands_at_its_line(opened, artefacts):
     page = opened
     write(page, PROGRAM.replace("+ z", "+ z * z"))
@@ -75,15 +73,15 @@ def test_an_edit_is_marked_and_an_error_stands_at_its_line(opened, artefacts):
     assert page.locator(".editor").evaluate("e => e.scrollWidth <= e.clientWidth")  # no line is cut
     rows = page.locator(".since tr", has=page.get_by_role("cell", name="new", exact=True))
     assert "mul_1" in rows.inner_text()
-    assert "new" in box(page, "mul_1").text_content()
-    assert "changed" in box(page, "add").text_content()
+    assert "new" in node(page, "mul_1").text_content()
+    assert "changed" in node(page, "add").text_content()
     write(page, PROGRAM.replace("+ z", "+ unknown"))
     ran(page, "failed")
     error = page.locator("[data-part=error]")
     assert error.inner_text() == "Line 4: NameError: name 'unknown' is not defined"
     assert page.locator(".line.wrong").get_attribute("data-line") == "4"
     assert page.locator("[data-part=life].stale").count() == 1
-    assert box(page, "mul_1").count() == 1  # the last life stays
+    assert node(page, "mul_1").count() == 1  # the last life stays
     write(page, PROGRAM)
     ran(page)
     assert not error.is_visible()
@@ -94,13 +92,13 @@ def test_a_line_and_its_nodes_have_one_colour_and_light_up_together(opened):
     page = opened
     kernel = page.locator(".line[data-line='2']")
     (colour,) = set(kernel.get_attribute("class").split()) - {"line"}
-    assert colour in box(page, "scope y").get_attribute("class").split()
+    assert colour in node(page, "scope y").get_attribute("class").split()
     page.locator("textarea").click()
     assert page.locator("textarea:focus").count() == 1
     kernel.hover(force=True)
-    assert "lit" in box(page, "scope y").get_attribute("class").split()
-    assert "lit" not in box(page, "loss").get_attribute("class").split()
-    box(page, "loss").hover()
+    assert "lit" in node(page, "scope y").get_attribute("class").split()
+    assert "lit" not in node(page, "loss").get_attribute("class").split()
+    node(page, "loss").hover()
     lit = page.locator(".line.lit")
     assert [line.get_attribute("data-line") for line in lit.all()] == ["4"]
     page.get_by_role("heading", name="mine.py").hover()
@@ -111,7 +109,7 @@ def test_what_is_looked_at_stays_through_edits(opened):
     page = opened
     page.get_by_role("button", name="Backward").click()
     page.locator("[data-part=colour]").select_option("fate")
-    box(page, "loss").click()
+    node(page, "loss").click()
     write(page, PROGRAM.replace("+ z", "+ z * z"))
     ran(page)
     assert page.locator("[data-part=title]").inner_text() == "Backward"
@@ -133,8 +131,7 @@ def test_the_page_asks_before_it_shows_the_results_of_an_edit(opened, artefacts)
     added.fill("1000000")
     page.get_by_role("button", name="Look").click()
     page.screenshot(path=artefacts / "predicted.png")
-    compared = page.locator("[data-part=rows]").inner_text()
-    assert "too high" in compared
+    assert "too high" in page.locator("[data-part=rows]").inner_text()
     assert stages.count() > 3
     assert "mul_1" in page.locator(".since table").first.inner_text()
     page.get_by_role("switch", name="Predict first").click()
@@ -156,9 +153,8 @@ def test_the_file_is_followed_saved_and_kept_in_the_address(opened, live, chromi
     with next_run(page):
         page.get_by_label("CPU devices").select_option("2")
     ran(page)
-    fragment = page.url.partition("#")[2]
     other = chromium.new_page()  # without what the first has
-    other.goto(f"{address}#{fragment}")
+    other.goto(f"{address}#{page.url.partition('#')[2]}")
     other.get_by_role("button", name="Run it").click()  # it may come from anybody
     ran(other)
     assert other.locator("textarea").input_value() == mine

@@ -1,20 +1,12 @@
 """What TensorBoard shows of a training: curves in Scalars, digits with what was read in Images."""
 
-import json
 import time
 
 import pytest
 
-from tests.browser.conftest import answer
-
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
 DRAW_MS = 60_000
-
-
-def tags(address: str, plugin: str) -> dict:
-    port = int(address.rpartition(":")[2])
-    return json.loads(answer(port, f"/data/plugin/{plugin}/tags"))
 
 
 def longest_path(page) -> int:
@@ -26,7 +18,7 @@ def longest_path(page) -> int:
 def test_train_and_test_have_the_same_curves_which_are_drawn_and_the_digits_too(
     tensorboard, page, artefacts
 ):
-    found = tags(tensorboard, "scalars")
+    found = page.request.get(f"{tensorboard}/data/plugin/scalars/tags").json()
     shared = set.intersection(*(set(tags) for tags in found.values() if tags))
     assert {tag for tag in shared if "loss" in tag}
     assert {tag for tag in shared if "accuracy" in tag}
