@@ -7,7 +7,7 @@ from importlib import metadata
 
 import pytest
 
-from tflab.cli import environment, landlock
+from tflab.cli import landlock
 
 HERE = tuple(int(part) for part in metadata.version("tensorflow").split(".")[:2])
 IN_CI = os.environ.get("CI") == "true"
@@ -23,9 +23,6 @@ def missing(reason):
 # In CI they run, and fail
 LANDLOCK = pytest.mark.skipif(
     not IN_CI and not landlock.abi(), reason="This kernel has no Landlock."
-)
-PROCESSORS = pytest.mark.skipif(
-    not IN_CI and environment.describe()["cpus"] == 1, reason="One processor does one thing."
 )
 
 

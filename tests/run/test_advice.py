@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from tests import needs
 from tests.commands import run_python
 from tests.examples import advice
+from tflab.cli import environment
 
 pytestmark = [pytest.mark.thorough, pytest.mark.tensorflow]
 WIDE = 0.4  # of what was said: the least that is saved on a machine that does something else, too
@@ -81,7 +81,7 @@ def test_kept_results_make_memory_grow(watch):
     assert "Resident memory grew steadily" in text
 
 
-@needs.PROCESSORS
+@pytest.mark.skipif(environment.describe()["cpus"] == 1, reason="There is one processor.")
 def test_a_pipeline_has_its_wait_its_stage_and_its_line(watch):
     """Eight rows of 2 ms for each step; eight at a time, they take a fraction."""
     seen, text = watch(advice.PIPELINE)

@@ -32,7 +32,6 @@ def test_the_facts_of_all_stages_are_one_story():
 
 
 def test_the_first_line_names_the_costliest_node_unless_only_a_few_slow_calls_make_it_so():
-    """Nor if the next one takes nearly as much."""
     first, *others = EXECUTION.top_ops
     usual = [replace(first, median_ns=1e6, share=times * others[-1].share) for times in (1.3, 1.1)]
     ops = (*((first, *others) for first in usual), EXECUTION.top_ops, ())
