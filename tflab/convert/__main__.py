@@ -103,12 +103,14 @@ def output(name: str | None) -> Iterator[TextIO]:
 
 def write(to: str, stream: TextIO, recorded: Recording) -> None:
     """Write the steps in one of these formats."""
-    from tflab.convert import conversion, view
+    from tflab.convert import conversion
     from tflab.exporters import chrome_trace, text
 
     capture = [recorded.capture()]
     writers = {
-        "text": lambda: text.show_blocks([*view.blocks(conversion.convert(recorded))], stream),
+        "text": lambda: text.show_blocks(
+            [*conversion.blocks(conversion.convert(recorded))], stream
+        ),
         "json": lambda: conversion.write_json(stream, conversion.convert(recorded)),
         "csv": lambda: conversion.write_csv(stream, recorded),
         "chrome": lambda: chrome_trace.write(stream, capture, recorded.nodes, recorded.transfers),

@@ -7,7 +7,7 @@ from tests.approval import approve
 from tests.examples.printed import approve_view
 from tests.examples.recordings import CPU, RECORDED
 from tflab.analysis import timeline
-from tflab.convert import conversion, view
+from tflab.convert import conversion
 from tflab.convert.read import Recording, TrackSummary
 from tflab.exporters import text
 from tflab.records.timed import CriticalPath, OpRun, StepTime
@@ -37,7 +37,7 @@ def test_all_that_is_shown_of_many_steps_of_a_cpu_without_a_graph():
     recorded = Recording(
         files, files, steps, runs, (TrackSummary(CPU, timeline.OPS, 528, 7_654_321),)
     )
-    approve("convert-many.txt", text.as_text(view.blocks(conversion.convert(recorded))))
+    approve("convert-many.txt", text.as_text(conversion.blocks(conversion.convert(recorded))))
 
 
 def test_a_path_without_edges_is_not_blamed_on_the_trace_and_without_time_has_no_shares():
@@ -47,10 +47,10 @@ def test_a_path_without_edges_is_not_blamed_on_the_trace_and_without_time_has_no
         "ops that took no time": replace(whole, ns=0, durations_ns=(0, 0)),
     }
     shown = {
-        title: view.blocks(replace(CONVERTED, critical_path=path))
+        title: conversion.blocks(replace(CONVERTED, critical_path=path))
         for title, path in variants.items()
     }
-    approve_view("views-trace.txt", view.blocks(CONVERTED), shown)
+    approve_view("views-trace.txt", conversion.blocks(CONVERTED), shown)
 
 
 def test_all_that_is_written_for_other_programs():
