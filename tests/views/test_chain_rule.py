@@ -10,7 +10,7 @@ from tflab.analysis.chain_rule import GATES, STARTS, WHOLE
 from tflab.records.blocks import fact_table
 from tflab.records.gradients import Derivative, GradientNode, Link
 from tflab.records.graph import Tensor
-from tflab.views import chain_rule
+from tflab.views import backward
 
 FLOAT = (Tensor("float32", (None,)),)
 LINKS = (
@@ -101,7 +101,7 @@ VARIANTS = {
 
 
 def blocks(stage):
-    return [fact_table(chain_rule.facts(stage)), *chain_rule.tables(stage)]
+    return [fact_table(backward.chain_rule_facts(stage)), *backward.chain_rule_tables(stage)]
 
 
 def test_the_chain_rule_of_a_graph_its_steps_its_drawing_and_its_bookkeeping():
@@ -110,6 +110,6 @@ def test_the_chain_rule_of_a_graph_its_steps_its_drawing_and_its_bookkeeping():
 
 
 def test_bookkeeping_is_dim_in_the_drawing():
-    table = chain_rule.drawing(STAGE)
+    table = backward.drawing(STAGE)
     dim = [row[1].name for row in table.rows if table.tone(row) == "less"]
     assert dim == ["gradients/start", "gradients/shape", "gradients/gate"]

@@ -18,7 +18,7 @@ from tflab.report import drawing, html, questions, storage
 from tflab.report.contents import DrawnGraph, Walked
 from tflab.runtime import costs, functions
 from tflab.units import size
-from tflab.views import chain_rule
+from tflab.views import backward as backward_view
 from tflab.views import execution as execution_view
 from tflab.views import placement as placement_view
 from tflab.views import stages as views
@@ -65,7 +65,7 @@ def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
     yield "In short", [*notes, replace(views.story(stages), title="")]
     for stage in stages:
         if isinstance(stage, Backward):
-            if rule := [*chain_rule.tables(stage)]:
+            if rule := [*backward_view.chain_rule_tables(stage)]:
                 yield "Derivatives", rule
         elif isinstance(stage, Placement):
             if stage.passes:

@@ -38,7 +38,7 @@ from tflab.runtime import trace
 from tflab.train import view as training_view
 from tflab.train.view import classified
 from tflab.units import percent, plural, size, three_digits, time
-from tflab.views import chain_rule, execution, frontend, op_table, placement, words
+from tflab.views import backward, execution, frontend, op_table, placement, words
 from tflab.views import stages as views
 from tflab.views.words import ratio_text
 
@@ -197,7 +197,7 @@ def graph(walked: Walked) -> Iterator[Part]:
     yield views.story(walked.stages)
     for stage in walked.stages:
         if isinstance(stage, Backward):
-            yield from chain_rule.tables(stage)
+            yield from backward.chain_rule_tables(stage)
     if placing.passes:
         yield placement.fate_counts(placing)
         if facts := list(placement.balance(placing)):

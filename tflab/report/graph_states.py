@@ -17,7 +17,7 @@ from tflab.records.placed import Pass
 from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.report.contents import State
 from tflab.units import percent, plural, time
-from tflab.views import backward, chain_rule, placement
+from tflab.views import backward, placement
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
@@ -56,7 +56,7 @@ def with_gradients(before: Stage, stage: Backward) -> State:
 
 
 def grown(stage: Backward) -> Iterator[str]:
-    if equation := chain_rule.equation(stage):
+    if equation := backward.equation(stage):
         yield equation
     derived = sum(bool(gradient.nodes) for gradient in stage.gradients)
     updates = len(stage.update_nodes)

@@ -22,7 +22,7 @@ from tflab.records.placed import Transfer
 from tflab.report import graph_states
 from tflab.report.contents import Annotated, Box, DrawnGraph, Lane, State
 from tflab.units import short_device, size, time
-from tflab.views import chain_rule, words
+from tflab.views import backward, words
 from tflab.views.values import brief
 
 RUNTIME = "runtime"  # the kind of a node that the runtime made, used in place of a fate
@@ -190,7 +190,7 @@ def node_data(history: NodeHistory, graph: DrawnGraph, versions: Versions, index
             "title": table.title,
             "rows": list(zip(heads, *table.cells(), strict=True)) if table.rows else [],
         },
-        **({"meaning": chain_rule.meaning(meant)} if meant else {}),
+        **({"meaning": backward.meaning(meant)} if meant else {}),
         **({"bookkeeping": True} if meant and meant.bookkeeping else {}),
         **({"code": True} if history.code else {}),
     }

@@ -3,19 +3,22 @@ whether the gradients are right."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
 from math import isfinite
+from typing import Any
 
 from tflab.analysis.gradient_graph import ZEROS
-from tflab.records.blocks import Block, Column, Fact, numbers, table
-from tflab.records.gradients import GradientStop
+from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
+from tflab.records.gradients import Derivative, GradientNode, GradientStop, Link
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.units import plural
-from tflab.views import chain_rule, frontend
+from tflab.views import frontend
 from tflab.views.words import counted, graph_size, grouped, listed, place
 
 TITLE = "Backward: gradient functions add the other half of the graph"
-NAMED = 5  # variables in a fact
+NAMED = 5  # variables or nodes in a fact
 
 
 def facts(stage: Backward) -> Iterator[Fact]:
@@ -26,7 +29,7 @@ def facts(stage: Backward) -> Iterator[Fact]:
         yield Fact("added", "nothing", stage.unchecked)
         return
     yield from added(stage)
-    yield from chain_rule.facts(stage)
+    yield from chain_rule_facts(stage)
     yield from checks(stage)
 
 
@@ -87,7 +90,7 @@ def tables(stage: Backward) -> Iterator[Block]:
         )
     if not stage.added_nodes:
         return
-    yield from chain_rule.tables(stage)
+    yield from chain_rule_tables(stage)
     ops = {node.name: node.op for node in stage.nodes}
 
     def types(row: Gradient) -> str:
@@ -120,3 +123,185 @@ def error(check: GradientCheck) -> str:
         return "both 0"
     known = isfinite(check.max_relative_error)
     return f"{check.max_relative_error:.1e}" if known else "not finite"
+
+
+# The chain rule: its equation for this graph, the derivatives, its steps, and the drawing of the
+# gradient graph
+
+SCOPE = "gradients/"  # of all nodes that tf.gradients adds
+DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps
+EQUATION = 160  # characters of an equation, which are two lines
+FEW = 2  # derivatives that are facts; more have a table
+NO_FORMULA = "tflab has no rule, or the values did not confirm it"
+STOPS = "TensorFlow's derivatives omit the paths through it; finite differences include them"
+CUSTOM = (
+    "TensorFlow takes its result as the derivative, right or wrong; finite differences do without "
+    "it"
+)
+BACKWARDS = (
+    "Going back from the loss, each op's gradient function turns the gradient with respect to its "
+    "output into the gradients with respect to its inputs. A value that is used several times "
+    "receives the sum of the gradients of its uses. One pass gives the gradients of all variables."
+)
+FACTORS = 5  # of a product that is written out; of a longer one the first and the last
+FEWEST = 3  # of an equation that would be longer
+
+
+def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
+    """Yield the chain rule for this graph as an equation, the derivatives if they are few, and the
+    nodes that have no formula, stop a gradient or replace one."""
+    if stage.chain_rule:
+        yield Fact("chain rule", equation(stage))
+        yield Fact("L", loss(stage), detail=True)
+    if len(stage.derivatives) <= FEW:
+        for row in stage.derivatives:
+            note = f"for the first batch; finite differences {difference(row)}"
+            yield Fact(total(row.variable), f"{row.formula} = {first(row.value)}", note)
+    missing = stage.variable_count - len(stage.derivatives)
+    if stage.chain_rule and missing > 0:
+        of = f"{missing:,} of {plural(stage.variable_count, 'derivative')}"
+        why = stage.no_formula or NO_FORMULA
+        yield Fact("without formula", of, why, detail=not stage.derivatives)
+    if missing_at := [link.forward for link in stage.chain_rule if not link.formula]:
+        of = f"{len(missing_at):,} of {plural(len(stage.chain_rule), 'step')}"
+        at = listed([*dict.fromkeys(missing_at)], NAMED)
+        yield Fact("without formula", f"{of}, at {at}", NO_FORMULA, detail=True)
+    if stage.stopped:
+        yield Fact("stop_gradient", listed(stage.stopped, NAMED), STOPS)
+    if stage.custom_gradients:
+        yield Fact("custom gradient", listed(stage.custom_gradients, NAMED), CUSTOM)
+    if helpers := sum(bool(node.bookkeeping) for node in stage.gradient_nodes):
+        of = f"{helpers:,} of {plural(len(stage.gradient_nodes), 'gradient node')}"
+        yield Fact("bookkeeping", of, "only handle shapes, counts and order", detail=True)
+
+
+def chain_rule_tables(stage: Backward) -> Iterator[Block]:
+    """Yield the steps of the chain rule, the derivatives if they are many, and a small gradient
+    graph."""
+    written = [link for link in stage.chain_rule if link.formula]
+    if written:
+        yield BACKWARDS
+        yield steps(written)
+        others = dict.fromkeys(link.forward for link in stage.chain_rule if not link.formula)
+        if others:
+            yield f"Steps without a formula: {listed(tuple(others), NAMED)}."
+    if len(stage.derivatives) > FEW:
+        yield table(
+            "The derivatives as formulas, and their values for the first batch",
+            stage.derivatives,
+            Column("variable", lambda row: row.variable),
+            Column("derivative", lambda row: row.formula, elastic=True, least=34),
+            numbers("value", lambda row: first(row.value)),
+            Column("finite differences", difference, spare=1),
+        )
+    if 0 < len(stage.gradient_nodes) <= DRAWN_WHOLE:
+        yield drawing(stage)
+
+
+def loss(stage: Backward) -> str:
+    """Return `loss = mean(error)`; only the name if the chain begins at another node."""
+    start = stage.chain_rule[0]
+    known = stage.program.model.loss if stage.program else None
+    name = start.forward if known is None else str(known.op.name)
+    return f"{name} = {start.computes}" if start.computes and name == start.forward else name
+
+
+def equation(stage: Backward) -> str:
+    """Return `dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest path; "" if there is
+    none. If gradients also come back on other paths, it is only one of the terms. A long one has
+    only its first and last factors."""
+    from tflab.analysis import chain_rule  # `--help` does not need NumPy
+
+    if not stage.chain_rule:
+        return ""
+    way = chain_rule.path(stage.chain_rule, stage.chain_rule[0].forward)
+    others = "" if all(link.alone for link in way) else " + ..."
+    tops = ["dL", *(differential(link.by) for link in way)]
+    factors = [f"{top}/{bottom}" for top, bottom in pairwise(tops)]
+
+    def written(most: int) -> str:
+        some = [*factors[: most - 2], "...", *factors[-2:]] if len(factors) > most else factors
+        return f"{total(way[-1].by)} = {' * '.join(some)}{others}"
+
+    text = written(FACTORS)
+    return text if len(text) <= EQUATION else written(FEWEST)
+
+
+def total(name: str) -> str:
+    return f"dL/{differential(name)}"
+
+
+def differential(name: str) -> str:
+    """Return `dy`; `d(mul)` if the name needs brackets to be readable."""
+    return f"d{name}" if name.isalpha() and len(name) == 1 else f"d({name})"
+
+
+def with_respect_to(link: Link) -> str:
+    """Return the input that the gradient of a step is with respect to: `y`, `y, in part` if other
+    ops contribute, `y, as input 1` if the op takes it several times, and `rows of y`."""
+    rows = "rows of " * link.gradient.startswith("rows of ")
+    _, part, place = link.gradient.partition(f" by {link.forward}")
+    return f"{rows}{link.by}" + (f", as input {place[1:-1]}" if place else ", in part" * bool(part))
+
+
+def steps(links: Sequence[Link]) -> Table:
+    """Return a row for each gradient; an op that returns several is named once."""
+    firsts = {id(next(group)) for _, group in groupby(links, lambda link: link.forward)}
+
+    def once(link: Link, text: str) -> str:
+        return text if id(link) in firsts else ""
+
+    return table(
+        "The chain rule step by step, from the loss back to the variables",
+        links,
+        Column("forward op", lambda link: once(link, link.forward), name=True),
+        Column("computes", lambda link: once(link, link.computes), elastic=True, least=20, spare=1),
+        Column("hands back dL/d(...)", with_respect_to, name=True),
+        Column("which is", lambda link: link.formula, elastic=True, least=34),
+    )
+
+
+def first(number: Any) -> str:
+    """Return a number, or the first of many."""
+    many = False
+    while isinstance(number, list):
+        many = many or len(number) > 1
+        number = number[0] if number else float("nan")
+    return f"{number:.6g}{', ...' if many else ''}"
+
+
+def difference(row: Derivative) -> str:
+    return "not compared" if row.difference is None else f"differ by {row.difference:.1e}"
+
+
+def drawing(stage: Backward) -> Table:
+    """Return the gradient graph, one node per line, from the loss to the variables; bookkeeping is
+    dim. Nodes that only wait for others have no values and are not drawn."""
+    purposes = {node.name: node for node in stage.gradient_nodes}
+    shown = [node for node in stage.nodes if node.name in purposes and node.outputs]
+    order = frontend.ordered([replace(node, control_inputs=()) for node in shown], ())
+    rows = zip(frontend.draw(order), (purposes[node.name] for node in order), strict=True)
+
+    def computes(node: GradientNode) -> str:
+        unused = node.towards is not None and not node.used  # no variable needs that gradient
+        return f"{'not used: ' * unused}{meaning(node)}"
+
+    return table(
+        "The gradient graph, from the loss down (-> a step towards that gradient, = that gradient; "
+        "in brackets: bookkeeping)",
+        rows,
+        Column("", lambda row: row[0]),
+        Column("node", lambda row: row[1].name.removeprefix(SCOPE), elastic=True, name=True),
+        Column("computes", lambda row: computes(row[1]), elastic=True, least=46),
+        most=DRAWN_WHOLE,
+        drawing=True,
+        tone=lambda row: "less" if row[1].bookkeeping else "",
+    )
+
+
+def meaning(node: GradientNode) -> str:
+    """Return `x * dL/d(mul) -> dL/dy`; for bookkeeping its kind."""
+    content = f"[{node.bookkeeping}]" if node.bookkeeping else node.formula or "no formula"
+    if not node.towards:
+        return content
+    return f"{content} {'=' if node.complete else '->'} {node.towards}"
