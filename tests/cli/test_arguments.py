@@ -4,7 +4,8 @@ import argparse
 
 from tests.approval import approve, refused
 from tflab import worker
-from tflab.cli import arguments, environment, saved_files
+from tflab.cli import arguments, environment
+from tflab.records import codec
 
 SHAPES = {
     "x=1,224,224,3": ("x", (1, 224, 224, 3)),
@@ -23,9 +24,9 @@ def test_what_is_no_shape_and_what_is_no_object_in_json_is_refused(tmp_path, mon
     said = [refused(arguments.shape, text) for text in NO_SHAPES]
     for content in NO_OBJECTS:
         if content.startswith(b"1"):
-            monkeypatch.setattr(saved_files, "LARGEST", 100)
+            monkeypatch.setattr(codec, "LARGEST", 100)
         (tmp_path / "x").write_bytes(content)
-        said.append(refused(saved_files.read_object, str(tmp_path / "x"), "give one"))
+        said.append(refused(codec.read_object, str(tmp_path / "x"), "give one"))
     approve("given-refused.txt", "\n".join(said).replace(str(tmp_path), "FOLDER"))
 
 

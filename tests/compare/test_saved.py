@@ -7,10 +7,10 @@ import pytest
 
 from tests.approval import approve, refused
 from tests.examples.watched import WATCHED
-from tflab.cli import saved_files
 from tflab.compare import __main__ as command
 from tflab.compare import saved
 from tflab.exporters import text
+from tflab.records import watched
 
 STILL = (1.0, 1.01, 0.99, 1.0, 1.0)
 
@@ -115,7 +115,7 @@ def test_wrong_files_and_arguments_are_a_sentence_and_status_2(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.py").touch()
     for name in ("run.json", "again.json"):
-        (tmp_path / name).write_text(saved_files.run_text(WATCHED))
+        (tmp_path / name).write_text(watched.as_text(WATCHED))
     for line in WRONG:
         assert command.main(line.split()) == 2
         said.append(f"compare {line}\n  {capsys.readouterr().err}")

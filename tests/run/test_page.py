@@ -10,9 +10,9 @@ from tests import graph_notation as notation
 from tests.approval import approve, refused
 from tests.examples.watched import CODE, OTHER, STEP, VALUES, line, with_graph
 from tests.shown import grid, layout, unlike, whole
-from tflab.cli import saved_files
 from tflab.exporters import json as written
 from tflab.follow import recorded
+from tflab.records import watched
 from tflab.records.watched import OpTimes
 from tflab.report import html
 from tflab.report.contents import Annotated, Script, ScriptLine
@@ -161,8 +161,8 @@ def test_a_line_says_what_became_of_its_nodes(seen):
 def test_what_a_run_is_for_other_programs(seen, tmp_path):
     ended = replace(seen, exit_status=-9, values=VALUES, functions=(STEP, OTHER))
     approve("run.json", written.document(**written.plain(ended)))
-    (tmp_path / "kept.json").write_text(saved_files.run_text(ended))
-    assert saved_files.read_run(str(tmp_path / "kept.json")) == ended
+    (tmp_path / "kept.json").write_text(watched.as_text(ended))
+    assert watched.read(str(tmp_path / "kept.json")) == ended
 
 
 def test_another_file_is_refused(seen, tmp_path):
@@ -172,5 +172,5 @@ def test_another_file_is_refused(seen, tmp_path):
         ({"format": 99}, "is of format 99; this tflab reads format 4."),
         ({"groups": 3}, "is not in the format that tflab writes: groups is not a list."),
     ):
-        file.write_text(json.dumps(json.loads(saved_files.run_text(seen)) | change))
-        assert sentence in refused(saved_files.read_run, str(file))
+        file.write_text(json.dumps(json.loads(watched.as_text(seen)) | change))
+        assert sentence in refused(watched.read, str(file))

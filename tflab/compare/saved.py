@@ -18,10 +18,11 @@ from typing import Any
 
 from tflab import models
 from tflab.analysis import verdicts
-from tflab.cli import environment, saved_files
+from tflab.cli import environment
 from tflab.compare import view
 from tflab.errors import TflabError, UndecidedError, UsageError
 from tflab.exporters import csv, json, notebook, text
+from tflab.records import codec
 from tflab.records.blocks import Block, Column, table
 from tflab.records.measured import Change, Changes, Gate, SavedComparison, Verdict
 from tflab.units import percent
@@ -67,7 +68,7 @@ def names_of(paths: Sequence[str]) -> list[str]:
 
 def read_content(path: str) -> dict[str, Any]:
     try:
-        return saved_files.read_object(path, GIVE)
+        return codec.read_object(path, GIVE)
     except UsageError as error:
         if path in models.MODELS:
             raise UsageError(f"{error} Did you mean '--model {path}'?") from error
@@ -78,7 +79,7 @@ def read(path: str, content: dict[str, Any]) -> SavedComparison:
     """Return what verdicts need of a file's content. Raise UsageError if it lacks that."""
     if "rounds" not in content or "phase" not in content:
         raise UsageError(f"'{path}' is not a saved comparison; {GIVE}.")
-    saved: SavedComparison = saved_files.decode(SavedComparison, content, path)
+    saved: SavedComparison = codec.decode_file(SavedComparison, content, path)
     if any(min(times, default=1) <= 0 for times in steps(saved).values()):
         raise UsageError(f"'{path}' is not in the format that tflab writes: a step takes no time.")
     return saved

@@ -88,10 +88,10 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
 def run_recorded(args: argparse.Namespace) -> int:
     """Follow a node of a program that was watched."""
-    from tflab.cli import saved_files
     from tflab.follow import node_history, recorded
+    from tflab.records import watched
 
-    seen = saved_files.read_run(args.run)
+    seen = watched.read(args.run)
     graph = seen.graph
     if graph is None:
         why = " ".join(seen.notes) or "The program ran no graph, or ended too early."

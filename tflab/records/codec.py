@@ -8,6 +8,7 @@ imported.
 from __future__ import annotations
 
 import functools
+import json
 import math
 import sys
 import types
@@ -15,6 +16,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from tflab import untrusted
+from tflab.errors import UsageError
+
+LARGEST = 2**28  # bytes of a file
 MOST = 2**53  # larger numbers in JSON are not exact everywhere
 LONGEST = 10_000  # characters of a text
 # Fields that may be negative: differences of times, and an exit status for a signal
@@ -164,3 +169,30 @@ def text(value: Json, path: str) -> str:
     surrogate = any("\ud800" <= character <= "\udfff" for character in value)
     check(not surrogate, path, "contains an unpaired surrogate")
     return str(value)
+
+
+# Files that commands wrote
+
+
+def read_object(path: str, give: str) -> dict[str, Any]:
+    """Return the JSON object in a file. Raise UsageError if there is none; it ends with `give`,
+    which says what file to give."""
+    try:
+        content = json.loads(untrusted.content(path, LARGEST))
+    except FileNotFoundError as error:
+        raise UsageError(f"There is no file '{path}'; {give}.") from error
+    except OSError as error:
+        raise UsageError(f"'{path}' cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"'{path}' is not JSON; {give}.") from error
+    if not isinstance(content, dict):
+        raise UsageError(f"'{path}' has no JSON object; {give}.")
+    return content
+
+
+def decode_file(kind: type, content: dict[str, Any], path: str) -> Any:
+    """Return the record in a file's content. Raise UsageError if a value does not fit its field."""
+    try:
+        return decoded(kind, content)
+    except WrongError as error:
+        raise UsageError(f"'{path}' is not in the format that tflab writes: {error}.") from error

@@ -1,10 +1,14 @@
-"""Watched: the results of watching a program."""
+"""Watched: the results of watching a program, and the file that keeps them."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tflab.errors import UsageError
+from tflab.records import codec
 from tflab.records.graph import Node
 from tflab.records.placed import Assignment, Fate, Kernel, Origin, Pass
 from tflab.records.timed import Owner
@@ -226,3 +230,34 @@ class Watched:
     values: RecordedValues | None  # if they were requested
     # The graph of the largest group; None if it was not saved
     graph: Recorded | None = field(repr=False, metadata={"json": None})
+
+
+# The file of a watched program
+
+KIND = "tflab run"
+FORMAT = 4  # a file that older versions would misread gets the next number
+FILE = "run.json"  # in a logdir
+GIVE = "give a file that `python -m tflab.run --save FILE` wrote"
+
+
+def as_text(seen: Watched) -> str:
+    """Return the file of a watched program."""
+    content = {"kind": KIND, "format": FORMAT, **codec.encoded(seen)}
+    return json.dumps(content, indent=1, allow_nan=False)
+
+
+def read(path: str) -> Watched:
+    """Return the watched program in a file, or in the logdir of one.
+
+    Raise UsageError for a file of another kind or a newer version, and for invalid content.
+    """
+    content = codec.read_object(os.path.join(path, FILE) if os.path.isdir(path) else path, GIVE)
+    if content.get("kind") != KIND:
+        raise UsageError(f"'{path}' is not a watched run; {GIVE}.")
+    if content.get("format") != FORMAT:
+        raise UsageError(
+            f"'{path}' is of format {str(content.get('format'))[:20]}; this tflab reads format "
+            f"{FORMAT}. Use the version that wrote it."
+        )
+    seen: Watched = codec.decode_file(Watched, content, path)
+    return seen

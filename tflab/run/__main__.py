@@ -189,8 +189,9 @@ def import_rest() -> None:
 
 def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     """Print and write the requested results."""
-    from tflab.cli import output_paths, saved_files
+    from tflab.cli import output_paths
     from tflab.exporters import json, text
+    from tflab.records import watched
 
     if args.format == "json":
         with command.reader_may_leave():
@@ -202,7 +203,7 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         for block in view.blocks(seen, args.lines):
             text.show_block(out, block)
     if args.save:
-        output_paths.write(Path(args.save), saved_files.run_text(seen).encode(), WHAT)
+        output_paths.write(Path(args.save), watched.as_text(seen).encode(), WHAT)
     if args.html:
         from tflab.report import html
         from tflab.run import page
@@ -217,8 +218,8 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         from tflab.report import storage
         from tflab.run import page
 
-        kept = args.place.work / saved_files.RUN_NAME
-        kept.write_text(saved_files.run_text(seen), encoding="utf-8")
+        kept = args.place.work / watched.FILE
+        kept.write_text(watched.as_text(seen), encoding="utf-8")
         nodes = len(seen.graph.nodes) if seen.graph else 0
         if sentence := storage.keep(args.place.work, nodes, lambda: page.life(seen)):
             terminal.say(sentence, sys.stderr)

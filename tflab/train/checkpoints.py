@@ -15,9 +15,10 @@ from pathlib import Path
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.cli import output_paths, saved_files
+from tflab.cli import output_paths
 from tflab.errors import TflabError, UsageError
 from tflab.exporters import tensorboard
+from tflab.records import codec
 from tflab.records.options import Program
 from tflab.records.trained import Settings
 from tflab.runtime.session import plain
@@ -54,8 +55,8 @@ def begin_training(logdir: str | None, program: Program, settings: Settings) -> 
 def read_settings(folder: Path) -> Settings:
     """Return the settings of the training in a folder. Raises UsageError if it has none."""
     path = str(folder / SETTINGS)
-    content = saved_files.read_object(path, "give the logdir of a training")
-    settings: Settings = saved_files.decode(Settings, content, path)
+    content = codec.read_object(path, "give the logdir of a training")
+    settings: Settings = codec.decode_file(Settings, content, path)
     return settings
 
 
