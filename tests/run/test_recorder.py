@@ -13,7 +13,7 @@ from tests import graph_notation as notation
 from tflab.errors import TflabError
 from tflab.records.graph import Node, Source
 from tflab.records.timed import OpRun
-from tflab.run import exchange, groups, program_graph, recorder, sampler
+from tflab.run import Settings, groups, program_graph, recorder, sampler
 from tflab.runtime import dumps, trace
 
 GRAPH = SimpleNamespace(version=0, get_operations=list)
@@ -37,7 +37,7 @@ def lab(monkeypatch):
     built = []
     monkeypatch.setattr(recorder.private, "build", lambda *step: built.append(step))
     given = {"FOLDER": "", "START": "0", "OVERHEAD": "5", "STEPS": "0"}
-    seen = recorder.Recorder(exchange.Settings(given), sampler.Sampler(0), faults.append)
+    seen = recorder.Recorder(Settings(given), sampler.Sampler(0), faults.append)
     seen.log, seen.tracer, seen.traces = LOG, TRACER, True
     seen.dumps = SimpleNamespace(
         may_begin=lambda group: True,

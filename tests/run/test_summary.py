@@ -9,7 +9,7 @@ from tests.examples.watched import INIT_RUNS, MATMUL, MINIMIZE, SEGMENT, TRAIN_R
 from tflab.exporters import json
 from tflab.records import watched as records
 from tflab.records.timed import Owner
-from tflab.run import exchange, lines, sampler, summary, view
+from tflab.run import lines, sampler, summary, view, write_fault, write_segment
 
 
 def watched(wall_ns=10_000, status=0, **fields):
@@ -17,8 +17,8 @@ def watched(wall_ns=10_000, status=0, **fields):
 
 
 def test_a_segment_becomes_a_record(tmp_path):
-    exchange.write_segment(str(tmp_path), SEGMENT)
-    assert ast.literal_eval((tmp_path / exchange.SEGMENT).read_text()) == SEGMENT
+    write_segment(str(tmp_path), SEGMENT)
+    assert ast.literal_eval((tmp_path / "segment").read_text()) == SEGMENT
     segment = summary.read(tmp_path)
     seen = summary.watched(("train.py", "--epochs", "3"), segment, 10_000, 0)
     approve("watched.json", json.document(**json.plain(seen)))
@@ -125,7 +125,7 @@ def test_what_a_killed_process_left_is_its_last_segment():
 )
 def test_a_process_that_left_nothing_or_only_a_fault_is_not_seen(fault, said, tmp_path):
     if fault is not None:
-        exchange.write_fault(str(tmp_path), fault)
+        write_fault(str(tmp_path), fault)
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, -9)
     assert seen.process == records.Process(700, (Owner("not seen", 700),))
     (note,) = seen.notes

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.commands import run_python
-from tflab.run import exchange, launch
+from tflab.run import PREFIX, launch
 
 pytestmark = pytest.mark.slow
 
@@ -213,9 +213,9 @@ print(launch.run(["x.py"], pathlib.Path(), settings, lambda: time.sleep(5)))
 
 def test_a_fault_of_tflab_is_one_line_and_the_program_goes_on(tmp_path):
     (tmp_path / "program.py").write_text("print('done')")
-    environment = {f"{exchange.PREFIX}OVERHEAD": "much"}  # which no launcher would give
-    environment |= {f"{exchange.PREFIX}{name}": "0" for name in ("START", "STEPS")}
-    environment[f"{exchange.PREFIX}FOLDER"] = str(tmp_path)
+    environment = {f"{PREFIX}OVERHEAD": "much"}  # which no launcher would give
+    environment |= {f"{PREFIX}{name}": "0" for name in ("START", "STEPS")}
+    environment[f"{PREFIX}FOLDER"] = str(tmp_path)
     startup = os.path.join(os.path.dirname(launch.__file__), "startup")
     done = run_python(tmp_path, "program.py", **environment, PYTHONPATH=startup)
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)

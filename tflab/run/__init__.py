@@ -5,4 +5,45 @@ a process of its own, waits, and speaks after its end. In the program's process 
 `startup/sitecustomize.py` before anything else; that begins `watcher`, whose `sampler` gives each
 nanosecond an owner and whose `recorder` sees each run of a session. Both processes share a
 temporary folder, in which the program's leaves what it measured, every few seconds and at its end.
+
+Here is what both know. The command gives settings in environment variables, and the program's
+process writes its results as Python literals. This imports nothing that a file of the program may
+be named like.
 """
+
+from __future__ import annotations
+
+import os
+
+PREFIX = "TFLAB_RUN_"  # of the variables; as in startup/sitecustomize.py
+# Files in the folder
+SEGMENT = "segment"
+FAULT = "fault"  # why watching failed
+
+
+class Settings:
+    """The settings of one run."""
+
+    def __init__(self, given: dict[str, str]) -> None:
+        self.folder = given["FOLDER"]
+        self.start_ns = int(given["START"])  # of the program, by time.perf_counter_ns
+        self.overhead = float(given["OVERHEAD"])  # percent of the program's time
+        self.steps = int(given["STEPS"])  # runs of one kind until an interruption; 0: no limit
+        self.v1 = "V1" in given
+        self.logdir = given.get("LOGDIR", "")
+        self.keeps = "KEEP" in given  # the graph of the largest group
+        self.values = int(given.get("VALUES", 0))  # the run whose values are fetched; 0: no run
+
+
+def write_segment(folder: str, segment: dict[str, object]) -> None:
+    """Write the results so far. The process may end at any moment, so there is always a complete
+    segment: it is written under another name and renamed."""
+    path = os.path.join(folder, SEGMENT)
+    with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(repr(segment))
+    os.replace(f"{path}.new", path)
+
+
+def write_fault(folder: str, fault: str) -> None:
+    with open(os.path.join(folder, FAULT), "w", encoding="utf-8") as file:
+        file.write(fault)

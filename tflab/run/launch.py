@@ -20,7 +20,7 @@ from typing import Any
 
 from tflab.cli import landlock, temporary
 from tflab.errors import UsageError
-from tflab.run import exchange, startup
+from tflab.run import PREFIX, startup
 
 # Signals that ask a process for something
 PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
@@ -90,7 +90,7 @@ def start(
     given["START"] = str(start_ns)
     environment = {
         **os.environ,
-        **{exchange.PREFIX + name: value for name, value in given.items()},
+        **{PREFIX + name: value for name, value in given.items()},
         "PYTHONPATH": os.pathsep.join(path),
     }
     words = [sys.executable, *own_flags(), *program]

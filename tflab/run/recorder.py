@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tflab.errors import TflabError
-from tflab.run import program_graph
-from tflab.run.exchange import Settings
+from tflab.run import Settings, program_graph
 from tflab.run.groups import (
     FOR_A_PATH,
     FOR_A_PROFILE,

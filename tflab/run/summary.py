@@ -27,7 +27,7 @@ from tflab.records.watched import (
     WatchedLine,
     WatchedOp,
 )
-from tflab.run import exchange, lines, sampler
+from tflab.run import FAULT, SEGMENT, lines, sampler
 from tflab.run.groups import DATA_OPS, ENOUGH, FOR_TRACES, without_longest
 from tflab.run.sampler import MODULE, MOST_CODE, place
 
@@ -85,7 +85,7 @@ Spent = Mapping[sampler.Line, Sequence[int]]  # ns and number of samples
 
 def read(folder: Path) -> Segment:
     """Return the last segment of a process."""
-    segment, fault = folder / exchange.SEGMENT, folder / exchange.FAULT
+    segment, fault = folder / SEGMENT, folder / FAULT
     text = segment.read_text("utf-8", "surrogateescape") if segment.exists() else "{}"
     known = {**NOTHING, **ast.literal_eval(text)}
     if fault.exists():

@@ -17,8 +17,7 @@ from time import perf_counter_ns
 from tflab.cli import temporary
 from tflab.records.blocks import Block
 from tflab.records.watched import Watched
-from tflab.run import program_graph, summary
-from tflab.run.exchange import Settings
+from tflab.run import Settings, program_graph, summary
 from tflab.run.watcher import Watcher
 from tflab.runtime import private
 

@@ -14,7 +14,7 @@ import os
 import sys
 from time import perf_counter_ns, process_time_ns
 
-from tflab.run import exchange, growth, sampler, v1
+from tflab.run import Settings, growth, sampler, v1, write_fault, write_segment
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Watcher:
     """The sampler, its thread, and the recorder of runs after TensorFlow is imported. As a finder
     it finds no module, but is called for each import."""
 
-    def __init__(self, settings: exchange.Settings) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.process = os.getpid()
         self.sampler = sampler.Sampler(settings.start_ns)
@@ -195,7 +195,7 @@ class Watcher:
     def flush(self, final: bool = False) -> None:
         """Write the results so far."""
         began_ns = perf_counter_ns()
-        exchange.write_segment(self.settings.folder, self.segment(final))
+        write_segment(self.settings.folder, self.segment(final))
         took_ns = perf_counter_ns() - began_ns
         later_ns = min(FLUSH_NS, (began_ns - self.sampler.start_ns) // PART)
         self.flush_at_ns = began_ns + max(later_ns, FLUSH_SHARE * took_ns)
@@ -232,7 +232,7 @@ class Watcher:
         except BaseException as error:  # also Ctrl-C, which atexit would report as an error
             self.faults.append(f"{type(error).__name__}: {error}")
             try:  # noqa: SIM105  (the program may have a contextlib.py)
-                exchange.write_fault(self.settings.folder, self.faults[0])
+                write_fault(self.settings.folder, self.faults[0])
             except OSError:
                 pass  # for example a full disk; the command reports missing results
         if getattr(sys, "last_type", None) is KeyboardInterrupt:
@@ -253,7 +253,7 @@ def end_by_interruption() -> None:
 
 def begin(given: dict[str, str]) -> None:
     """Watch this process from now on, with the settings of `tflab.run.launch`."""
-    settings = exchange.Settings(given)
+    settings = Settings(given)
     Watcher(settings).begin()
     if settings.v1:
         v1.begin()

@@ -11,7 +11,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = HERE.rsplit(os.sep, 3)[0]  # of the package tflab
-PREFIX = "TFLAB_RUN_"  # of the variables; as in exchange.py
+PREFIX = "TFLAB_RUN_"  # of the variables; as in tflab/run/__init__.py
 
 
 def begin() -> None:
