@@ -6,8 +6,8 @@ from tests.records_by_hand import op_row
 from tflab.follow import node_history
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
-from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.placed import Assignment, CompiledKernel, Fate, Kernel, Origin
+from tflab.records.stages import NodeHistory, Touch
 from tflab.records.values import Statistics, Value
 
 FUSED = NodeHistory(

@@ -12,8 +12,7 @@ from tests.examples.records import filled
 from tests.records_by_hand import a_backward, a_frontend
 from tflab.exporters import json as exported
 from tflab.records.graph import Node
-from tflab.records.node_history import NodeHistory
-from tflab.records.stages import Backward, Execution, Frontend, Placement
+from tflab.records.stages import Backward, Execution, Frontend, NodeHistory, Placement
 
 
 class Live:

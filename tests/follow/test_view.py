@@ -9,8 +9,8 @@ from tflab.follow import view
 from tflab.follow.view import NodeLink, PassLink
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Tensor
-from tflab.records.node_history import Touch
 from tflab.records.placed import Fate
+from tflab.records.stages import Touch
 
 RAN = replace(FUSED, carrier="conv")
 EXECUTED = Fate("conv", "executed", "remapper", None)

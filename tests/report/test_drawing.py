@@ -12,8 +12,7 @@ from tests.graph_notation import graph, one_pass
 from tests.records_by_hand import a_backward, a_frontend, a_placement
 from tflab.follow import node_history
 from tflab.records.graph import Node
-from tflab.records.node_history import NodeHistory
-from tflab.records.stages import Gradient
+from tflab.records.stages import Gradient, NodeHistory
 from tflab.report import drawing
 from tflab.report.contents import OUTSIDE, Box, Lane, nodes_of
 from tflab.report.drawing import Waits

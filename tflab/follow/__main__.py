@@ -15,9 +15,8 @@ from dataclasses import replace
 from tflab import models
 from tflab.cli import arguments, command, confined, environment, interrupts, terminal
 from tflab.errors import UsageError
-from tflab.records.node_history import NodeHistory
 from tflab.records.options import BATCH_SIZES, Options
-from tflab.records.stages import Placement, Stage
+from tflab.records.stages import NodeHistory, Placement, Stage
 from tflab.records.stages import find as find_stage
 from tflab.runtime import dumps
 

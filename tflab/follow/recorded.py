@@ -10,9 +10,16 @@ from tflab import units
 from tflab.analysis import fates
 from tflab.follow import node_history
 from tflab.records.graph import FORWARD, UPDATE, Node, node_of
-from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Partition, Pass
-from tflab.records.stages import UNEXPLAINED, Backward, Frontend, Gradient, Placement, Stage
+from tflab.records.stages import (
+    UNEXPLAINED,
+    Backward,
+    Frontend,
+    Gradient,
+    NodeHistory,
+    Placement,
+    Stage,
+)
 from tflab.records.watched import Recorded, RecordedValues
 from tflab.views.words import grouped
 

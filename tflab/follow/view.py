@@ -15,9 +15,9 @@ from tflab.analysis.gradient_graph import gradient_name
 from tflab.records.blocks import Block, Frame, Strip, Table, numbers, table
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import graph_def_name, node_of
-from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.options import STAGES
 from tflab.records.placed import Fate
+from tflab.records.stages import NodeHistory, Touch
 from tflab.records.values import FED, VARIABLE, Value
 from tflab.units import plural, short_device
 from tflab.views import execution, op_table, placement

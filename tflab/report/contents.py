@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from tflab.records.blocks import Block, Fact
 from tflab.records.graph import Node
 from tflab.records.measured import Comparison
-from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
-from tflab.records.stages import Execution, Placement, Stage
+from tflab.records.stages import Execution, NodeHistory, Placement, Stage
 from tflab.records.trained import History
 
 if TYPE_CHECKING:  # a page without plots needs no matplotlib

@@ -17,8 +17,7 @@ from itertools import takewhile
 from math import ceil, sqrt
 
 from tflab.records.graph import Node, in_order, node_of
-from tflab.records.node_history import NodeHistory
-from tflab.records.stages import Placement, Stage
+from tflab.records.stages import NodeHistory, Placement, Stage
 from tflab.report import graph_states
 from tflab.report.contents import OUTSIDE, Box, Drawing, Lane, nodes_of
 

@@ -23,8 +23,8 @@ from tflab.cli import environment
 from tflab.errors import TflabError, reason
 from tflab.follow import view
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
-from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Fate
+from tflab.records.stages import NodeHistory
 from tflab.report import html, viewer_data
 from tflab.report.contents import DrawnGraph
 

@@ -17,8 +17,8 @@ from tflab.analysis.passes import Version, Versions
 from tflab.follow import view
 from tflab.follow.view import Code, NodeLink, Part, PassLink
 from tflab.records.graph import node_of
-from tflab.records.node_history import NodeHistory
 from tflab.records.placed import Transfer
+from tflab.records.stages import NodeHistory
 from tflab.report import graph_states
 from tflab.report.contents import Annotated, Box, DrawnGraph, Lane, State
 from tflab.units import short_device, size, time
