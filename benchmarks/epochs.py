@@ -93,7 +93,7 @@ def begin(trainer: Any, folder: Path, count: int) -> Generator[Any, None, None]:
 
 def seconds_of_epoch(records: Iterator[Any]) -> float:
     """Seconds of the next epoch, without its test."""
-    from tflab.records.trained import Epoch
+    from tflab.records.measured import Epoch
 
     return next(record.seconds for record in records if isinstance(record, Epoch))
 

@@ -7,9 +7,9 @@ from tests.examples.comparison import COMPARISON, CONV, POOL, SOFTMAX, STEPS
 from tests.records_by_hand import a_frontend, a_placement, op_row
 from tflab.follow import node_history
 from tflab.records.graph import Node
+from tflab.records.measured import Epoch, History, Settings, TrainingStep
 from tflab.records.placed import Fate
 from tflab.records.timed import Spread
-from tflab.records.trained import Epoch, History, Settings, TrainingStep
 from tflab.report.contents import Lab, Walked
 
 

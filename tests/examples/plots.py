@@ -10,9 +10,8 @@ from tests.examples.comparison import CONST_AT_4, CONV_AT_16
 from tests.maps_by_hand import IMAGES, MAPS
 from tests.records_by_hand import op_stats
 from tflab.exporters import plots
-from tflab.records.measured import Compared, OpStats
+from tflab.records.measured import Compared, Epoch, History, OpStats, Settings, TrainingStep
 from tflab.records.timed import CriticalPath, Holder, LiveBytes, OpRun, StepTime
-from tflab.records.trained import Epoch, History, Settings, TrainingStep
 from tflab.records.values import LAYER, FeatureMap
 
 NAN = float("nan")

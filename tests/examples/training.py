@@ -9,8 +9,8 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import Dataset
+from tflab.records.measured import Epoch, Settings, TrainingStep
 from tflab.records.options import Model, Recipe
-from tflab.records.trained import Epoch, Settings, TrainingStep
 from tflab.train import checkpoints, trainer
 
 ROWS = {"train": 70, "test": 30}  # 70 rows in batches of 16: four, and one of 6

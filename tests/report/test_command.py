@@ -14,10 +14,10 @@ from tflab.analysis import passes, timeline
 from tflab.exporters.markdown import rendered
 from tflab.follow import node_history
 from tflab.records.blocks import Table
+from tflab.records.measured import Settings
 from tflab.records.options import Options
 from tflab.records.stages import Placement
 from tflab.records.timed import Spread
-from tflab.records.trained import Settings
 from tflab.report import __main__ as report
 from tflab.report import chapters, contents, graph_states, handout, html
 from tflab.report import lab as measuring

@@ -15,7 +15,7 @@ from tests.examples.training import STEPS, saved, steps_in, trained, untimed, wi
 from tflab import models
 from tflab.errors import TflabError
 from tflab.models import toy
-from tflab.records.trained import Epoch, Settings, TrainingStep, history
+from tflab.records.measured import Epoch, Settings, TrainingStep, history
 from tflab.train import trainer
 
 pytestmark = pytest.mark.tensorflow

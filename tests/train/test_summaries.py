@@ -15,7 +15,7 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import EventA
 from tests.examples import training
 from tests.examples.training import trained
 from tflab.datasets import Dataset
-from tflab.records.trained import Epoch, TrainingStep
+from tflab.records.measured import Epoch, TrainingStep
 from tflab.train import summaries
 
 pytestmark = pytest.mark.tensorflow

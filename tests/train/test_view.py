@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tests.examples.lab import HISTORY
 from tests.examples.printed import approve_view
-from tflab.records.trained import Settings, TrainingStep
+from tflab.records.measured import Settings, TrainingStep
 from tflab.train import view
 
 EPOCHS = HISTORY.epochs

@@ -16,9 +16,8 @@ from tflab.exporters import plots
 from tflab.exporters.plots.graph import Edge, Track
 from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, table
 from tflab.records.graph import Node, edge_count, node_of
-from tflab.records.measured import Compared, Comparison, OpStats
+from tflab.records.measured import Compared, Comparison, History, OpStats
 from tflab.records.stages import Backward, Execution
-from tflab.records.trained import History
 from tflab.records.values import Maps
 from tflab.report import contents, drawing, questions
 from tflab.report.contents import (

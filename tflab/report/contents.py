@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from tflab.records.blocks import Block, Fact
 from tflab.records.graph import Node
-from tflab.records.measured import Comparison
+from tflab.records.measured import Comparison, History
 from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, NodeHistory, Placement, Stage
-from tflab.records.trained import History
 
 if TYPE_CHECKING:  # a page without plots needs no matplotlib
     from matplotlib.figure import Figure

@@ -12,9 +12,9 @@ from tflab.cli import environment, interrupts, temporary, terminal
 from tflab.compare import DEFAULT, SweepOptions, compare_batch_sizes, configurations
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
+from tflab.records.measured import Epoch, Settings, TrainingStep, history
 from tflab.records.options import BATCH_SIZES, Options, Saved
 from tflab.records.stages import Execution, Frontend
-from tflab.records.trained import Epoch, Settings, TrainingStep, history
 from tflab.report import contents
 from tflab.report.contents import EPOCHS, TOY, Lab, Walked
 from tflab.runtime import devices, machine_load

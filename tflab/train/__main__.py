@@ -25,7 +25,7 @@ from tflab.escaping import visible
 from tflab.records.options import Options, Saved
 
 if TYPE_CHECKING:
-    from tflab.records.trained import Epoch, History, Settings, TrainingStep
+    from tflab.records.measured import Epoch, History, Settings, TrainingStep
     from tflab.train.checkpoints import Checkpoint
     from tflab.train.trainer import Trainer
 
@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tflab.records.trained import history
+    from tflab.records.measured import history
     from tflab.runtime import dumps
 
     dumps.prepare()  # before TensorFlow is imported

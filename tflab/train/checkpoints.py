@@ -19,8 +19,8 @@ from tflab.cli import output_paths
 from tflab.errors import TflabError, UsageError
 from tflab.exporters import tensorboard
 from tflab.records import codec
+from tflab.records.measured import Settings
 from tflab.records.options import Program
-from tflab.records.trained import Settings
 from tflab.runtime.session import plain
 
 SETTINGS = "settings.json"  # in the logdir

@@ -21,8 +21,8 @@ from tensorflow.compat.v1 import SessionLog, Summary
 
 from tflab.cli import environment
 from tflab.datasets import Dataset
+from tflab.records.measured import Epoch, TrainingStep
 from tflab.records.options import Program
-from tflab.records.trained import Epoch, TrainingStep
 
 if TYPE_CHECKING:
     from PIL.Image import Image

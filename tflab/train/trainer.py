@@ -20,9 +20,9 @@ import tensorflow.compat.v1 as tf1
 from tflab import datasets
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, frontend, placement
+from tflab.records.measured import Epoch, Settings, TrainingStep
 from tflab.records.options import Model, Options, Program, Recipe
 from tflab.records.stages import Stage
-from tflab.records.trained import Epoch, Settings, TrainingStep
 from tflab.runtime import nodes, session
 from tflab.train import checkpoints, summaries
 from tflab.train.checkpoints import Checkpoint

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from tflab.records.blocks import Block, Table, numbers
-from tflab.records.trained import Epoch, History, Settings, TrainingStep
+from tflab.records.measured import Epoch, History, Settings, TrainingStep
 from tflab.units import plural, time
 
 JUDGED = 11  # records, after which the time of all steps is estimated

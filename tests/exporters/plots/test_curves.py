@@ -6,7 +6,7 @@ import pytest
 
 from tests.examples.plots import HISTORY
 from tflab.exporters.plots import curves
-from tflab.records.trained import TrainingStep
+from tflab.records.measured import TrainingStep
 
 
 def test_a_block_is_its_mean_at_its_middle_and_the_remainder_joins_the_blocks():

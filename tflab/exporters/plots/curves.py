@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from tflab.exporters import fitting
 from tflab.exporters.plots import style
-from tflab.records.trained import History
+from tflab.records.measured import History
 from tflab.units import plural
 
 MAX_POINTS = 200  # of a training line; more steps are averaged in blocks
