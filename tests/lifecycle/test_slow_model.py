@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.commands import run_here
 from tests.examples.models import model_of, numbers
 from tflab.lifecycle import __main__ as command
-from tflab.lifecycle import check_points, gradient_check
+from tflab.lifecycle import gradient_check, graph_copies
 
 pytestmark = pytest.mark.tensorflow
 
@@ -37,7 +37,7 @@ build = model_of(loss_of, {"w": np.ones([4, 20], np.float32)}, numbers, shape=[N
 
 
 def test_a_slow_model_runs_few_steps_that_nobody_asked_for(tmp_path, monkeypatch):
-    for module in (gradient_check, check_points):
+    for module in (gradient_check, graph_copies):
         monkeypatch.setattr(module, "SECONDS", BUDGET_S)
     model = ("--model", f"{__name__}:build", "--format", "json", "--logdir", str(tmp_path / "logs"))
     begun.clear()

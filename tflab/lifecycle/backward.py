@@ -15,7 +15,7 @@ import tensorflow as tf
 from tflab.analysis import access_order, chain_rule
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import RefusedError, TflabError
-from tflab.lifecycle import check_points, gradient_check, gradients
+from tflab.lifecycle import gradient_check, gradients, graph_copies
 from tflab.lifecycle.frontend import step_of
 from tflab.lifecycle.gradient_check import Checked
 from tflab.lifecycle.gradients import Pairs
@@ -110,9 +110,9 @@ def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Op
     if why := program.model.unready:
         return with_chain_rule(stage, graph, pairs, nothing_checked("no step can be run", why))
     try:
-        points = check_points.of(program, graph, options)
+        points = graph_copies.points_of(program, graph, options)
         with gradient_check.opened(program, points, pairs, options) as copy:
-            graph = replace(graph, points=check_points.computed(copy, points))
+            graph = replace(graph, points=graph_copies.computed(copy, points))
             loss_pairs = gradients.of_loss(graph, pairs)
             # What no gradient function made is that of the loss if finite differences agree.
             candidates = [

@@ -23,10 +23,9 @@ from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import RefusedError
-from tflab.lifecycle import check_points, graph_copies
-from tflab.lifecycle.check_points import CheckPoints
+from tflab.lifecycle import graph_copies
 from tflab.lifecycle.gradients import Pairs, names_of, parts_of
-from tflab.lifecycle.graph_copies import Copy, Values, dtype_of
+from tflab.lifecycle.graph_copies import CheckPoints, Copy, Values, dtype_of
 from tflab.records.gradients import Derivative
 from tflab.records.graph import session_name
 from tflab.records.options import Options, Program
@@ -75,7 +74,7 @@ def opened(
     """Open the copy of the graph in which gradients and formulas are checked: with a small
     batch or, if the graph does not accept that, with the usual one."""
     fetches = [program.loss.name, *(part for gradient, _ in pairs for part in parts_of(gradient))]
-    batches = [points.small, check_points.batch_of(program, options.batch_size)]
+    batches = [points.small, graph_copies.batch_of(program, options.batch_size)]
     return graph_copies.opened(program, fetches, points.tensors, batches, options)
 
 
@@ -106,7 +105,7 @@ def check_at(copy: Copy, program: Program, pairs: Pairs, seed: int) -> Checked:
     loss, feeds = program.loss.name, copy.batch
     rng = np.random.default_rng(seed)
     variables = {
-        name: check_points.perturbed(value, rng, 0, NOISE) for name, value in copy.initial.items()
+        name: graph_copies.perturbed(value, rng, 0, NOISE) for name, value in copy.initial.items()
     }
     copy.assign(variables)
     gradients = {v.op.name: parts_of(g) for g, v in spread(pairs, ELEMENTS)}
@@ -281,7 +280,7 @@ def with_derivatives(
     formulas = chain_rule.derivatives(graph, {v: names_of(g)[0] for v, g in gradients.items()})
     if not formulas:
         return replace(checked, no_formula=NO_FORMULA)
-    feeds = check_points.batch_of(program, size)
+    feeds = graph_copies.batch_of(program, size)
     names = {name: session_name(name) for name in set().union(*map(ex.tensors, formulas.values()))}
     copy.assign(copy.initial)
     values, named = copy.run(({name: gradients[name].name for name in formulas}, names), feeds)
