@@ -13,7 +13,7 @@ from tests.shown import grid
 from tflab.compare import CONFIGURATIONS
 from tflab.records.graph import Tensor
 from tflab.records.measured import Load
-from tflab.report import chapters, handout, html, language
+from tflab.report import chapters, contents, handout, html
 from tflab.report.contents import Picture
 from tflab.units import plural
 
@@ -59,7 +59,7 @@ LATIN = re.compile(r"(?<!-)\b[A-Za-z]{2,},? [a-z]{2,}\b")  # two words of a sent
 
 def of(lab, chinese=False):
     report = chapters.report(lab, "python -m tflab.report --chapters lab", ("lab",))
-    return language.in_chinese(report) if chinese else report
+    return contents.in_chinese(report) if chinese else report
 
 
 @pytest.mark.parametrize(("name", "chinese"), [("en", False), ("zh", True)])
@@ -79,17 +79,17 @@ def test_no_english_sentence_is_left_in_chinese(lab):
 
 
 def test_each_entry_of_the_dictionary_has_the_same_blanks_and_is_chinese():
-    for english, chinese in language.dictionary().items():
+    for english, chinese in contents.dictionary().items():
         blanks = re.findall(r"\{\d?\}", chinese)
         assert len(blanks) == english.count("{}"), english
         assert re.search("[\u4e00-\u9fff]", chinese), english
 
 
 def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
-    assert language.chinese("No such sentence.") == "No such sentence."
+    assert contents.chinese("No such sentence.") == "No such sentence."
     table = chapters.dearest(replace(COMPARED, tables={64: COMPARED.tables[64][:1]}))
     named, fused = replace(table, rows=(replace(table.rows[0], key="loss"),)), "由哪些算子融合而成"
-    assert grid(language.part(named))[1:] == [
+    assert grid(contents.chinese_part(named))[1:] == [
         ("算子", "调用次数", "总耗时", "平均耗时", "占比", "每步申请的内存", fused),
         ("loss", "1,001", "49.0 ms", "20.1 us", "19.0%", "512 B", ""),
         0,
@@ -142,7 +142,7 @@ def test_a_graph_without_a_loss_is_pictured_as_written():
 
 
 def test_a_picture_has_a_chinese_title_and_counts_have_their_measure_words():
-    drawn = language.part(Picture("curves", "An English caption.", "<svg/>", b""))
+    drawn = contents.chinese_part(Picture("curves", "An English caption.", "<svg/>", b""))
     assert (drawn.title, drawn.caption) == ("损失和正确率趋势图", "损失和正确率趋势图")
-    counted = [language.chinese(plural(n, "image")) for n in (1, 2_000)]
+    counted = [contents.chinese(plural(n, "image")) for n in (1, 2_000)]
     assert counted == ["1 张图像", "2,000 张图像"]

@@ -20,7 +20,7 @@ from tflab.report.contents import DrawnGraph, Question
 
 TESTS = sorted((Path(__file__).parents[1] / "page").glob("*.test.js"))
 ENTRIES = (
-    html.FOLDER / "start.js",
+    html.PAGE / "start.js",
     *(markup.FOLDER / f"{name}.js" for name in ("explore", "tab", "alone")),
 )
 INTERFACE = re.compile(r"^export interface (\w+)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -93,7 +93,7 @@ def test_each_kind_fate_and_step_of_time_has_a_colour():
 def test_a_page_has_all_that_its_script_imports_and_every_script_is_in_a_page():
     joined = [html.script(entry) for entry in ENTRIES]
     assert not any(re.search(r"^(import|export)\b", script, re.MULTILINE) for script in joined)
-    for path in (*html.FOLDER.glob("*.js"), *markup.FOLDER.glob("*.js")):
+    for path in (*html.PAGE.glob("*.js"), *markup.FOLDER.glob("*.js")):
         title = path.read_text(encoding="utf-8").partition("\n")[0]  # `/* Layout: ...`
         assert [script.count(title) for script in joined if title in script] != [], path
         assert max(script.count(title) for script in joined) == 1

@@ -107,11 +107,11 @@ def measured(args: argparse.Namespace, names: Sequence[str]) -> Lab:
 
 
 def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path) -> None:
-    from tflab.report import chapters, handout, html, language
+    from tflab.report import chapters, handout, html
 
     report = chapters.report(lab, repeated(args), names)
     if args.language == "zh":
-        report = language.in_chinese(report)
+        report = contents.in_chinese(report)
     handout.write_pictures(report, folder / "report_files")
     (folder / "report.md").write_text(handout.page(report), encoding="utf-8")
     (folder / "report.html").write_text(html.page(report), encoding="utf-8")

@@ -25,8 +25,8 @@ from markupsafe import Markup, escape
 from tflab.escaping import visible
 from tflab.exporters.json import plain
 from tflab.records.blocks import Block
-from tflab.report import language, viewer_data
-from tflab.report.contents import Report
+from tflab.report import viewer_data
+from tflab.report.contents import PAGE, Report, chinese
 
 # The last one overrides the others, for narrow windows and for paper.
 STYLES = ("page.css", "viewer.css", "drawing.css", "script.css", "present.css", "media.css")
@@ -38,12 +38,11 @@ SHAPES = frozenset(  # the elements of a plot: none can run code or load an addr
 PIXELS = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=\s]*")  # all that an image may show
 LARGE = 2**20  # characters of JSON that are compressed in a page
 GZIP = "application/gzip"  # the type of an element with compressed data
-FOLDER = Path(__file__).resolve().parent / "page"
 
 
 def page(report: Report) -> str:
     """Return the whole page: markup, style, script, pictures and data."""
-    style, program = "\n".join(map(read, STYLES)), script(FOLDER / "start.js")
+    style, program = "\n".join(map(read, STYLES)), script(PAGE / "start.js")
     return (
         environment()
         .get_template("report.html.j2")
@@ -71,7 +70,7 @@ def fragment(blocks: Iterable[Block]) -> str:
 def environment(*folders: Path) -> jinja2.Environment:
     """Return what templates need; templates in `folders` are added to those of the report."""
     made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([FOLDER, *folders]),
+        loader=jinja2.FileSystemLoader([PAGE, *folders]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -84,7 +83,7 @@ def environment(*folders: Path) -> jinja2.Environment:
         "breakable": breakable,
         "commands": lambda text: Markup("\n").join(map(visible, text.split("\n"))),
         "kind": lambda part: type(part).__name__,
-        "words": lambda text, chosen: language.chinese(text) if chosen == "zh" else text,
+        "words": lambda text, chosen: chinese(text) if chosen == "zh" else text,
     }
     return made
 
@@ -106,7 +105,7 @@ def script(entry: Path) -> str:
 
 
 def read(name: str) -> str:
-    return (FOLDER / name).read_text(encoding="utf-8")
+    return (PAGE / name).read_text(encoding="utf-8")
 
 
 def policy(style: str, script: str) -> str:
