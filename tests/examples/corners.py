@@ -3,7 +3,7 @@
 import pytest
 
 from tflab.errors import TflabError
-from tflab.runtime.private.corner import CHECKED
+from tflab.runtime.private.graphs import CHECKED
 
 BEGINS = " cannot be used as in TensorFlow " + CHECKED
 WORKS = f" Everything works with tensorflow=={CHECKED}."

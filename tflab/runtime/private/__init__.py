@@ -10,8 +10,8 @@ TensorFlow is imported when needed, because the variables for dumps must be set 
 knows the names of graph dumps, `generated_code` XLA's own flags and dumps.
 """
 
-from tflab.runtime.private.corner import CHECKED, moved
 from tflab.runtime.private.graphs import (
+    CHECKED,
     Frame,
     derivations,
     derived_from,
@@ -20,6 +20,7 @@ from tflab.runtime.private.graphs import (
     gradient_calls,
     gradient_function,
     gradients_file,
+    moved,
     onednn_is_on,
     op_def,
     original_op,

@@ -1,4 +1,5 @@
-"""What the ops of a graph record: gradients, lines, devices, functions."""
+"""Graphs: what the ops of a graph record (gradients, lines, devices, functions), and `corner`, the
+error for a private part of TensorFlow that is not as expected."""
 
 from __future__ import annotations
 
@@ -9,8 +10,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 from weakref import WeakKeyDictionary
 
-from tflab.runtime.private.corner import corner
+from tflab.cli import environment
+from tflab.errors import TflabError
 
+CHECKED = "2.21.0"  # the version with which everything was checked
 StackFrame = tuple[str, int, str]  # file, line, function
 Frame = tuple[str, int, str, str]  # the same, with the code
 
@@ -28,6 +31,24 @@ ADDERS: KeptOps = WeakKeyDictionary()
 # graph of a function's gradient -> its node -> the forward op in the function. The original
 # op is unknown there, because it is in another graph.
 DERIVED: KeptOps = WeakKeyDictionary()
+
+
+@contextmanager
+def corner(what: str, file: str) -> Iterator[None]:
+    """Raise a TflabError if `what` in this file of TensorFlow is not as tflab expects, in a `with`
+    block or a decorated function."""
+    try:
+        yield
+    except (AttributeError, ImportError) as error:
+        raise moved(what, file, str(error)) from error
+
+
+def moved(what: str, file: str, reason: str) -> TflabError:
+    return TflabError(
+        f"{what[0].upper()}{what[1:]} cannot be used as in TensorFlow {CHECKED} ({file}): "
+        f"{reason.rstrip('.')}. This is TensorFlow {environment.version('tensorflow')}. "
+        f"Everything works with tensorflow=={CHECKED}."
+    )
 
 
 @corner("the forward op of a gradient op", "`_original_op` in tensorflow/python/framework/ops.py")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from tflab.cli import interrupts
 from tflab.errors import TflabError
-from tflab.runtime.private.corner import corner
+from tflab.runtime.private.graphs import corner
 
 FILE = "tensorflow/python/client/session.py"
 STACKS = "tensorflow/python/util/tf_stack.py"

@@ -24,8 +24,7 @@ from weakref import WeakKeyDictionary
 
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.runtime.import_hook import Hook
-from tflab.runtime.private.corner import corner
-from tflab.runtime.private.graphs import Frame, derivations, stack, with_code
+from tflab.runtime.private.graphs import Frame, corner, derivations, stack, with_code
 
 if TYPE_CHECKING:
     from tflab.runtime.import_hook import Execute

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tflab.runtime.private.corner import corner
+from tflab.runtime.private.graphs import corner
 from tflab.runtime.private.sessions import NOTED, WATCHER, exchanged, instrumented
 
 FILE = "tensorflow/python/eager/polymorphic_function/atomic_function.py"
