@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tflab.analysis import values
-from tflab.records.gradients import GradientNode
-from tflab.records.graph import BACKWARD, FORWARD, Node, Tensor
+from tflab.records.graph import BACKWARD, FORWARD, GradientNode, Node, Tensor
 
 BATCH = 4
 

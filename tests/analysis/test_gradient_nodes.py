@@ -13,8 +13,7 @@ from tflab.analysis import chain_rule
 from tflab.analysis.chain_rule import GATES, SAME, STARTS, WHOLE, ZEROS
 from tflab.analysis.expressions import NOWHERE, Name, Points, text
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.records.gradients import GradientCall, Link
-from tflab.records.graph import Node, Tensor
+from tflab.records.graph import GradientCall, Link, Node, Tensor
 from tflab.records.stages import Gradient
 
 # The graph: loss = mean(x * y) over four rows, as `tf.gradients` makes it

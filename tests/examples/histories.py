@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from tests.records_by_hand import op_row
 from tflab.follow import node_history
-from tflab.records.gradients import GradientNode
-from tflab.records.graph import Source, Tensor
+from tflab.records.graph import GradientNode, Source, Tensor
 from tflab.records.placed import Assignment, CompiledKernel, Fate, Kernel, Origin
 from tflab.records.stages import NodeHistory, Touch
 from tflab.records.values import Statistics, Value

@@ -7,8 +7,7 @@ from tests.examples.printed import approve_view
 from tests.records_by_hand import LOAD
 from tflab.follow import view
 from tflab.follow.view import NodeLink, PassLink
-from tflab.records.gradients import GradientNode
-from tflab.records.graph import Tensor
+from tflab.records.graph import GradientNode, Tensor
 from tflab.records.placed import Fate
 from tflab.records.stages import Touch
 

@@ -15,7 +15,7 @@ from tests.examples.walk import BACKWARD, EXECUTION, FRONTEND, PLACEMENT, STAGES
 from tests.maps_by_hand import IMAGES, MAPS
 from tests.records_by_hand import CPU_0, CPU_1, LOAD
 from tflab.follow import node_history
-from tflab.records.gradients import Link
+from tflab.records.graph import Link
 from tflab.records.measured import Diagnosis, Experiment, Experiments
 from tflab.records.placed import Partition, Transfer
 from tflab.records.values import ValuesStep

@@ -8,7 +8,7 @@ from tests import graph_notation
 from tests.approval import approve
 from tests.examples.walk import BACKWARD, EXECUTION, FORWARD, FRONTEND, PASSES, PLACEMENT, STAGES
 from tests.records_by_hand import a_backward
-from tflab.records.gradients import GradientStop
+from tflab.records.graph import GradientStop
 from tflab.report import graph_states, viewer_data
 
 STATES = graph_states.states(STAGES)

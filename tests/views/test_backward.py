@@ -5,8 +5,7 @@ from dataclasses import replace
 from tests.examples.printed import approve_view
 from tests.graph_notation import graph
 from tests.records_by_hand import a_backward, source
-from tflab.records.gradients import GradientStop
-from tflab.records.graph import Access, Call, Function, Node, Unordered
+from tflab.records.graph import Access, Call, Function, GradientStop, Node, Unordered
 from tflab.records.stages import Gradient, GradientCheck
 from tflab.views import stages
 

@@ -8,8 +8,7 @@ from tests.graph_notation import graph
 from tests.records_by_hand import a_backward
 from tflab.analysis.chain_rule import GATES, STARTS, WHOLE
 from tflab.records.blocks import fact_table
-from tflab.records.gradients import Derivative, GradientNode, Link
-from tflab.records.graph import Tensor
+from tflab.records.graph import Derivative, GradientNode, Link, Tensor
 from tflab.views import backward
 
 FLOAT = (Tensor("float32", (None,)),)

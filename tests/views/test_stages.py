@@ -6,7 +6,7 @@ from tests.approval import approve
 from tests.examples.printed import printed
 from tests.examples.walk import BACKWARD, EXECUTION, FORWARD, FRONTEND, PLACEMENT
 from tests.records_by_hand import source
-from tflab.records.gradients import Derivative
+from tflab.records.graph import Derivative
 from tflab.records.values import ValuesStep
 from tflab.views import stages
 

@@ -8,8 +8,15 @@ from tflab.analysis import expressions as ex
 from tflab.analysis import formulas
 from tflab.analysis.expressions import Expression, Name
 from tflab.analysis.gradient_graph import GradientGraph, gradient_name
-from tflab.records.gradients import GradientCall, GradientNode, Link
-from tflab.records.graph import VARIABLES, Node, node_of, with_makers
+from tflab.records.graph import (
+    VARIABLES,
+    GradientCall,
+    GradientNode,
+    Link,
+    Node,
+    node_of,
+    with_makers,
+)
 
 LONGEST = 400  # number of names and ops in a derivative
 

@@ -13,9 +13,9 @@ from functools import cached_property
 
 from tflab.analysis import formulas
 from tflab.analysis.expressions import NOWHERE, Expression, Name, Points
-from tflab.records.gradients import GradientCall
 from tflab.records.graph import (
     VARIABLES,
+    GradientCall,
     Node,
     makers,
     node_of,

@@ -12,8 +12,7 @@ import numpy as np
 from tflab.analysis.expressions import softmax
 from tflab.analysis.gradient_graph import PASSES_ON, gradient_name
 from tflab.records import graph
-from tflab.records.gradients import GradientNode
-from tflab.records.graph import FORWARD, VARIABLES, Node, node_of, nodes_needed
+from tflab.records.graph import FORWARD, VARIABLES, GradientNode, Node, node_of, nodes_needed
 from tflab.records.values import (
     IMAGE,
     KERNEL,

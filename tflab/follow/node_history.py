@@ -15,8 +15,7 @@ from tflab.analysis.gradient_graph import gradient_name
 from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import notebook
 from tflab.follow import view
-from tflab.records.gradients import GradientNode
-from tflab.records.graph import Node, graph_def_name, makers, node_of, turned_around
+from tflab.records.graph import GradientNode, Node, graph_def_name, makers, node_of, turned_around
 from tflab.records.measured import OpStats
 from tflab.records.placed import CompiledKernel, Fate, Pass
 from tflab.records.stages import Backward, Execution, NodeHistory, Placement, Stage, Touch

@@ -13,8 +13,7 @@ from tflab.analysis.chain_rule import WHY
 from tflab.analysis.fates import CALLS, SWITCHES
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.records.blocks import Block, Frame, Strip, Table, numbers, table
-from tflab.records.gradients import GradientNode
-from tflab.records.graph import graph_def_name, node_of
+from tflab.records.graph import GradientNode, graph_def_name, node_of
 from tflab.records.options import STAGES
 from tflab.records.placed import Fate
 from tflab.records.stages import NodeHistory, Touch

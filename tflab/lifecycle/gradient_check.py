@@ -26,8 +26,7 @@ from tflab.errors import RefusedError
 from tflab.lifecycle import graph_copies
 from tflab.lifecycle.gradients import Pairs, names_of, parts_of
 from tflab.lifecycle.graph_copies import CheckPoints, Copy, Values, dtype_of
-from tflab.records.gradients import Derivative
-from tflab.records.graph import session_name
+from tflab.records.graph import Derivative, session_name
 from tflab.records.options import Options, Program
 from tflab.records.stages import AGREES, GradientCheck
 

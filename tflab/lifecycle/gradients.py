@@ -17,8 +17,15 @@ import tensorflow as tf
 
 from tflab.analysis import gradient_graph
 from tflab.analysis.gradient_graph import RETURNED_NONE, ZEROS, GradientGraph, Stops
-from tflab.records.gradients import GradientCall, GradientStop
-from tflab.records.graph import Node, graph_def_name, session_name, with_dependents, with_makers
+from tflab.records.graph import (
+    GradientCall,
+    GradientStop,
+    Node,
+    graph_def_name,
+    session_name,
+    with_dependents,
+    with_makers,
+)
 from tflab.records.options import Program
 from tflab.records.stages import Backward, Gradient
 from tflab.runtime import functions, private

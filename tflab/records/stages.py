@@ -8,8 +8,18 @@ from typing import Any, TypeVar
 
 from tflab.errors import TflabError
 from tflab.records.blocks import Shown
-from tflab.records.gradients import Derivative, GradientNode, GradientStop, Link
-from tflab.records.graph import BranchInput, Function, Node, Source, Tensor, Unordered
+from tflab.records.graph import (
+    BranchInput,
+    Derivative,
+    Function,
+    GradientNode,
+    GradientStop,
+    Link,
+    Node,
+    Source,
+    Tensor,
+    Unordered,
+)
 from tflab.records.measured import Experiments, Load, OpStats
 from tflab.records.options import Live, Program
 from tflab.records.placed import (

@@ -11,7 +11,7 @@ from typing import Any
 
 from tflab.analysis.gradient_graph import ZEROS
 from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
-from tflab.records.gradients import Derivative, GradientNode, GradientStop, Link
+from tflab.records.graph import Derivative, GradientNode, GradientStop, Link
 from tflab.records.stages import Backward, Gradient, GradientCheck
 from tflab.units import plural
 from tflab.views import frontend
