@@ -186,7 +186,7 @@ def drawn(browser: Any, folder: str, program: str) -> Opened:
     from tflab.explore import markup, stages_as_data
     from tflab.explore.request import ProgramRequest, Source
 
-    walked = stages_as_data.walk(ProgramRequest(program), Source("huge.py"))
+    walked = stages_as_data.walk_program(ProgramRequest(program), Source("huge.py"))
     shown = next(message for message in walked if message["stage"] == "backward")
     path = Path(folder, "huge.html")
     path.write_text(markup.page_of(shown), encoding="utf-8")

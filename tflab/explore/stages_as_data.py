@@ -84,7 +84,7 @@ def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
 VALUES = "values"  # the last message: the last stage with the values of a step
 
 
-def walk(request: ProgramRequest, source: Source) -> Iterator[storage.Life]:
+def walk_program(request: ProgramRequest, source: Source) -> Iterator[storage.Life]:
     """Yield the data of the page after each stage, and once more with the values of a step.
 
     Raises TflabError if a stage is impossible.

@@ -75,7 +75,9 @@ def main() -> None:
         if "run" in given:
             order = given["run"]
             gc.collect()
-            walked = stages_as_data.walk(request.read(order["asked"]), Source(**order["source"]))
+            walked = stages_as_data.walk_program(
+                request.read(order["asked"]), Source(**order["source"])
+            )
         message = step(stages_as_data, walked, order)
         if folder and not folder.is_dir():
             message = {"error": {"message": WITHOUT_FOLDER, "line": None}, "spoiled": True}
