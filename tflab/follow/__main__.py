@@ -16,8 +16,7 @@ from tflab import models
 from tflab.cli import arguments, command, confined, environment, interrupts, terminal
 from tflab.errors import UsageError
 from tflab.records.options import BATCH_SIZES, Options
-from tflab.records.stages import NodeHistory, Placement, Stage
-from tflab.records.stages import find as find_stage
+from tflab.records.stages import NodeHistory, Placement, Stage, find_stage
 from tflab.runtime import dumps
 
 FORMATS = ("text", "json", "markdown")

@@ -10,8 +10,7 @@ from tflab.errors import RefusedError, TflabError
 from tflab.follow import node_history
 from tflab.lifecycle import placement
 from tflab.records.options import Options, Program
-from tflab.records.stages import Backward, Execution, Placement, Stage
-from tflab.records.stages import find as find_stage
+from tflab.records.stages import Backward, Execution, Placement, Stage, find_stage
 from tflab.runtime import measure, session
 from tflab.units import plural
 

@@ -18,8 +18,15 @@ from tflab.follow import view
 from tflab.records.graph import GradientNode, Node, graph_def_name, makers, node_of, turned_around
 from tflab.records.measured import OpStats
 from tflab.records.placed import CompiledKernel, Fate, Pass
-from tflab.records.stages import Backward, Execution, NodeHistory, Placement, Stage, Touch
-from tflab.records.stages import find as find_stage
+from tflab.records.stages import (
+    Backward,
+    Execution,
+    NodeHistory,
+    Placement,
+    Stage,
+    Touch,
+    find_stage,
+)
 from tflab.records.values import FED, Value
 from tflab.units import short_device
 from tflab.views.values import elements

@@ -30,8 +30,7 @@ from tflab.escaping import visible
 from tflab.lifecycle import CHART, STAGES, walk
 from tflab.records.blocks import Block, in_full, offered
 from tflab.records.options import Options
-from tflab.records.stages import Execution, Stage
-from tflab.records.stages import find as find_stage
+from tflab.records.stages import Execution, Stage, find_stage
 
 FORMATS = ("text", "json", "markdown")
 MORE = "More: --stage STAGE, --full, python -m tflab.follow NODE, docs/reference.md."

@@ -15,8 +15,7 @@ from tflab.exporters import tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
 from tflab.lifecycle import CHART
 from tflab.records.options import BATCH_SIZES, Options, Program
-from tflab.records.stages import Execution, Placement, Stage
-from tflab.records.stages import find as find_stage
+from tflab.records.stages import Execution, Placement, Stage, find_stage
 from tflab.records.timed import Capture, StepTime
 from tflab.runtime import dumps, measure, nodes, session, trace
 from tflab.units import plural

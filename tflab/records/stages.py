@@ -200,7 +200,7 @@ Stage = Frontend | Backward | Placement | Execution
 Kind = TypeVar("Kind", Frontend, Backward, Placement, Execution)
 
 
-def find(stages: Iterable[Stage], kind: type[Kind]) -> Kind | None:
+def find_stage(stages: Iterable[Stage], kind: type[Kind]) -> Kind | None:
     """Return the stage of this kind; None if a walk did not reach it."""
     return next((stage for stage in stages if isinstance(stage, kind)), None)
 
