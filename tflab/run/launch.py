@@ -20,7 +20,7 @@ from typing import Any
 
 from tflab.cli import landlock, temporary
 from tflab.errors import UsageError
-from tflab.run import PREFIX, startup
+from tflab.run import PREFIX
 
 # Signals that ask a process for something
 PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
@@ -82,7 +82,7 @@ def start(
     `subprocess.Popen`.
     """
     given = {"FOLDER": str(folder), **settings}
-    path = [str(Path(startup.__file__).parent)]
+    path = [str(Path(__file__).parent / "startup")]  # with sitecustomize.py
     if "PYTHONPATH" in os.environ:
         given["PYTHONPATH"] = os.environ["PYTHONPATH"]
         path += [os.environ["PYTHONPATH"]] * bool(os.environ["PYTHONPATH"])

@@ -1,1 +1,0 @@
-"""The folder that is put on PYTHONPATH of a watched program."""
