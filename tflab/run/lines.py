@@ -20,7 +20,7 @@ NOT_NEEDED = "not needed by this group"
 LEAST_SAMPLES = 10  # of a line, for its time
 PRECISE = 0.1  # the largest error of a time that is shown as one number
 ONCE = "*"  # marks a time that comes from one traced run
-TITLE = "The costliest lines, over all runs: without a line, the program saves at most its time"
+TITLE = "The costliest lines{}: without one, the program saves at most its time"
 
 Line = tuple[str, int]
 
@@ -42,14 +42,20 @@ def costliest(seen: Watched) -> Table:
         return notes.get((line.file, line.line), "")
 
     known = [line for line in seen.lines if any(times(line)) or note(line) not in ("", NOT_NEEDED)]
+    files = {line.file for line in known}
+    name = f" of {os.path.basename(files.pop())}" if len(files) == 1 else ""
+
+    def place(line: WatchedLine) -> str:
+        return str(line.line) if name else f"{os.path.basename(line.file)}:{line.line}"
+
     columns: tuple[Column, ...] = (
-        Column("line", lambda line: f"{os.path.basename(line.file)}:{line.line}"),
+        Column("line", place, right=bool(name)),
         *(numbers(header, time_at(at), SPARE.get(header, 0)) for at, header in enumerate(HEADERS)),
         Column("its nodes", note, elastic=True, least=22, spare=2),
-        Column("code", lambda line: line.code, elastic=True, spare=1),
+        Column("code", lambda line: line.code, elastic=True, least=30, spare=1),
     )
     columns = tuple(column for column in columns if any(map(column.cell, known[:MOST])))
-    return table(TITLE, known, *columns, most=MOST)
+    return table(TITLE.format(name), known, *columns, most=MOST)
 
 
 HEADERS = (
