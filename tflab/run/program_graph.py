@@ -171,6 +171,7 @@ CONSTANTS = f"constants of more than {MOST_CONSTANTS // 2**20} MiB would be writ
 NO_MOMENT = "within --overhead there was no moment to build the step again for the runtime's dumps"
 UNWRITTEN = "the runtime wrote no dumps of its passes"
 TOO_MANY = f"the runtime's dumps take more than {MOST_BYTES // 2**20} MiB"
+LATER = "made later"  # than the first run of the largest group, which cannot have needed them
 UNEXPLAINED = "the runtime's dumps do not explain each node that ran"
 
 
@@ -301,11 +302,14 @@ class Largest:
             self.passes, self.ledger, self.origins = steps, ledger, origins
 
     def segment(self) -> dict[str, object]:
-        """Return the number of nodes with each fate, without those that the graph got later, how
-        many of them are in a branch that no traced run took, and what makes the runs slow."""
+        """Return the number of nodes with each fate, and of those made later; how many are in a
+        branch that no traced run took; and what makes the runs slow."""
         from tflab.analysis import fates
 
         group = self.group
+        counts = dict(Counter(fate.fate for fate in self.ledger[: self.built]))
+        if later := len(self.ledger) - sum(counts.values()):
+            counts[LATER] = later
         ran = {fate.name for fate in self.ledger if fate.fate == "executed"}
         if group.traced:
             ran &= {*fates.not_taken(self.executed, group.ops)}
@@ -313,7 +317,7 @@ class Largest:
             "group": group.number,
             "path": self.path_shares(),
             "findings": self.findings(),
-            "counts": dict(Counter(fate.fate for fate in self.ledger[: self.built])),
+            "counts": counts,
             "not_run": len(ran) if self.ledger and group.traced else None,
         }
 

@@ -296,7 +296,7 @@ def fates(seen: Watched) -> str:
     of_fates = ", ".join(f"{count:,} {fate}" for fate, count in counts)
     branches = f" No traced run took the branches of {seen.not_run or 0:,} of the executed nodes."
     return (
-        f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph at the first run "
+        f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first run "
         f"of the largest group: {of_fates}.{branches * bool(seen.not_run)}"
     )
 
