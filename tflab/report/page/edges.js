@@ -77,5 +77,5 @@ export function edgeLabel(edge) {
   const [shape, other] = new Set(shapes);
   if (shapes.length < 2) return Number(shape) < 2 ? "" : shape; // which would read like a count
   if (shape && other === undefined) return `${shapes.length} × ${shape}`;
-  return shapes.length < 3 && shape && other ? `${shape}, ${other}` : `${shapes.length} tensors`;
+  return shapes.length < 3 && shapes.every((one) => !(Number(one) < 2)) ? `${shape}, ${other}` : `${shapes.length} tensors`;
 }
