@@ -43,6 +43,7 @@ class Terminal(Console):
         with self.capture() as printed:
             super().print(*objects, **options)
         self.file.write(re.sub(" +$", "", printed.get(), flags=re.MULTILINE))
+        self.file.flush()  # a reader sees each part when it is known
 
 
 def console(stream: TextIO | None = None) -> Console:
