@@ -100,6 +100,9 @@ SAID = {
         )
     ],
     "a step without ops": [step(ops_span_ns=0)],
+    "an op of a disturbed step, at most its share of a traced one": [
+        step(BIG, work("a", 100), step_ns=1_200_000, traced_outside_ns=100_000)
+    ],
     "the batch size where it costs most": [
         step(*AB, *moved(us), batch_size=size) for size, us in ((1, 50), (16, 150), (64, 100))
     ],

@@ -70,6 +70,7 @@ SAID = {
     "a tenth more is worth a larger batch": throughput(100, 110),
     "half as many": throughput(100, 50),
     "as many": throughput(1_000, 996),
+    "an interval from 0.4 to 2.5 says nothing": throughput(100, 100, swing=(1, 0.5, 2, 0.7, 1.4)),
     "rounds differ more than batch sizes": throughput(1_000, 960, swing=(1, 0.9, 1.1, 0.9, 1.1)),
     "slower, but rounds of one batch size differ by more": findings.throughput(
         {
