@@ -9,7 +9,7 @@ from tflab.analysis import op_table, row_labels
 from tflab.analysis.row_labels import Graph
 from tflab.errors import UsageError
 from tflab.records.graph import Source
-from tflab.records.measured import Costs, NodeStats
+from tflab.records.measured import NodeStats
 from tflab.records.placed import Fate
 from tflab.records.timed import OpRun
 
@@ -30,13 +30,13 @@ STATS = (
     node("gradients/conv/Relu_grad/ReluGrad", "ReluGrad", 80, start=40, median=40, p95=40),
     node("conv2/Relu", "_FusedConv2D", 200, calls=4, start=35, median=50, p95=70, requested=8),
 )
-COSTS = (
-    Costs("conv/Relu", 3000, 100),
-    Costs("pool/MaxPool", 400, 200),
-    Costs("_arg_images_0_0", 0, 0),
-    Costs("gradients/conv/Relu_grad/ReluGrad", None, 50),
-    Costs("conv2/Relu", 500, 25),
-)
+FLOPS = {
+    "conv/Relu": 3000,
+    "pool/MaxPool": 400,
+    "_arg_images_0_0": 0,
+    "gradients/conv/Relu_grad/ReluGrad": None,
+    "conv2/Relu": 500,
+}
 
 
 def line(number, file="/models/net.py"):
@@ -76,7 +76,7 @@ def test_every_field_of_every_row(by):
     """By hand, of _FusedConv2D, which has two nodes: a call takes 800 / 6 ns, its median is
     (2 * 290 + 4 * 50) / 6, its p95 (2 * 310 + 4 * 70) / 6; a step requests (2 * 128 + 4 * 8) / 2
     bytes and does (2 * 3000 + 4 * 500) / 2 flops."""
-    rows = op_table.with_costs(op_table.rows(STATS, by, STEPS, IMAGES, GRAPH), COSTS)
+    rows = op_table.with_flops(op_table.rows(STATS, by, STEPS, IMAGES, GRAPH), FLOPS)
     lines = []
     for row in op_table.with_shares(rows):
         fields = {name: value for name, value in asdict(row).items() if name != "key"}
@@ -183,5 +183,5 @@ def test_exact_times_and_peaks_are_those_of_all_nodes_of_a_row_together():
 
 def test_nodes_that_took_no_time_have_no_speed_and_no_share():
     rows = op_table.rows([node("a", "X", 0)], "node", 1, None)
-    (row,) = op_table.with_shares(op_table.with_costs(rows, [Costs("a", 5, 5)]))
+    (row,) = op_table.with_shares(op_table.with_flops(rows, {"a": 5}))
     assert (row.gflops, row.share, row.cumulative_share, row.image_ns) == (None, 0, 0, None)

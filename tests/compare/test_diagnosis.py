@@ -17,7 +17,7 @@ from tflab.records.measured import Diagnosis
 def work(name: str, us: float, calls: float = 1, **said) -> Work:
     """A node of which a call takes so many us."""
     unsaid = dict.fromkeys(("moves", "hands_on"), False)
-    unsaid |= {"op": "MatMul", "line": "", "bytes": None}
+    unsaid |= {"op": "MatMul", "line": ""}
     return Work(name, calls=calls, call_ns=1_000 * us, **unsaid | said)
 
 
@@ -41,7 +41,7 @@ AB = (work("a", 250), work("b", 250))  # two that share what the others leave
 
 def moved(us: float = 100, line: str = "mine.py:19", **said) -> list[Work]:
     return [
-        work(name, us, op="Transpose", line=line, **{"moves": True, "bytes": 4_096} | said)
+        work(name, us, op="Transpose", line=line, **{"moves": True} | said)
         for name in ("t1", "t2", "t3")
     ]
 
@@ -80,7 +80,6 @@ SAID = {
     "without lines, ops of a type, and how often they run": [
         step(*AB, *moved(50, "", calls=2), work("s", 20, op="Slice", moves=True))
     ],
-    "bytes only where all are known": [step(*AB, *moved(bytes=None)[:1], *moved()[1:])],
     "a loop: 350 of 850 us, of 800 us": [step(*AB, *loop())],
     "one op": [step(BIG, work("a", 100))],
     "one op that only moves data": [step(replace(BIG, moves=True), work("a", 100))],

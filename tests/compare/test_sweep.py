@@ -15,7 +15,7 @@ from tests.records_by_hand import a_placement, op_stats, source
 from tflab.analysis.slow_steps import Evidence, Work
 from tflab.compare import prepare, sweep
 from tflab.records.graph import Node, Tensor
-from tflab.records.measured import Compared, Costs, OpStats, StepTimes
+from tflab.records.measured import Compared, OpStats, StepTimes
 from tflab.records.placed import Fate
 from tflab.records.timed import OpRun, Spread, StepTime
 from tflab.runtime import measure, session
@@ -178,14 +178,13 @@ def test_every_field_of_the_rows_side_by_side():
 
 
 def test_the_work_of_a_call_is_its_mean_over_all_steps_also_the_smaller_last_one(monkeypatch):
-    whole = {"a": Costs("a", 100, 40), "b": Costs("b", None, 8)}
-    rest = {"a": Costs("a", 50, 20), "b": Costs("b", None, 4)}
-    monkeypatch.setattr(sweep, "costs_of", lambda placed: placed)
+    whole, rest = {"a": 100, "b": None, "c": 7}, {"a": 50, "b": None}
+    monkeypatch.setattr(sweep.costs, "flops_of_nodes", lambda placed: placed)
     batch = sweep.MeasuredBatch(4, 18, rows=18)
     batch.accumulator.steps = 5
-    assert [*sweep.mean_costs(batch, whole, rest)] == [Costs("a", 90, 36), Costs("b", None, 7.2)]
+    assert sweep.mean_flops(batch, whole, rest) == {"a": 90, "b": None, "c": 7}
     batch.rows = 16  # the steps so far were whole
-    assert [*sweep.mean_costs(batch, whole, rest)] == [*whole.values()]
+    assert sweep.mean_flops(batch, whole, rest) == whole
 
 
 # The evidence for a diagnosis
@@ -219,8 +218,7 @@ def test_every_field_of_the_evidence():
         op_stats("t", ops=("_MklTranspose",), calls=6, median_ns=100.5),
         op_stats("_arg_x_0_0", ops=("_Arg",), calls=3, median_ns=20.0),
     )
-    cost_of = {"t": Costs("t", None, 12_288), "c": Costs("c", 99, None)}
-    assert sweep.evidence(batch, placed, rows, cost_of) == Evidence(
+    assert sweep.evidence(batch, placed, rows) == Evidence(
         batch_size=4,
         steps=3,
         step_ns=800,
@@ -230,9 +228,9 @@ def test_every_field_of_the_evidence():
         copied_bytes=0,
         tables=(),
         nodes=(
-            Work("c", "Conv2D", "model.py:20", 1, 400.0, None, False, False),
-            Work("t", "_MklTranspose", "model.py:19", 2, 100.5, 12_288, True, False),
-            Work("_arg_x_0_0", "_Arg", "", 1, 20.0, None, False, True),
+            Work("c", "Conv2D", "model.py:20", 1, 400.0, False, False),
+            Work("t", "_MklTranspose", "model.py:19", 2, 100.5, True, False),
+            Work("_arg_x_0_0", "_Arg", "", 1, 20.0, False, True),
         ),
     )
 

@@ -69,7 +69,7 @@ FACTS = {
     "fusion": (
         r"Conv2D +fused into Relu by remapper",
         r"BiasAdd +fused into Relu by remapper",
-        r"on +5 +359 KiB",
+        r"on +5 +294 KiB",
     ),
     "gradient_function": (
         r"x @ y +_MatMulGrad .* 2 MatMul +0 +\de-",

@@ -36,7 +36,7 @@ from tflab.analysis.row_labels import (
     line_labels,
 )
 from tflab.records.graph import BACKWARD, FORWARD, PHASES, UPDATE
-from tflab.records.measured import Costs, NodeStats, OpStats
+from tflab.records.measured import NodeStats, OpStats
 from tflab.records.timed import OpRun
 
 
@@ -190,18 +190,18 @@ def with_quantiles(rows: Rows, runs: Accumulator) -> Rows:
     ]
 
 
-def with_costs(rows: Rows, costs: Iterable[Costs]) -> Rows:
+def with_flops(rows: Rows, flops_of: Mapping[str, float | None]) -> Rows:
     """Add FLOPs per step and GFLOP/s, except for a row with a node whose FLOPs are unknown."""
-    flops_of = {cost.name: cost.flops for cost in costs if cost.flops is not None}
 
-    def with_flops(row: Row) -> Row:
-        if any(node.name not in flops_of for node in row.nodes):
+    def with_own(row: Row) -> Row:
+        each = [(node.calls, flops_of.get(node.name)) for node in row.nodes]
+        known = [calls * flops for calls, flops in each if flops is not None]
+        if len(known) < len(each):
             return row
-        flops = sum(node.calls * flops_of[node.name] for node in row.nodes)
-        per_ns = flops / row.stats.self_ns if row.stats.self_ns else None
-        return row.plus(flops=round(flops / row.steps), gflops=per_ns)
+        per_ns = sum(known) / row.stats.self_ns if row.stats.self_ns else None
+        return row.plus(flops=round(sum(known) / row.steps), gflops=per_ns)
 
-    return list(map(with_flops, rows))
+    return list(map(with_own, rows))
 
 
 def with_peaks(rows: Rows, runs: Sequence[OpRun]) -> Rows:

@@ -53,7 +53,6 @@ class Work:
     line: str  # of the program; empty if unknown
     calls: float  # per step
     call_ns: float  # median
-    bytes: float | None  # of inputs and outputs of a call
     moves: bool  # copies, fills or converts data, and computes nothing
     hands_on: bool  # passes a buffer on: its time is the overhead of an op, or waiting for data
 
@@ -224,14 +223,8 @@ def counted(nodes: Sequence[Work]) -> str:
 
 
 def a_call(nodes: Sequence[Work]) -> str:
-    """Return `12.0 us a call for 4.00 KB read and written`; with bytes only if all are known."""
-    calls = sum(node.calls for node in nodes)
-    ns = sum(node.ns for node in nodes)
-    sizes = [node.calls * node.bytes for node in nodes if node.bytes is not None]
-    text = f"{time(ns / calls)} a call"
-    if len(sizes) == len(nodes):
-        text += f" for {units.size(sum(sizes) / calls)} read and written"
-    return text
+    """Return `12.0 us a call`."""
+    return f"{time(sum(node.ns for node in nodes) / sum(node.calls for node in nodes))} a call"
 
 
 def small_ops(batch: Evidence) -> Iterator[Reason]:
@@ -244,8 +237,7 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
     line = main_line(nodes)
     about = (
         f"{calls:,.0f} calls of small ops{f', mostly {line}' if line else ''}: "
-        f"{time(sum(node.ns for node in nodes) / calls)} a call, while an op that only passes a "
-        f"value on takes {time(least)}"
+        f"{a_call(nodes)}, while an op that only passes a value on takes {time(least)}"
     )
     yield reason(batch, "small ops", about, nodes)
 

@@ -92,12 +92,7 @@ def concluded(
     if options.cluster:  # tasks are not other programs
         during = replace(during, during=None)
     evidence = [
-        sweep.evidence(
-            batch,
-            placed[size],
-            sweep.table(batch, placed[size], "node"),
-            sweep.costs_of(placed[size]),
-        )
+        sweep.evidence(batch, placed[size], sweep.table(batch, placed[size], "node"))
         for size, batch in batches.items()
         if not options.cluster  # the rules are about the ops and the pauses of one process
     ]

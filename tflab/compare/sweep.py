@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import compress, islice
 from operator import add
 from statistics import median
@@ -14,7 +14,7 @@ from typing import Any
 from tflab.analysis import memory, op_table, row_labels, slow_steps, timeline, wires
 from tflab.analysis.op_table import Accumulator
 from tflab.analysis.slow_steps import Evidence, Work
-from tflab.records.measured import Compared, Costs, OpStats, StepTimes
+from tflab.records.measured import Compared, OpStats, StepTimes
 from tflab.records.options import Options, Program
 from tflab.records.stages import Execution, Placement
 from tflab.records.timed import OpRun, Received, StepTime
@@ -151,7 +151,7 @@ def table(
     by: str,
     last: Placement | None = None,
 ) -> tuple[OpStats, ...]:
-    """Return the rows of one batch size, with the costs of their ops, as far as known.
+    """Return the rows of one batch size, with the FLOPs of their ops, as far as known.
 
     `last` is the placement of the smaller batch at the end of the data, if there is one.
     """
@@ -168,17 +168,17 @@ def table(
     )
     rows = op_table.rows(stats, by, accumulator.steps, batch.rows, graph)
     rows = op_table.with_quantiles(rows, accumulator)
-    rows = op_table.with_costs(rows, mean_costs(batch, placed, last))
+    rows = op_table.with_flops(rows, mean_flops(batch, placed, last))
     return op_table.with_shares(op_table.with_peaks(rows, batch.runs))
 
 
 def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
-    """Return the rows of a walk's own steps by node, with their costs, as far as known."""
+    """Return the rows of a walk's own steps by node, with their FLOPs, as far as known."""
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
     graph = row_labels.Graph(placed.ledger)
     images = ran.steps * ran.batch_size
     rows = op_table.rows(op_table.fold(runs), "node", ran.steps, images, graph)
-    rows = op_table.with_costs(rows, costs_of(placed).values())
+    rows = op_table.with_flops(rows, costs.flops_of_nodes(placed))
     return op_table.with_shares(op_table.with_peaks(rows, runs))
 
 
@@ -186,24 +186,22 @@ def types_of(placed: Placement) -> dict[str, str]:
     return {node.name: node.op for node in placed.nodes}
 
 
-def mean_costs(batch: MeasuredBatch, placed: Placement, last: Placement | None) -> Iterator[Costs]:
-    """Yield the work of a call of each node, as the mean over the steps: the last batch may be
+def mean_flops(
+    batch: MeasuredBatch, placed: Placement, last: Placement | None
+) -> dict[str, float | None]:
+    """Return the FLOPs of a call of each node, as the mean over the steps: the last batch may be
     smaller."""
-    full_batch = costs_of(placed)
-    shorter = costs_of(last) if last and batch.rows % batch.batch_size else full_batch
+    full_batch = costs.flops_of_nodes(placed)
+    shorter = full_batch
+    if last and batch.rows % batch.batch_size:
+        shorter = costs.flops_of_nodes(last)
 
     def mean(usual: float | None, once: float | None) -> float | None:
         if usual is None or once is None:
             return None
         return usual + (once - usual) / batch.accumulator.steps
 
-    for name, cost in full_batch.items():
-        once = shorter.get(name, cost)
-        yield replace(cost, flops=mean(cost.flops, once.flops), bytes=mean(cost.bytes, once.bytes))
-
-
-def costs_of(placed: Placement) -> dict[str, Costs]:
-    return {cost.name: cost for cost in costs.costs(placed)}
+    return {name: mean(flops, shorter.get(name, flops)) for name, flops in full_batch.items()}
 
 
 def times(batch: MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
@@ -246,12 +244,7 @@ def side_by_side(tables: Tables) -> tuple[Compared, ...]:
 # The evidence for a diagnosis
 
 
-def evidence(
-    batch: MeasuredBatch,
-    placed: Placement,
-    rows: Sequence[OpStats],
-    cost_of: Mapping[str, Costs],
-) -> Evidence:
+def evidence(batch: MeasuredBatch, placed: Placement, rows: Sequence[OpStats]) -> Evidence:
     """Return what a diagnosis is made from, at one batch size; `rows` are the nodes of the step."""
     sources = {node.name: node.line for node in (*placed.user_nodes, *placed.nodes)}
     lines = row_labels.line_labels(sources)
@@ -274,7 +267,6 @@ def evidence(
                 line=lines.get(row.key, ""),
                 calls=row.calls / batch.accumulator.steps,
                 call_ns=row.median_ns,
-                bytes=cost_of[row.key].bytes if row.key in cost_of else None,
                 moves=row.key in movers,
                 hands_on=set(row.ops) <= costs.HAND_ON,
             )

@@ -46,7 +46,7 @@ def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
     for stage in stages:
         if isinstance(stage, Placement):
             totals["nodes that ran"] = len(stage.nodes) - len(stage.not_run)
-            counts = [cost.flops for cost in costs.costs(stage)]
+            counts = costs.flops_of_nodes(stage).values()
             unknown = any(count is None for count in counts)
             totals["FLOPs"] = None if unknown else sum(count or 0 for count in counts)
         elif isinstance(stage, Execution):

@@ -32,16 +32,6 @@ class NodeStats:
 
 
 @dataclass(frozen=True)
-class Costs:
-    """The work of one call of a node, from its definition and shapes; not measured."""
-
-    name: str
-    # The mean over the runs of a step; None if a formula or a shape is missing for any part
-    flops: float | None
-    bytes: float | None  # of all inputs and outputs; None if a shape is unknown
-
-
-@dataclass(frozen=True)
 class OpStats:
     """One row of a table of op statistics: a node, a type, a layer or a source line, over many
     runs. Every table of ops consists of these; None means that a value is unknown."""

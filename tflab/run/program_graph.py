@@ -380,7 +380,6 @@ class Largest:
                     line=lines.get(name, ""),
                     calls=runs / group.traced,
                     call_ns=without_longest(traced_runs, ns, most_ns) / runs,
-                    bytes=None,
                     moves=name in movers,
                     hands_on=types.get(name, "") in costs.HAND_ON
                     or types.get(name, "").startswith(DATA_OPS),

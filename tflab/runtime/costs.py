@@ -1,4 +1,4 @@
-"""Costs: the FLOPs and bytes of a call of each node that ran, from its definition and its shapes.
+"""Costs: the FLOPs of a call of each node that ran, from its definition and its shapes.
 
 The definition is that of the graph that ran: `conv1/Relu` is a `_MklNativeFusedConv2D` there, with
 the ops that were fused into it by name. Shapes are those of the trace; where the runs of a loop
@@ -22,14 +22,12 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from tflab.records.graph import Node, Shape, Tensor, node_of
-from tflab.records.measured import Costs
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
-from tflab.runtime import nodes
 from tflab.runtime.nodes import tensor_bytes
 
 Shapes = Sequence[Shape]
-Attributes = Mapping[str, Any]  # numbers, texts, types, shapes, and lists of the first two
+Attributes = Mapping[str, Any]  # numbers, texts, types, and lists of the first two
 T = TypeVar("T")
 Formula = Callable[[Shapes, Shapes, Attributes], int]  # of inputs and outputs
 
@@ -42,7 +40,7 @@ PASSING = """_Arg _DeviceRetval _Retval _SwitchN _XlaCompile _XlaMerge Broadcast
     Switch TensorArrayCloseV3 TensorArrayGradV3 TensorArraySizeV3 TensorArrayV3 TensorListLength
     TensorListPopBack TensorListPushBack TensorListReserve EmptyTensorList VarHandleOp
     VarIsInitializedOp Variable VariableShape VariableV2"""
-# These copy, fill, look up or choose: bytes, but no arithmetic.
+# These copy, fill, look up or choose: no arithmetic.
 MOVING = """_HostRecv _HostSend _Recv _Send Assert Assign AssignVariableOp BroadcastTo Cast
     Concat ConcatOffset ConcatV2 DynamicPartition DynamicStitch Fill Gather GatherNd GatherV2
     InvertPermutation MirrorPad OneHot OnesLike Pack ParallelDynamicStitch Pad PadV2 Range
@@ -207,15 +205,6 @@ COMPLEX = by_type(
 FUSED = by_type({"Add BiasAdd Elu LeakyRelu Mul Relu Relu6 Sigmoid Tanh": 1, "FusedBatchNorm": 4})
 
 
-# Bytes. A tensor counts when it is read and when it is written, whether or not a cache held it.
-
-# These read of their first input only what they return
-SELECTING = ("Gather", "GatherNd", "GatherV2", "ResourceGather", "Slice", "StridedSlice")
-# How often these go over the variable, or over the rows of it that the update names
-PASSES = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "AssignSubVariableOp": 2}
-PASSES_OVER_ROWS = {"Update": 1, "NdUpdate": 1, "Add": 2, "Sub": 2}  # of a ResourceScatter
-
-
 READ: Mapping[str, Callable[[Any], Any]] = {  # by the field of an AttrValue
     "b": bool,
     "i": int,
@@ -223,7 +212,6 @@ READ: Mapping[str, Callable[[Any], Any]] = {  # by the field of an AttrValue
     "s": lambda text: text.decode(errors="replace"),
     "list": lambda values: [text.decode(errors="replace") for text in values.s] or [*values.i],
     "type": lambda dtype: tf.dtypes.as_dtype(dtype).base_dtype,
-    "shape": lambda shape: nodes.shape_of(tf.TensorShape(shape)),
 }
 
 
@@ -260,44 +248,11 @@ class Executed:
         outputs = [output.shape for output in node.outputs]
         return flops(node.op, inputs, outputs, self.attributes(node))
 
-    def bytes(self, node: Node) -> int | None:
-        """Return the bytes that a call reads and writes. None if a size is unknown.
 
-        A variable counts when it is used: `ReadVariableOp` only passes it on; an update reads it
-        and writes it.
-        """
-        if node.op in HAND_ON:
-            return 0
-        written = [tensor_bytes(output) for output in node.outputs]
-        read = [self.read(node, place) for place in range(len(node.inputs))]
-        if node.op in SELECTING:
-            read[:1] = written
-        known = [size for size in (*written, *read) if size is not None]
-        return sum(known) if len(known) == len(written) + len(read) else None
-
-    def read(self, node: Node, place: int) -> int | None:
-        """Return the bytes of an input, or what is read and written of the variable behind it."""
-        tensor = self.tensor(node.inputs[place])
-        if tensor is None or tensor.dtype != "resource":
-            return tensor_bytes(tensor) if tensor else None
-        if over_rows := PASSES_OVER_ROWS.get(node.op.removeprefix("ResourceScatter")):
-            update = self.read(node, 2)
-            return None if update is None else over_rows * update
-        passes = 2 if node.op.startswith("ResourceApply") else PASSES.get(node.op)
-        handle = self.nodes[node_of(node.inputs[place])]
-        attributes = self.attributes(handle)
-        if passes is None or handle.op != "VarHandleOp" or "shape" not in attributes:
-            return None  # the rows of a table, the state of a generator: unknown here
-        size = tensor_bytes(Tensor(attributes["dtype"].name, attributes["shape"]))
-        return None if size is None else passes * size
-
-
-def costs(placed: Placement) -> tuple[Costs, ...]:
-    """Return the FLOPs and bytes of one call of every executed node, in order."""
+def flops_of_nodes(placed: Placement) -> dict[str, int | None]:
+    """Return the FLOPs of one call of every executed node, in order."""
     executed = Executed(placed)
-    return tuple(
-        Costs(node.name, executed.flops(node), executed.bytes(node)) for node in placed.nodes
-    )
+    return {node.name: executed.flops(node) for node in placed.nodes}
 
 
 def fed_bytes(executed: Sequence[Node]) -> int:
