@@ -248,7 +248,6 @@ def evidence(batch: MeasuredBatch, placed: Placement, rows: Sequence[OpStats]) -
     """Return what a diagnosis is made from, at one batch size; `rows` are the nodes of the step."""
     sources = {node.name: node.line for node in (*placed.user_nodes, *placed.nodes)}
     lines = row_labels.line_labels(sources)
-    movers = costs.data_movers(placed.nodes, placed.user_nodes, placed.ledger)
     return Evidence(
         batch_size=batch.batch_size,
         steps=batch.accumulator.steps,
@@ -267,7 +266,7 @@ def evidence(batch: MeasuredBatch, placed: Placement, rows: Sequence[OpStats]) -
                 line=lines.get(row.key, ""),
                 calls=row.calls / batch.accumulator.steps,
                 call_ns=row.median_ns,
-                moves=row.key in movers,
+                moves=all(map(costs.moves_data, row.ops)),
                 hands_on=set(row.ops) <= costs.HAND_ON,
             )
             for row in rows

@@ -353,16 +353,12 @@ class Largest:
         ]
         lines = row_labels.line_labels({node.name: node.line for node in self.nodes})
         types = {node.name: node.op for node in (*self.nodes, *self.executed)}
+        types_that_ran = {node.name: node.op for node in self.executed} | group.types
         if group.function:  # its profile also has the ops of tf.data, which run meanwhile
             types |= {name: op for name, op in group.types.items() if name in types}
             ops = {name: op for name, op in group.ops.items() if name in types}
-            moving = costs.NO_ARITHMETIC - costs.HAND_ON
-            movers = {name for name, op in types.items() if costs.plain_type(op) in moving}
         else:
             types, ops = types | group.types, group.ops
-            movers = (
-                costs.data_movers(self.executed, self.nodes, self.ledger) if self.ledger else set()
-            )
         evidence = slow_steps.Evidence(
             runs=f"call of {group.function}" if group.function else f"run of group {group.number}",
             batch_size=0,
@@ -380,7 +376,7 @@ class Largest:
                     line=lines.get(name, ""),
                     calls=runs / group.traced,
                     call_ns=without_longest(traced_runs, ns, most_ns) / runs,
-                    moves=name in movers,
+                    moves=costs.moves_data(types_that_ran.get(name, "")),
                     hands_on=types.get(name, "") in costs.HAND_ON
                     or types.get(name, "").startswith(DATA_OPS),
                 )

@@ -22,7 +22,6 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from tflab.records.graph import Node, Shape, Tensor, node_of
-from tflab.records.placed import Fate
 from tflab.records.stages import Placement
 from tflab.runtime.nodes import tensor_bytes
 
@@ -51,7 +50,7 @@ MOVING = """_HostRecv _HostSend _Recv _Send Assert Assign AssignVariableOp Broad
     TensorListGetItem TensorListSetItem TensorListStack TensorScatterUpdate Tile Transpose
     Unique UniqueV2 Unpack Where ZerosLike"""
 HAND_ON = frozenset(PASSING.split())
-NO_ARITHMETIC = HAND_ON | frozenset(MOVING.split())
+MOVES = frozenset(MOVING.split())
 
 
 def flops(op: str, inputs: Shapes, outputs: Shapes, attributes: Attributes) -> int | None:
@@ -82,6 +81,11 @@ def flops(op: str, inputs: Shapes, outputs: Shapes, attributes: Attributes) -> i
 def plain_type(op: str) -> str:
     """Return `Conv2D` for `_MklNativeConv2D`: oneDNN's kernels compute what their names say."""
     return op.removeprefix("_").removeprefix("Mkl").removeprefix("Native")
+
+
+def moves_data(op: str) -> bool:
+    """Return whether ops of this type, as it ran, only move or convert data."""
+    return not MOVES.isdisjoint((op, plain_type(op)))
 
 
 def sizes(shape: Shape) -> list[int]:
@@ -240,7 +244,7 @@ class Executed:
 
     def flops(self, node: Node) -> int | None:
         """Return the FLOPs of a call."""
-        if {node.op, plain_type(node.op)} & NO_ARITHMETIC:
+        if moves_data(node.op) or {node.op, plain_type(node.op)} & HAND_ON:
             return 0
         if node.name not in self.definitions:
             return None
@@ -259,30 +263,3 @@ def fed_bytes(executed: Sequence[Node]) -> int:
     """Return the bytes of all tensors that are fed to a step, if their sizes are known."""
     fed = (tensor_bytes(node.outputs[0]) for node in executed if node.op == "_Arg" and node.outputs)
     return sum(size or 0 for size in fed)
-
-
-def data_movers(
-    executed: Sequence[Node], user_nodes: Sequence[Node], ledger: Sequence[Fate]
-) -> set[str]:
-    """Return the executed nodes that only move or convert data. All nodes of the user whose work
-    they do are of such types. Nodes that only pass a value on do not count."""
-    type_of = {node.name: node.op for node in user_nodes}
-    work = workers(ledger)
-    movers = set()
-    for node in executed:
-        types = {type_of.get(name, node.op) for name in work.get(node.name, (node.name,))}
-        only_hands_on = node.op in HAND_ON or types <= HAND_ON
-        if types <= NO_ARITHMETIC and not only_hands_on:
-            movers.add(node.name)
-    return movers
-
-
-def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
-    """Return, for each executed node, the nodes of the user's graph whose work it does."""
-    work: dict[str, list[str]] = {}
-    for fate in ledger:
-        if fate.fate == "executed":
-            work.setdefault(fate.name, []).append(fate.name)
-        elif fate.into and fate.is_work_of_replacement:
-            work.setdefault(fate.into, []).append(fate.name)
-    return work
