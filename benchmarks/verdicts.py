@@ -131,7 +131,7 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, float]]:
         if slowdowns and time.monotonic() > end:
             break
         options = Options(batch_size=size, values=False)
-        placed = placement.place_once(backward, options)
+        placed = placement.place(backward, options)
         step = session.step_of(placed.program, placed.fetches)
         usual = engine.job_of(placed.program, step, options)
         jobs |= dict.fromkeys(("default", "control", *EQUALS), usual)

@@ -61,7 +61,7 @@ def bytes_written(placed: Placement) -> str:
 def main() -> None:
     *_, built = lifecycle.walk("__main__:build", ON, stop="backward")
     assert isinstance(built, Backward)
-    on, off = (placement.place_once(built, options) for options in (ON, OFF))
+    on, off = (placement.place(built, options) for options in (ON, OFF))
     step = session.step_of(on.program, on.fetches)
     on_ns, off_ns = lesson.in_rotation(on.program, step, (ON, OFF), ROUNDS)
     change = lesson.against(on_ns, off_ns)

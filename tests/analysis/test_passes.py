@@ -9,11 +9,11 @@ import pytest
 
 from tests import graph_notation
 from tests.graph_notation import graph, graphs
-from tests.records_by_hand import a_pass, a_placement
+from tests.records_by_hand import a_pass
 from tflab.analysis import passes
 from tflab.analysis.fates import Indexed, Replacement, Step
 from tflab.records.graph import Node
-from tflab.records.placed import FateChange, Pass, Rewrite, Snapshot, Toggle
+from tflab.records.placed import Pass, Rewrite, Snapshot
 
 
 def snapshot(nodes, name, clusters: Mapping[str, str] | None = None) -> Snapshot:
@@ -426,25 +426,3 @@ def test_a_node_that_changes_and_one_that_comes_back_have_several_versions():
     steps_between(
         graphs("x; k=Const; a=Neg(x) => x; a => x; a=Sqrt(x) => k=Const@CPU:1; a => k; a")
     )
-
-
-# Toggles: what changed without a pass
-
-
-@pytest.mark.parametrize(
-    ("usual", "now", "changes"),
-    [
-        # In the order of the usual ledger
-        (
-            "mul executed; fold: half folded mul; map: add fused mul",
-            "map: add executed; half executed; mul executed",
-            [("half", "folded", "executed"), ("add", "fused", "executed")],
-        ),
-        ("map: add fused mul", "tfg: add fused other", []),  # by another pass to the same fate
-    ],
-)
-def test_a_node_whose_fate_is_another_is_a_change(usual, now, changes):
-    before = a_placement(None, graph("a; b; c"), ledger=tuple(graph_notation.fates(usual)))
-    after = a_placement(None, graph("a; b"), ledger=tuple(graph_notation.fates(now)))
-    expected = Toggle(("one", "two"), 3, tuple(FateChange(*change) for change in changes))
-    assert passes.toggle(before, after, ["one", "two"]) == expected

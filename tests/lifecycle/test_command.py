@@ -35,7 +35,7 @@ SILENT = {
         *("added_functions", "custom_gradients", "functions", "gradient_stops"),
         *("stopped", "unchecked", "unordered"),
     },
-    "placement": {"not_run", "notes", "toggle"},
+    "placement": {"not_run", "notes"},
     "execution": {"failure", "network", "not_finite"},
 }
 

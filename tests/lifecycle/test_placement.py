@@ -82,7 +82,7 @@ def test_the_first_run_has_grapplers_passes_of_the_log_and_every_nanosecond_one_
 
 def test_a_pass_that_is_switched_off_is_not_in_the_log_and_takes_no_time(walked):
     switches = tuple(name for name in SWITCHES if name != "grappler")
-    stage = placement.place_once(walked("toy")["backward"], Options(without=switches))
+    stage = placement.place(walked("toy")["backward"], Options(without=switches))
     assert not {step.name for step in stage.passes} & {*switches}
     # A switch may leave what Grappler does to functions
     assert not {part.owner for part in stage.first_run.parts} & {*switches}

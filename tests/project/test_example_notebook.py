@@ -57,7 +57,7 @@ def test_the_notebook_is_kept_without_its_results():
         ("%%tflab --stage frontend", "15 nodes, 14 edges"),
         ("%%tflab --stage backward", "size(x * y + z) = 16"),
         ("%%tflab", "23 nodes, 31 edges, 46 nodes before"),
-        ("%%tflab --stage placement --without dependency_optimizer", "29 nodes, usually 23"),
+        ("%%tflab --stage placement --without dependency_optimizer", "29 nodes,"),
         ("%%tflab --devices 2", "516 B from CPU:1 to CPU:0"),
         ("%%tflab --xla", "18 nodes, by XLA, as 1 cluster"),
         ("%%tflab --batch-size 16", "conv1/Conv2D + conv1/BiasAdd + conv1/Relu became one"),

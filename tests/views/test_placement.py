@@ -12,14 +12,12 @@ from tflab.records.placed import (
     Assignment,
     CompiledKernel,
     Fate,
-    FateChange,
     FirstPart,
     FirstRun,
     Generated,
     Kernel,
     Origin,
     Partition,
-    Toggle,
     Transfer,
 )
 from tflab.views import placement, stages
@@ -93,15 +91,6 @@ STAGE = a_placement(
         Kernel(RUNNING[5], "_MklExp", CPU_0, "float32", 6, "Mkl", "T: double"),
         Kernel(RUNNING[6], "_MklExp", CPU_0, "float32", 7, "Mkl", "T: double"),
         Kernel("_arg_x", "_Arg", CPU_0, "float32", 0, "any", "all"),
-    ),
-    toggle=Toggle(
-        without=("remapper", "layout"),
-        usual_node_count=1_011,
-        changes=(
-            FateChange("a", "fused", "executed"),
-            FateChange("b", "removed", "merged"),
-            FateChange("c", "fused", "executed"),
-        ),
     ),
     notes=("No GPU was found.",),
 )

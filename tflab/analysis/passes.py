@@ -15,15 +15,12 @@ from tflab.analysis.fates import Indexed, indexed
 from tflab.records.graph import Node
 from tflab.records.placed import (
     ON_FUNCTIONS,
-    FateChange,
     FirstPart,
     FirstRun,
     Pass,
     Rewrite,
     Snapshot,
-    Toggle,
 )
-from tflab.records.stages import Placement
 from tflab.units import task_of
 
 PURPOSES = {
@@ -236,23 +233,6 @@ def graph_at(versions: Versions, state: int) -> dict[str, Node]:
         for version in all_of_it
         if version.first <= state <= version.last
     }
-
-
-# Toggles: the effect of switching a graph pass off
-
-
-def toggle(usual: Placement, now: Placement, without: Sequence[str]) -> Toggle:
-    """Return what changed in the ledger when passes were switched off."""
-    fate_now = {fate.name: fate.fate for fate in now.ledger}
-    return Toggle(
-        without=tuple(without),
-        usual_node_count=len(usual.nodes),
-        changes=tuple(
-            FateChange(fate.name, fate.fate, fate_now[fate.name])
-            for fate in usual.ledger
-            if fate_now[fate.name] != fate.fate
-        ),
-    )
 
 
 # The first run

@@ -14,7 +14,6 @@ from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
-from tflab.lifecycle import frontend as over_tasks
 from tflab.records.graph import node_of, nodes_needed
 from tflab.records.measured import ChangingPass
 from tflab.records.options import Options, Program
@@ -57,8 +56,6 @@ def prepare(
     before = machine_load.average() if chosen.load_before is None else chosen.load_before
     backward = with_gradients(model, replace(options, explained=False))
     program, split = backward.program, SPLITS[chosen.phase]
-    if options.cluster:
-        over_tasks.ask(program.graph, program.places)
     fixed = program.model.fixed_batch
     batch_sizes = (fixed,) if fixed else tuple(batch_sizes)
     image_count(backward, batch_sizes, chosen)  # raises an error before a step runs
@@ -67,7 +64,7 @@ def prepare(
     def place(sizes: set[int]) -> dict[int, Placement]:
         usual = replace(options, fetches=fetches, explained=False)
         return {
-            size: placement.place_once(backward, replace(usual, batch_size=size))
+            size: placement.place(backward, replace(usual, batch_size=size))
             for size in sorted(sizes)
         }
 

@@ -43,7 +43,7 @@ def follow(
             untimed[size] = f"The data ({data.name}) have {plural(data.size, 'row')}."
             continue
         try:
-            placed_at[size] = placement.place_once(backward, replace(options, batch_size=size))
+            placed_at[size] = placement.place(backward, replace(options, batch_size=size))
         except TflabError as error:
             untimed[size] = str(error)
     batches, failure, interrupted = swept(backward.program, placed, list(placed_at), options)

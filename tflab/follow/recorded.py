@@ -54,7 +54,6 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         kernels=graph.kernels,
         generated=(),
         partition_graphs=(),
-        toggle=None,
         first_run=None,
         not_run=fates.not_taken(graph.executed, graph.ops),
         notes=(),

@@ -51,23 +51,13 @@ PLACING = ("pre_placement", "placer", "post_placement")  # groups of passes that
 def place(backward: Backward, options: Options) -> Placement:
     """Run one step and read the graphs that the runtime made for it.
 
-    With graph passes switched off this is done twice, to see the difference. Raises UsageError for
-    a fetch that is not in the graph, TflabError if the step cannot run.
+    Raises UsageError for a fetch that is not in the graph, TflabError if the step cannot run.
     """
+    program = backward.program
     if options.cluster:
         from tflab.lifecycle import frontend
 
-        frontend.ask(backward.program.graph, backward.program.places)
-    placement = place_once(backward, options)
-    if not options.without:
-        return placement
-    usual = place_once(backward, replace(options, without=(), first_run=False))
-    return replace(placement, toggle=passes.toggle(usual, placement, options.without))
-
-
-def place_once(backward: Backward, options: Options) -> Placement:
-    """Place one step with these options."""
-    program = backward.program
+        frontend.ask(program.graph, program.places)
     fetches = tuple(resolve(program.graph, name) for name in options.fetches)
     fetches = fetches or session.default_fetches(session.ready(program))
     step = session.step_of(program, fetches)
@@ -117,7 +107,6 @@ def place_once(backward: Backward, options: Options) -> Placement:
         transfers=sent,
         kernels=tuple(devices.chosen_kernels(graphs, program.graph)),
         generated=observed.generated if options.xla else generated,
-        toggle=None,
         first_run=observed.first_run,
         partition_graphs=tuple(graphs),
         not_run=() if unknown else fates.not_taken(remaining, ran, ends),

@@ -192,21 +192,3 @@ class FirstRun:
         names = (name, f"{name}{ON_FUNCTIONS}")
         times = [part.ns for part in self.parts if part.owner in names]
         return sum(times) if times else None
-
-
-@dataclass(frozen=True)
-class FateChange:
-    """A node of the user's graph whose fate changes if passes are switched off."""
-
-    name: str
-    usual: str
-    now: str
-
-
-@dataclass(frozen=True)
-class Toggle:
-    """What switching graph passes off changed in the ledger."""
-
-    without: tuple[str, ...]
-    usual_node_count: int  # nodes that run with all passes on
-    changes: tuple[FateChange, ...]

@@ -32,7 +32,6 @@ from tflab.records.placed import (
     Origin,
     Partition,
     Pass,
-    Toggle,
     Transfer,
 )
 from tflab.records.timed import (
@@ -161,7 +160,6 @@ class Placement(Shown):
     kernels: tuple[Kernel, ...]
     generated: tuple[Generated, ...] = field(metadata={"json": None})
     partition_graphs: tuple[Live, ...] = field(repr=False, metadata={"json": None})  # GraphDefs
-    toggle: Toggle | None
     first_run: FirstRun | None
     not_run: tuple[str, ...]  # of `nodes`, because the step did not take their branch
     notes: tuple[str, ...]  # what was not possible, and why

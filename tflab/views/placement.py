@@ -41,25 +41,11 @@ def facts(stage: Placement) -> Iterator[Fact]:
     if fused:
         yield Fact("fused", fused[0], f"{plural(len(fused), 'fusion')} in all")
     yield from transferred(stage)
-    if toggle := stage.toggle:
-        changed = f"{len(toggle.changes):,} of yours have another fate"
-        count = f"{len(stage.nodes):,} nodes, usually {toggle.usual_node_count:,}"
-        yield Fact(f"without {', '.join(toggle.without)}", count, changed)
     yield from first_run(stage)
 
 
 def tables(stage: Placement) -> Iterator[Block]:
     """Yield the fates of the nodes, the log of the passes, devices, transfers and kernels."""
-    if stage.toggle and stage.toggle.changes:
-        changes = grouped(((each.usual, each.now), each.name) for each in stage.toggle.changes)
-        yield table(
-            f"Nodes with another fate without {', '.join(stage.toggle.without)}",
-            changes.items(),
-            Column("usual fate", lambda row: row[0][0]),
-            Column("fate now", lambda row: row[0][1]),
-            numbers("nodes", lambda row: f"{len(row[1]):,}"),
-            Column("which", lambda row: listed(row[1], LONGEST), elastic=True),
-        )
     if stage.passes:
         yield fate_counts(stage)
         yield pass_log(stage)
