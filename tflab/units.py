@@ -46,7 +46,6 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-CLUSTER_JOBS = ("/job:worker", "/job:client")  # of the tasks that tflab starts, and of itself
 TASK = re.compile(r"/job:([^/]+)(?:/replica:0)?(?:/task:(\d+))?")
 
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from tests.records_by_hand import op_row
+from tests.records_by_hand import CPU_1, op_row
 from tflab.follow import node_history
 from tflab.records.graph import GradientNode, Source, Tensor
-from tflab.records.placed import Assignment, CompiledKernel, Fate, Kernel, Origin
+from tflab.records.placed import CompiledKernel, Fate, Kernel, Origin
 from tflab.records.stages import NodeHistory, Touch
 from tflab.records.values import Statistics, Value
 
@@ -34,8 +34,7 @@ FUSED = NodeHistory(
     carries=("bias:0", "twin"),
     ran_as="_FusedConv2D",
     ran_outputs=(Tensor("float32", (16, 3)),),
-    assignment=Assignment("relu", "/job:localhost/device:CPU:1", "the default device"),
-    kernel=Kernel("relu", "_FusedConv2D", "CPU", "T=float", 2, "label 'mkl'", "GPU: cuDNN"),
+    kernel=Kernel("relu", "_FusedConv2D", CPU_1, "T=float", 2, "label 'mkl'", "GPU: cuDNN"),
     code=(CompiledKernel("f", ("add",), ("conv",), 64, ("%a = add(%x, %y)",), ("fadd a",), ()),),
     times={
         4: op_row(

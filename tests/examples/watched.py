@@ -155,7 +155,6 @@ def with_graph(file: str) -> Watched:
         passes=(replace(notation.one_pass("remapper: -m, -init", 6, 4, 0), taken=gone),),
         ledger=tuple(notation.fates(ledger)),
         origins=(),
-        assignments=(),
         kernels=(),
         traced=2,
         ops={"y": OpTimes(2, 1_000), "x": OpTimes(4, 30)},

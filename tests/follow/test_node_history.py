@@ -26,7 +26,7 @@ from tflab.errors import UsageError
 from tflab.follow import node_history, view
 from tflab.records.graph import Node, Source, Tensor
 from tflab.records.measured import OpStats
-from tflab.records.placed import Assignment, CompiledKernel, Fate, Generated, Kernel
+from tflab.records.placed import CompiledKernel, Fate, Generated, Kernel
 from tflab.records.timed import CriticalPath
 
 LINE = Source("model.py", 7, "build", "y = tf.nn.relu(tf.matmul(x, w))")
@@ -35,7 +35,6 @@ FRONTEND = replace(walk.FRONTEND, nodes=(X, *walk.FORWARD[1:]))
 BACKWARD = replace(walk.BACKWARD, nodes=(X, *walk.WHOLE[1:]))
 PLACEMENT = replace(
     walk.PLACEMENT,
-    assignments=(Assignment("relu", CPU_0, "the default device"),),
     kernels=(Kernel("relu", "_FusedMatMul", CPU_0, "T=float32", 1, "CPU", None),),
     generated=(
         Generated(

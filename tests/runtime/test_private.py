@@ -36,9 +36,7 @@ def graph():
     graph = tf.Graph()
     with graph.as_default():
         x = tf.compat.v1.placeholder(tf.float32, [3], name="x")
-        with tf.device("/job:localhost"):  # noqa: SIM117  (each on a line of its own)
-            with tf.device("/device:CPU:0"):
-                square = tf.multiply(x, x, name="square")
+        square = tf.multiply(x, x, name="square")
         double(x)
         tf.gradients(square, x)
     return graph
@@ -85,7 +83,6 @@ IMPORTED = {  # what of TensorFlow is imported -> what uses it
 OF_OBJECTS = (
     lambda: private.original_op(NOTHING),
     lambda: private.making(SimpleNamespace(graph=None, traceback=[NOTHING]), lambda file: False),
-    lambda: private.device_requests(NOTHING),
     lambda: private.set_device(NOTHING, "/cpu:1"),
     lambda: private.traced_graphs(NOTHING),
     lambda: private.traced_graphs(SimpleNamespace(_functions={"double": NOTHING})),
@@ -139,7 +136,7 @@ def test_a_gradient_op_knows_its_forward_op_and_the_calls_of_gradient_functions_
     assert list(gradient.op.inputs) == list(returned)  # by x, twice
 
 
-def test_an_op_knows_the_line_that_made_it_and_those_that_asked_for_its_device(graph, imported):
+def test_an_op_knows_the_line_that_made_it_and_gets_another_device(graph, imported):
     folder = str(Path(tf.__file__).parent)
 
     def libraries(file):
@@ -149,10 +146,6 @@ def test_an_op_knows_the_line_that_made_it_and_those_that_asked_for_its_device(g
     assert (phase, file, function) == ("forward", __file__, "graph")
     assert code == 'square = tf.multiply(x, x, name="square")' == code_at(file, line)
     assert private.making(op(imported, "square"), libraries) == (None, "forward")
-    inner, outer = private.device_requests(op(graph, "square"))
-    assert code_at(*inner) == 'with tf.device("/device:CPU:0"):'
-    assert code_at(*outer).startswith('with tf.device("/job:localhost"):')
-    assert private.device_requests(op(graph, "x")) == []
     private.set_device(op(graph, "x"), "/device:CPU:1")
     assert op(graph, "x").device == "/device:CPU:1"
 

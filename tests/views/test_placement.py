@@ -9,7 +9,6 @@ from tests.records_by_hand import CPU_0, CPU_1, a_pass, a_placement
 from tflab.records.blocks import fact_table
 from tflab.records.graph import Node
 from tflab.records.placed import (
-    Assignment,
     CompiledKernel,
     Fate,
     FirstPart,
@@ -73,15 +72,6 @@ STAGE = a_placement(
     ),
     partitions=(Partition(CPU_0, RUNNING[:8]), Partition(CPU_1, RUNNING[8:])),
     transfers=TRANSFERS,
-    assignments=(
-        Assignment("a", CPU_0, "the only device"),
-        Assignment("b", CPU_1, "colocated with a"),
-        Assignment("c", CPU_1, "colocated with b"),
-        Assignment("d", CPU_0, "where its resource y is"),
-        Assignment("e", CPU_0, "where its resource z is"),
-        Assignment("f", CPU_0, "colocated with d"),
-        Assignment("g", CPU_1, "colocated with d"),
-    ),
     kernels=(
         Kernel(RUNNING[0], "Exp", CPU_0, "float32", 1, "T: float", "T: half"),
         Kernel(RUNNING[1], "Exp", CPU_0, "float32", 2, "T: float", "T: half"),
@@ -106,13 +96,6 @@ VARIANTS = {
         )
     },
     "branches that were not taken": {"not_run": DEAD},
-    "many reasons": {
-        "assignments": tuple(
-            Assignment(f"{n}/{copy}", CPU_1, f"reason {n}")
-            for n in range(42)
-            for copy in range(50 - n)
-        )
-    },
     "a transfer of unknown size": {
         "transfers": (TRANSFERS[0], replace(TRANSFERS[1], shape=None, bytes=None))
     },
@@ -130,10 +113,7 @@ VARIANTS = {
             for copy in range(n + 1)
         )
     },
-    "one device and one reason": {
-        "partitions": (Partition(CPU_0, RUNNING),),
-        "assignments": (Assignment("a", CPU_0, "the only device"),),
-    },
+    "one device": {"partitions": (Partition(CPU_0, RUNNING),)},
     "nodes that are fused and nodes that are compiled": {
         "ledger": (*LEDGER, Fate("a", "compiled", "p", "cluster"), Fate("l", "unreached", "p", "")),
         "passes": (
@@ -160,7 +140,7 @@ VARIANTS = {
 }
 
 
-def test_the_view_says_what_runs_why_and_where():
+def test_the_view_says_what_runs_and_where():
     variants = {title: stages.blocks(replace(STAGE, **to)) for title, to in VARIANTS.items()}
     approve_view("views-placement.txt", stages.blocks(STAGE), variants)
 

@@ -109,7 +109,6 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
     carried = extra_work(fate for fate in placement.ledger if fate.into in executed)
     written = {name: [*map(node_of, history.inputs)] for name, history in by_name.items()}
     touched = touches(placement.passes, written)
-    assignments = {assignment.name: assignment for assignment in placement.assignments}
     kernels = {kernel.name: kernel for kernel in placement.kernels}
     code: dict[str, list[CompiledKernel]] = {}
     for generated in (kernel for one in placement.generated for kernel in one.kernels):
@@ -137,7 +136,6 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
             carries=tuple(carried.get(name, ())),
             ran_as=executed[at].op if carrier else None,
             ran_outputs=executed[at].outputs if carrier else (),
-            assignment=assignments.get(at),
             kernel=kernels.get(at),
             code=tuple(dict.fromkeys(one for owner in (name, at) for one in code.get(owner, ()))),
         )

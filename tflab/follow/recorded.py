@@ -50,7 +50,6 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         origins=graph.origins,
         partitions=tuple(Partition(device, tuple(names)) for device, names in devices.items()),
         transfers=(),
-        assignments=graph.assignments,
         kernels=graph.kernels,
         generated=(),
         partition_graphs=(),

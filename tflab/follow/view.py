@@ -192,9 +192,8 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
     if history.carrier and history.carrier != history.name:
         about = ": device and kernel are given for that node"
         yield from linked("continues in ", [history.carrier], about)
-    if history.assignment:
-        yield (f"device {short_device(history.assignment.device)}: {history.assignment.reason}",)
     if kernel := history.kernel:
+        yield (f"device {short_device(kernel.device)}",)
         yield (f"kernel registered for {kernel.op}: {kernel.constraints or 'no constraints'}",)
         if kernel.on_gpu:
             yield (f"a GPU would use (not run): {kernel.on_gpu}",)

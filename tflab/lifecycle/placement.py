@@ -88,7 +88,6 @@ def place(backward: Backward, options: Options) -> Placement:
     steps = passes.compare(backward.nodes, seen, remaining) if seen else ()
     ledger = fates.fates(backward.nodes, steps, remaining, fetches, step.feeds) if seen else ()
     made = tuple(fates.origins(ledger, steps, remaining)) if seen else ()
-    reasons = devices.assignments(program.graph, remaining, made, ledger)
     return Placement(
         program=program,
         nodes=tuple(with_lines_of_work(remaining, backward.nodes, ledger)),
@@ -100,7 +99,6 @@ def place(backward: Backward, options: Options) -> Placement:
         passes=steps,
         ledger=ledger,
         origins=made,
-        assignments=tuple(reasons),
         partitions=tuple(
             Partition(part[0].device, tuple(node.name for node in part)) for part in parts if part
         ),

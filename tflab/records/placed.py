@@ -97,15 +97,6 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Assignment:
-    """The device of an executed node, and the reason for it."""
-
-    name: str
-    device: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class Kernel:
     """The implementation of a node on its device, from the runtime's registry of kernels."""
 

@@ -23,7 +23,6 @@ from tflab.records.graph import (
 from tflab.records.measured import Experiments, Load, OpStats
 from tflab.records.options import Live, Program
 from tflab.records.placed import (
-    Assignment,
     CompiledKernel,
     Fate,
     FirstRun,
@@ -156,7 +155,6 @@ class Placement(Shown):
     origins: tuple[Origin, ...]
     partitions: tuple[Partition, ...]
     transfers: tuple[Transfer, ...]
-    assignments: tuple[Assignment, ...]
     kernels: tuple[Kernel, ...]
     generated: tuple[Generated, ...] = field(metadata={"json": None})
     partition_graphs: tuple[Live, ...] = field(repr=False, metadata={"json": None})  # GraphDefs
@@ -251,7 +249,6 @@ class NodeHistory(Shown):
     carries: tuple[str, ...] = ()  # the user's nodes whose work it does in addition to its own
     ran_as: str | None = None  # the type of the carrier
     ran_outputs: tuple[Tensor, ...] = ()  # of the carrier, with the batch in their shapes
-    assignment: Assignment | None = None
     kernel: Kernel | None = None
     code: tuple[CompiledKernel, ...] = ()
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tflab.errors import UsageError
 from tflab.records import codec
 from tflab.records.graph import Node
-from tflab.records.placed import Assignment, Fate, Kernel, Origin, Pass
+from tflab.records.placed import Fate, Kernel, Origin, Pass
 from tflab.records.timed import Owner
 from tflab.records.values import NotFinite, Value
 
@@ -177,7 +177,6 @@ class Recorded:
     passes: tuple[Pass, ...]
     ledger: tuple[Fate, ...]
     origins: tuple[Origin, ...]
-    assignments: tuple[Assignment, ...]
     kernels: tuple[Kernel, ...]
     traced: int  # runs of the group
     ops: Mapping[str, OpTimes]  # by node of the graph that ran
@@ -235,7 +234,7 @@ class Watched:
 # The file of a watched program
 
 KIND = "tflab run"
-FORMAT = 4  # a file that older versions would misread gets the next number
+FORMAT = 5  # a file that older versions would misread gets the next number
 FILE = "run.json"  # in a logdir
 GIVE = "give a file that `python -m tflab.run --save FILE` wrote"
 

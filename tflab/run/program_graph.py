@@ -431,7 +431,6 @@ class Largest:
             passes=self.passes,
             ledger=self.ledger,
             origins=self.origins,
-            assignments=tuple(devices.assignments(graph, self.executed, self.origins, self.ledger)),
             kernels=tuple(devices.chosen_kernels(self.parts, graph)),
             traced=group.traced,
             ops={name: OpTimes(runs, ns) for name, (runs, ns, *_) in group.ops.items()},

@@ -1,5 +1,4 @@
-"""Devices: why each node is where it is, by which kernel it is computed there, and the devices of
-this machine."""
+"""Devices: by which kernel each node is computed, and the devices of this machine."""
 
 from __future__ import annotations
 
@@ -15,88 +14,11 @@ from tensorflow.core.framework.kernel_def_pb2 import KernelDef
 
 from tflab.cli import environment
 from tflab.errors import TflabError
-from tflab.records.graph import Node, Source
-from tflab.records.placed import Assignment, Fate, Kernel, Origin
-from tflab.runtime import nodes, private
-from tflab.units import CLUSTER_JOBS, size
+from tflab.records.placed import Kernel
+from tflab.runtime import private
+from tflab.units import size
 
 Types = tuple[tuple[str, tuple[int, ...]], ...]  # of the attributes of a node
-SPLIT, CLUSTER = "--devices", "--cluster"  # who requests a device if the model itself does not
-IMPORTER = "importer.py"  # of TensorFlow: it requests what the file of a graph says
-
-
-def assignments(
-    graph: tf.Graph,
-    executed: Iterable[Node],
-    origins: Iterable[Origin],
-    ledger: Iterable[Fate],
-) -> Iterator[Assignment]:
-    """Yield the device of every executed node, with the reason.
-
-    For a user's node that is its own request, colocation or resource; a node that the runtime made
-    is where the pass put it.
-    """
-    origin_of = {origin.name: origin.origin for origin in origins}
-    user = {fate.name for fate in ledger}
-    for node in executed:
-        if node.name in user:
-            reason = reason_of(graph.get_operation_by_name(node.name), node)
-            yield Assignment(node.name, node.device, reason)
-        elif node.name in origin_of:
-            reason = f"created there by the runtime ({origin_of[node.name]})"
-            yield Assignment(node.name, node.device, reason)
-
-
-def reason_of(op: tf.Operation, node: Node) -> str:
-    """Return why a node runs on its device, in the order in which the placer decides
-    (core/common_runtime/colocation_graph.cc)."""
-    device = node.device
-    groups = (group.decode().removeprefix("loc:@") for group in op.colocation_groups())
-    if mate := next((name for name in groups if name != op.name), None):
-        return f"colocated with {mate}"
-    if op.device:
-        reason = f"requested {requester(op, node.source)}"
-        if matches(op.device, device):
-            return reason
-        request = op.device.rpartition("device:")[2]
-        return f"{reason}: {request}, which soft placement replaced"
-    resources = [tensor.op.name for tensor in op.inputs if tensor.dtype.base_dtype == tf.resource]
-    if resources:
-        return f"where its resource {resources[0]} is"
-    kinds = {kernel.device_type for kernel in registered(op.type)}
-    if kinds & {"CPU", "GPU", "DEFAULT"} == {device_type(device)}:
-        return f"only the {device_type(device)} has a kernel"
-    return "the default device"
-
-
-def requester(op: tf.Operation, source: Source | None) -> str:
-    """Return who requested an op's device: `by train.py:12`, the line of the innermost `tf.device`.
-
-    In a graph from a file the file requested it, at the line that made the node, if the file has
-    lines.
-    """
-    if op.device.startswith(CLUSTER_JOBS):
-        return f"by {CLUSTER}"
-    requests = private.device_requests(op)
-    if not requests:
-        return f"by {SPLIT}"
-    users = [place for place in requests if not nodes.includes(place[0])]
-    file, line = (users or requests)[0]
-    if not users and os.path.basename(file) == IMPORTER:
-        return "in the file" + (f" ({place_of(source.file, source.line)})" if source else "")
-    place = place_of(file, line)
-    return f"by {place}" if users else f"by TensorFlow itself ({place})"
-
-
-def place_of(file: str, line: int) -> str:
-    return f"{os.path.basename(file)}:{line}"
-
-
-def matches(request: str, device: str) -> bool:
-    """Return whether a device fits a request, which may omit parts of the name."""
-    asked, got = tf.DeviceSpec.from_string(request), tf.DeviceSpec.from_string(device)
-    same_type = asked.device_type in (None, got.device_type)
-    return same_type and asked.device_index in (None, got.device_index)
 
 
 # Kernels: an operator becomes the implementation that its device has registered

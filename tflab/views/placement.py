@@ -53,15 +53,6 @@ def tables(stage: Placement) -> Iterator[Block]:
         yield first_run_parts(stage, stage.first_run)
     if len(stage.partitions) > 1:
         yield partitions(stage)
-    reasons = Counter((short_device(a.device), general(a.reason)) for a in stage.assignments)
-    if len(reasons) > 1:
-        yield table(
-            "Why each node is on its device, by the placer's rules",
-            reasons.most_common(),
-            Column("device", lambda row: row[0][0]),
-            Column("because", lambda row: row[0][1], elastic=True),
-            numbers("nodes", lambda row: f"{row[1]:,}"),
-        )
     if stage.transfers:
         yield transfers(stage)
     if stage.kernels:
@@ -151,14 +142,6 @@ def fate_counts(stage: Placement) -> Table:
         Column("meaning", lambda row: meanings[row[0]], spare=1),
         Column("by", lambda row: row[2], elastic=True),
     )
-
-
-def general(reason: str) -> str:
-    """Return a reason for a device without the node that it names, so that like ones are one."""
-    for kind, all_of_it in (("colocated with", "another node"), ("where its resource", "is")):
-        if reason.startswith(kind):
-            return f"{kind} {all_of_it}"
-    return reason
 
 
 def partitions(stage: Placement) -> Table:

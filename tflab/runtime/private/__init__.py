@@ -15,7 +15,6 @@ from tflab.runtime.private.graphs import (
     Frame,
     derivations,
     derived_from,
-    device_requests,
     frame_within,
     gradient_calls,
     gradient_function,

@@ -168,13 +168,6 @@ def with_code(file: str, line: int, function: str) -> Frame:
     return file, line, function, linecache.getline(file, line).strip()
 
 
-@corner("the lines of `tf.device`", "`_device_assignments` in tensorflow/python/framework/ops.py")
-def device_requests(op: Operation) -> list[tuple[str, int]]:
-    """Return file and line of each `tf.device` around the making of an op, the innermost first."""
-    requests = [(request.filename, request.lineno) for request in op._device_assignments or ()]
-    return [(file, line) for file, line in requests if file]
-
-
 @corner("the setter of an op's device", "`_set_device` in tensorflow/python/framework/ops.py")
 def set_device(op: Operation, device: str) -> None:
     """Request a device for an existing op."""
