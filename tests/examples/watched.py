@@ -24,7 +24,6 @@ RUNS = {
     **dict.fromkeys(("graph", "first_runs"), 1),
     "function": "",
     "later": False,
-    "trace_ns": 2,
     "waited_ns": (0, 0),
     "times": [],
     "not_finite": None,
@@ -64,7 +63,6 @@ SEGMENT = {
     },
     "elsewhere": {("/code/data.py", 2, "load"): (90, 25)},
     "runs": 5,
-    "overhead": 5.0,
     "groups": [INIT_RUNS, TRAIN_RUNS],
     "graphs": [
         [
@@ -92,7 +90,6 @@ def group(graph, fetches=(), feeds=None, calls=1, median_ns=None, cold_ns=0, tot
         "not_finite": None,
         "first_runs": 1,
         "waited_ns": (0, 0),
-        "overhead_for_ten": None,
     }
     times = (median_ns, cold_ns, total_ns)
     return Group(graph, fetches, feeds or {}, calls, *times, **{**usual, **fields})

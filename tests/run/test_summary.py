@@ -178,20 +178,6 @@ def test_a_run_that_did_not_end_is_an_owner_of_time():
     assert sum(owners.values()) == 10_000
 
 
-@pytest.mark.parametrize(
-    "fields, percent",
-    [
-        ({"calls": 11, "trace_ns": 2}, 100 * 10 * 2 * 6 / 4_000),
-        ({"calls": 11, "trace_ns": 67}, None),  # more than 100 percent
-        ({"calls": 11, "trace_ns": 1, "total_ns": 4_138}, None),  # it ran with 2.9 percent
-        ({"calls": 10, "trace_ns": 2}, None),  # nine runs that may be traced
-        ({"calls": 11, "trace_ns": 2, "graph": 0}, None),  # which is not kept
-    ],
-)
-def test_the_overhead_that_would_trace_ten_runs_is_known(fields, percent):
-    assert summary.group_of({**TRAIN_RUNS, **fields}, 2.9).overhead_for_ten == percent
-
-
 def ops_of(groups, graphs):
     return summary.ops_of(summary.op_times(group, graphs) for group in groups)
 

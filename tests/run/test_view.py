@@ -97,11 +97,8 @@ CASES = {
     "a function": but(groups=(OF_STEP,)),
     "sessions and a function": groups(OF_STEP),
     "a group without names": groups(group("other graphs", calls=3, cold_ns=500)),
-    "few traced, but in groups of little time": groups(replace(TRAIN, total_ns=10)),
-    "a group of 10 traced runs": groups(replace(TRAIN, calls=12, traced=10)),
     "no traces": but(groups=(INIT, replace(TRAIN, traced=0))),
-    "all traced": but(groups=(INIT, replace(TRAIN, traced=4))),
-    "5 groups of few traced runs": but(groups=(INIT, *[replace(TRAIN, calls=1_001, traced=9)] * 5)),
+    "one traced run": but(groups=(INIT, replace(TRAIN, traced=1))),
     "two groups were not traced": but(groups=(UNTRACED, UNTRACED)),
     "lines without time": but(lines=(line("a.py", 1, "x", ("x",)),) * 2),
     "first runs most of the time": but(
@@ -117,12 +114,6 @@ CASES = {
     "a run that did not end": but(
         process=process(("steps of group 2", 300), ("a run that did not end, of group 2", 700)),
         open_run=records.OpenRun(2, 700, "train.py:9"),
-    ),
-    "an overhead that would trace ten": but(
-        groups=(INIT, replace(TRAIN, calls=200, overhead_for_ten=11.2))
-    ),
-    "an overhead without traces": but(
-        groups=(INIT, replace(TRAIN, calls=200, traced=0, overhead_for_ten=11.2))
     ),
     "no line": but(costliest=None),
     "runs in other threads": replace(

@@ -36,9 +36,6 @@ class Group:
     not_finite: Mapping[str, int] | None
     first_runs: int  # more in a later group: one of each graph, fetches and shapes
     waited_ns: tuple[int, int]  # for data: the estimate, and the most that it can be
-    # Percent of the program's time with which ten runs are traced; None if there is no need, or no
-    # such percentage
-    overhead_for_ten: float | None
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ FEW = 3  # traced runs: none of so few is left out
 # The share of the budget for the measured cost of traces. The rest is for sampling, timing, and the
 # cost of a trace that is not measured: on LeNet about as much again.
 FOR_TRACES = 1 / 6
-ENOUGH = 10  # traced runs of a group, for times without a warning
 # The assumed cost of a trace before the first one: a share of a step, but at most so many ns. The
 # cost grows with the number of op runs, and a step may be long because its ops are. (Measured with
 # 37 op runs in several seconds: 20 to 50 ms.)
@@ -222,7 +221,6 @@ class RunGroup:
             **{name: getattr(self, name) for name in WRITTEN},
             "graph": graphs.index(self.graph) + 1 if self.graph is not None else 0,
             "main_ns": tuple(self.main_ns),
-            "trace_ns": self.cost_ns(),
             "scale": self.scale(),
             "waited_ns": self.all_waited_ns(),
             "times": list(self.times),

@@ -11,16 +11,12 @@ from tflab import units
 from tflab.records.blocks import Block, Column, Table, numbers, table
 from tflab.records.graph import Source
 from tflab.records.watched import Recorded, SampledLine, Watched, WatchedLine
-from tflab.run.groups import ENOUGH
-from tflab.views.words import listed
 
 MOST = 15
-NAMED = 3  # groups in a sentence
 NOT_NEEDED = "not needed by this group"
 LEAST_SAMPLES = 10  # of a line, for its time
 PRECISE = 0.1  # the largest error of a time that is shown as one number
 ONCE = "*"  # marks a time that comes from one traced run
-TITLE = "The costliest lines{}: without one, the program saves at most its time"
 
 Line = tuple[str, int]
 
@@ -31,7 +27,6 @@ def blocks(seen: Watched) -> Iterator[Block]:
         yield lines
         if any(ONCE in cell for row in lines.cells() for cell in row[:-1]):
             yield f"{ONCE} from one traced run"
-        yield from few_traced(seen)
 
 
 def costliest(seen: Watched) -> Table:
@@ -44,6 +39,9 @@ def costliest(seen: Watched) -> Table:
     known = [line for line in seen.lines if any(times(line)) or note(line) not in ("", NOT_NEEDED)]
     files = {line.file for line in known}
     name = f" of {os.path.basename(files.pop())}" if len(files) == 1 else ""
+    runs = sum(group.traced for group in seen.groups)
+    from_runs = f", with times of ops estimated from {units.plural(runs, 'traced run')}"
+    title = f"The costliest lines{name}{from_runs * bool(runs)}"
 
     def place(line: WatchedLine) -> str:
         return str(line.line) if name else f"{os.path.basename(line.file)}:{line.line}"
@@ -55,7 +53,7 @@ def costliest(seen: Watched) -> Table:
         Column("code", lambda line: line.code, elastic=True, least=30, spare=1),
     )
     columns = tuple(column for column in columns if any(map(column.cell, known[:MOST])))
-    return table(TITLE.format(name), known, *columns, most=MOST)
+    return table(title, known, *columns, most=MOST)
 
 
 HEADERS = (
@@ -126,25 +124,6 @@ def clearly_first(first: SampledLine, second_samples: int) -> bool:
     """Return whether a line was seen so often that chance does not explain that it is first."""
     more = first.samples - second_samples
     return first.samples >= LEAST_SAMPLES and more > 2 * math.sqrt(first.samples + second_samples)
-
-
-# Times of ops from too few traces
-
-
-def few_traced(seen: Watched) -> Iterator[str]:
-    """Yield `The times of ops are estimates from few traced runs: 2 of the 199 of group 2
-    (--overhead 12 traces ten).`"""
-    all_ns = sum(group.total_ns for group in seen.groups)
-    few = []
-    for at, group in enumerate(seen.groups, 1):
-        percent = group.overhead_for_ten
-        much = 100 * group.total_ns >= all_ns
-        if group.traced < min(ENOUGH, group.calls - 1) and much and (group.traced or percent):
-            more = f" (--overhead {math.ceil(percent)} traces {ENOUGH})" if percent else ""
-            few.append(f"{group.traced or 'none'} of the {group.calls - 1:,} of group {at}{more}")
-    if few:
-        runs = listed(few, NAMED) + " groups" * (len(few) > NAMED)
-        yield f"The times of ops are estimates from few traced runs: {runs}."
 
 
 # The fates of the nodes of a line, in a few words

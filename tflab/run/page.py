@@ -80,11 +80,10 @@ def groups(seen: Watched) -> Table:
 
 def explained(seen: Watched) -> str:
     """Return the meaning of the columns, and which runs they refer to."""
-    words = " ".join((EXPLAINED, *lines.few_traced(seen)))
     if seen.graph is None:
-        return words
+        return EXPLAINED
     return (
-        f"{words} The drawing and the notes behind the lines show the largest group, "
+        f"{EXPLAINED} The drawing and the notes behind the lines show the largest group, "
         f"{seen.graph.group}, without the nodes that it does not need. Point at a line to see its "
         "nodes; click a node to see its line."
     )

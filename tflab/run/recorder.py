@@ -471,7 +471,6 @@ class Recorder:
         run = self.calls.get(self.main)
         return {
             "stopped": self.stopped_by_steps,
-            "overhead": self.settings.overhead,
             "in_run_of": run.group.number if run and run.has_group else 0,
             "groups": [group.segment(self.graphs.graphs) for group in groups],
             "graphs": self.graphs.segment(groups, final),

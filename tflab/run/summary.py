@@ -28,7 +28,7 @@ from tflab.records.watched import (
     WatchedOp,
 )
 from tflab.run import FAULT, SEGMENT, lines, sampler
-from tflab.run.groups import DATA_OPS, ENOUGH, FOR_TRACES, without_longest
+from tflab.run.groups import DATA_OPS, without_longest
 from tflab.run.sampler import MODULE, MOST_CODE, place
 
 FIRST_RUNS = "first runs"
@@ -58,7 +58,6 @@ NOTHING: Mapping[str, Any] = {
     **dict.fromkeys(("groups", "graphs", "grown", "compiled", "functions", "notes", "faults"), ()),
     **dict.fromkeys(("until_ns", "own_ns", "runs", "in_run_of"), 0),
     **dict.fromkeys(("final", "forked", "stopped"), False),
-    "overhead": 0.0,
     "memory": None,
     "fates": {},
 }
@@ -102,7 +101,7 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
     large = max((group["total_ns"] for group in groups), default=0) >= LEAST_SHARE * wall_ns
     return Watched(
         program=tuple(program),
-        groups=tuple(group_of(group, segment["overhead"]) for group in groups),
+        groups=tuple(map(group_of, groups)),
         process=Process(wall_ns, ledger(segment, wall_ns)),
         lines=lines_of(segment, ops),
         exit_status=status,
@@ -311,18 +310,14 @@ def costliest_stage(groups: Sequence[Segment]) -> str:
 # Groups, and all of the time
 
 
-def group_of(group: Segment, overhead: float) -> Group:
+def group_of(group: Segment) -> Group:
     graph = f"graph {group['graph']}" if group["graph"] else "other graphs"
     if group["function"]:
         graph = f"{FUNCTION} {group['function']}"
-    # With this percentage of the program's time ten runs are traced
-    percent = 100 * ENOUGH * group["trace_ns"] / (FOR_TRACES * group["total_ns"] or 1)
-    possible = group["calls"] > ENOUGH and group["graph"] and overhead < percent <= 100
     return Group(
         **{name: group[name] for name in OF_GROUPS},
         graph=LATER if group["later"] else graph,
         median_ns=float(median(group["times"])) if group["times"] else None,
-        overhead_for_ten=percent if possible else None,
     )
 
 
