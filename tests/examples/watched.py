@@ -73,10 +73,8 @@ SEGMENT = {
         ]
     ],
     "fates": {
-        "group": 2,
         "counts": {"executed": 3, "unreached": 1},
         "not_run": 0,
-        "path": {"y": 0.5, "y_grad": 0.25, "_SOURCE": 0.25},
     },
     "own_ns": 150,
 }
@@ -100,7 +98,7 @@ def line(file, number, code="", nodes=(), **fields):
     names = ("forward_ns", "backward_ns", "update_ns", "waiting_ns", "runs", "traced")
     kinds = ("python", "tensorflow", "elsewhere")
     sampled = (f"{kind}_{what}" for kind in kinds for what in ("ns", "samples"))
-    usual = {**dict.fromkeys((*names, *sampled), 0), "path_share": None}
+    usual = dict.fromkeys((*names, *sampled), 0)
     return WatchedLine(file, number, code, nodes, **{**usual, **fields})
 
 
@@ -156,7 +154,7 @@ def with_graph(file: str) -> Watched:
         traced=2,
         ops={"y": OpTimes(2, 1_000), "x": OpTimes(4, 30)},
     )
-    ran = {"forward_ns": 500, "backward_ns": 250, "runs": 8, "traced": 1, "path_share": 0.9}
+    ran = {"forward_ns": 500, "backward_ns": 250, "runs": 8, "traced": 1}
     waited = {"python_ns": 150, "python_samples": 25, "waiting_ns": 5, "traced": 2}
     lines = (
         line(file, 4, code[4], ("y", "six", "g"), **ran),

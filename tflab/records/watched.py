@@ -56,7 +56,6 @@ class WatchedLine:
     waiting_ns: int  # in which its nodes waited for data; not part of forward_ns
     runs: int  # of the ops of these nodes, scaled from the traced runs like their times
     traced: int  # the fewest traced runs of a group in which its nodes ran; 0 if they ran in none
-    path_share: float | None  # of the critical path of a step of the largest group
     python_ns: int
     python_samples: int
     tensorflow_ns: int  # what it called of TensorFlow and Keras

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KEPT_TIMES = 1001  # times of a group, for its median
 MOST_BEGUN = 100_000  # different runs of a later group whose first run is recognised
 KEPT_COSTS = 5  # costs of the last traces, whose median is what the next one will cost
-FOR_A_PATH, FOR_A_PROFILE = 3, 16  # traced runs of a group that are kept
+FOR_SHAPES, FOR_A_PROFILE = 1, 16  # traced runs of a group that are kept
 # Types of ops that wait for data begin so. In a function the first one represents all of them.
 DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
 WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data

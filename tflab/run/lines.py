@@ -56,11 +56,8 @@ def costliest(seen: Watched) -> Table:
     return table(title, known, *columns, most=MOST)
 
 
-HEADERS = (
-    *("forward", "backward", "updates", "waiting", "critical path"),
-    *("Python", "TensorFlow", "other threads"),
-)
-SPARE = {"waiting": 3, "critical path": 3}  # omitted first where a terminal is narrow
+HEADERS = ("forward", "backward", "updates", "waiting", "Python", "TensorFlow", "other threads")
+SPARE = {"waiting": 3}  # omitted first where a terminal is narrow
 
 
 def time_at(place: int) -> Callable[[WatchedLine], str]:
@@ -71,10 +68,8 @@ def times(line: WatchedLine) -> tuple[str, ...]:
     """Return the cells of HEADERS."""
     once = ONCE if line.traced == 1 else ""
     of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
-    path = f"{units.percent(line.path_share)}{once}" if line.path_share else ""
     return (
         *(f"{units.time(ns)}{once}" if ns else "" for ns in of_nodes),
-        path,
         sampled(line.python_ns, line.python_samples),
         sampled(line.tensorflow_ns, line.tensorflow_samples),
         sampled(line.elsewhere_ns, line.elsewhere_samples),

@@ -95,7 +95,7 @@ EXPLAINED = (
     "first ones, estimated from the traced runs. Python is the time of the line itself, and "
     "TensorFlow is the time of its calls to TensorFlow and Keras. Both are sampled outside of "
     "runs. Ops run at the same time, so the program without the nodes of a line saves at most "
-    "their time. The critical path is the chain of ops that a step waits for. "
+    "their time. "
     f"{lines.ONCE} marks what one traced run says."
 )
 

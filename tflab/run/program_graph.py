@@ -314,8 +314,6 @@ class Largest:
         if group.traced:
             ran &= {*fates.not_taken(self.executed, group.ops)}
         return {
-            "group": group.number,
-            "path": self.path_shares(),
             "findings": self.findings(),
             "counts": counts,
             "not_run": len(ran) if self.ledger and group.traced else None,
@@ -394,19 +392,6 @@ class Largest:
         types = {node.name: node.op for node in self.executed}
         of_runs = (trace.op_runs(at, run.step_stats, types) for at, *_, run in self.traces)
         return [run for runs in of_runs for run in runs if run.name != trace.EXECUTOR]
-
-    def path_shares(self) -> dict[str, float]:
-        """Return the share of each node in the critical path of the kept traced runs."""
-        from tflab.analysis.critical_path import critical_path
-
-        runs = self.op_runs()
-        if not runs:
-            return {}
-        path = critical_path(self.executed, runs)
-        spent: Counter[str] = Counter()
-        for name, ns in zip(path.nodes, path.durations_ns, strict=True):
-            spent[name] += ns
-        return {name: ns / path.ns for name, ns in spent.items()}
 
     def save(self, folder: str) -> None:
         """Save the graph. Raises TflabError if it is too large."""

@@ -28,8 +28,8 @@ import numpy as np
 from tflab.errors import TflabError
 from tflab.run import Settings, program_graph
 from tflab.run.groups import (
-    FOR_A_PATH,
     FOR_A_PROFILE,
+    FOR_SHAPES,
     FOR_TRACES,
     LEAST_NS,
     Compilations,
@@ -382,7 +382,7 @@ class Recorder:
             return
         self.log.usual()
         if content:
-            most = FOR_A_PROFILE if self.settings.logdir else FOR_A_PATH
+            most = FOR_A_PROFILE if self.settings.logdir else FOR_SHAPES
             group.sample(took_ns, content, most)
             self.waiting.append((group, content, took_ns, 0))
 

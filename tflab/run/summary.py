@@ -232,13 +232,6 @@ def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[W
         if line:
             names[line[:2]][name] = None
             code[line[:2]] = line[2]
-    path: defaultdict[Place, float] = defaultdict(float)  # of a step of the largest group
-    fates = segment["fates"]
-    if shares := fates.get("path"):
-        graph = segment["graphs"][segment["groups"][fates["group"] - 1]["graph"] - 1]
-        for name, _, line, _ in graph:
-            if line and name in shares:
-                path[line[:2]] += shares[name]
     sampled = {kind: by_place(segment[key]) for kind, key in SAMPLED.items()}
     known = [
         WatchedLine(
@@ -252,7 +245,6 @@ def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[W
             waiting_ns=spent[at][WAITS],
             runs=spent[at][OP_RUNS],
             traced=traced.get(at, 0),
-            path_share=path.get(at),
             **{f"{kind}_ns": own[at][0] for kind, own in sampled.items()},
             **{f"{kind}_samples": own[at][1] for kind, own in sampled.items()},
         )
