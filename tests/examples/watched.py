@@ -186,5 +186,4 @@ VALUES = RecordedValues(
     values=(Y, SIX),
     origins=(MADE_NAN,) * 3,
     not_finite=("g:0",),
-    updated=(),
 )

@@ -148,13 +148,8 @@ def nan(at=TRAIN, number=2, **fields):
 
 
 W = replace(MADE_NAN, tensor="w", node="w", kind="variable")
-HELD = {"origins": (W,), "updated": ("w",)}
 FOUND = replace(TRAIN, not_finite={"loss:0": 7, "mean:0": 4})
 LOOKED = replace(TRAIN, not_finite={})
-
-
-def first(run):
-    return replace(TRAIN, not_finite={"loss:0": run} if run else {})
 
 
 CASES |= {
@@ -175,21 +170,15 @@ CASES |= {
     "no NaN in a function that ran op by op": nan(
         group=0, function="step", run=12, values=(), origins=()
     ),
-    # A variable that had NaN before the recorded run got it earlier. That a run fetched none does
-    # not mean that it made none: its update may have.
-    **{
-        f"w had NaN before run {run}; run {fetched} fetched some": nan(
-            first(fetched), run=run, **HELD
-        )
-        for run, fetched in ((3, 2), (2, 2), (5, 0), (5, 9), (1, 1))
-    },
-    "a variable of other runs had NaN": nan(first(2), origins=(W,), updated=("v",)),
-    **{
-        f"run {run} made NaN; run {fetched} fetched some": nan(
-            first(fetched), run=run, updated=("w",)
-        )
-        for run, fetched in ((2, 2), (2, 0), (3, 2), (1, 2))
-    },
+    "the recorded run follows the one that fetched NaN": nan(FOUND, run=5),
+    "the recorded run was finite, before the one that fetched NaN": nan(
+        FOUND, values=(SIX,), origins=()
+    ),
+    "the recorded call was finite, before the one that returned NaN": replace(
+        nan(group=0, function="step", run=11, values=(), origins=()),
+        groups=(replace(OF_STEP, not_finite={"result 0": 12}),),
+    ),
+    "a variable had NaN long before a run fetched some": nan(FOUND, run=2, origins=(W,)),
 }
 
 

@@ -189,7 +189,6 @@ class RecordedValues:
     values: tuple[Value, ...]
     origins: tuple[NotFinite, ...]  # the nodes that made NaN or Inf of finite values
     not_finite: tuple[str, ...]  # fetched tensors with NaN or Inf
-    updated: tuple[str, ...]  # variables that the run may have updated
 
 
 @dataclass(frozen=True)

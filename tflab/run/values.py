@@ -134,7 +134,6 @@ class Values:
             values=tuple(map(as_json, rows)),
             origins=lifecycle.origins(graph, step_values, rows, group.graph),
             not_finite=lifecycle.results(step_values),
-            updated=tuple(dict.fromkeys(dict(lifecycle.updates(graph, plan.before)).values())),
         )
 
     def enter_function(self, name: str) -> bool:
@@ -165,7 +164,7 @@ class Values:
         by op, or in eager code. A note gives the reason if there are none."""
         seen = None
         if self.call[0] or self.ops.origins:
-            seen = RecordedValues(0, *self.call, 0, (), tuple(self.ops.origins), (), ())
+            seen = RecordedValues(0, *self.call, 0, (), tuple(self.ops.origins), ())
         if largest and largest.function and not self.call[0]:
             self.note(f"No call {self.run:,} of a tf.function was made, so none has values.")
         elif largest and not largest.function:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, numbers, table
 from tflab.records.timed import Owner
-from tflab.records.values import VARIABLE
 from tflab.records.watched import (
     Compiled,
     Group,
@@ -320,37 +319,22 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
 
 
 def fetched(seen: Watched) -> Iterator[str]:
-    """Yield which fetched values were not finite, and which run shows why."""
+    """Yield which fetched values were not finite, and which run shows why if the recorded one does
+    not."""
+    recorded = seen.values
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:
             name, first = min(group.not_finite.items(), key=lambda item: item[1])
-            recorded = seen.values
             if is_function(group) and recorded and recorded.function and recorded.origins:
                 continue  # what a call that ran op by op returned was not looked at
             what = f"Run {first:,} of group {at} was the first to fetch"
             if is_function(group):
                 what = f"Call {first:,} of {group.fetches[0]} was the first to return"
             yield f"{what} NaN or Inf: {name}."
-            if not seen.values:
+            if not recorded or (recorded.group in (0, at) and not shows(recorded, first)):
                 yield f"--values {first} shows where it began."
-        if seen.values and seen.values.group == at:
-            yield from advice(seen.values, min((group.not_finite or {}).values(), default=0))
 
 
-def advice(recorded: RecordedValues, first: int) -> Iterator[str]:
-    """Yield which run to record for the origin of NaN and Inf, if the recorded one does not have
-    it.
-
-    `first` is the first run that fetched any; 0 if none did.
-    """
-    run, other = recorded.run, 0
-    held = [origin.tensor for origin in recorded.origins if origin.kind == VARIABLE]
-    if held and held[0] not in recorded.updated:
-        yield f"Group {recorded.group} does not update {held[0]}: other runs made its NaN or Inf."
-    elif held and run > 1:
-        yield f"{held[0]} had NaN or Inf before run {run:,}: an earlier run made it."
-        other = first if 0 < first < run else run - 1
-    elif first != run and not (recorded.origins and run == first - 1):
-        other = first
-    if other:
-        yield f"Run the program again with --values {other} to see that run."
+def shows(recorded: RecordedValues, first: int) -> bool:
+    """Return whether the recorded run is the first that fetched NaN or Inf, or had them before."""
+    return recorded.run == first or (recorded.run < first and bool(recorded.origins))
