@@ -80,11 +80,6 @@ def test_everything_that_a_page_says(seen):
     approve("run-page.txt", "\n".join(shown))
 
 
-def test_the_page_has_all_groups(seen):
-    table = page.groups(replace(seen, groups=seen.groups[:1] * 101))
-    assert (len(table.rows), table.more) == (101, 0)
-
-
 def test_the_page_numbers_the_nodes_of_each_line(seen):
     text = html.page(page.report(seen))
     data = json.loads(re.search(r'id="annotated-\d+-data">(.*?)</script>', text)[1])

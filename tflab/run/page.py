@@ -11,7 +11,6 @@ from dataclasses import replace
 from tflab import units
 from tflab.analysis.fates import not_taken
 from tflab.follow import recorded
-from tflab.records.blocks import Column, Table, numbers, table
 from tflab.records.options import STAGES
 from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
@@ -26,7 +25,6 @@ from tflab.report.contents import (
 )
 from tflab.run import lines, sampler, view
 from tflab.views import values
-from tflab.views.op_table import text_or_blank
 
 MOST_FILES = 10
 MOST_LINES = 5_000  # of a file that is shown completely
@@ -38,15 +36,12 @@ def report(seen: Watched) -> Report:
     first, *rest = view.blocks(seen, with_lines=False)
     about = str(first).removeprefix("tflab: ")
     command = " ".join(("python -m tflab.run", *seen.program))
-    chapters = [Chapter("The whole process", tuple(rest))]
+    recorded_values = values.statistics(seen.values.values) if seen.values else ()
+    chapters = [Chapter("The whole process", (*rest, *recorded_values))]
     graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
     annotated = Annotated(tuple(scripts(seen)), graph)
     if annotated.scripts:
         chapters.append(Chapter("The program, line by line", (annotated, explained(seen))))
-    if seen.groups:
-        result = units.plural(sum(group.calls for group in seen.groups), "run")
-        parts = (groups(seen), *(values.statistics(seen.values.values) if seen.values else ()))
-        chapters.append(Chapter("The runs", parts, folded=True, result=result))
     return Report(view.name_of(seen), about, command, tuple(chapters))
 
 
@@ -55,26 +50,11 @@ def life(seen: Watched) -> storage.Life | None:
     if seen.graph is None:
         return None
     _, *where = view.blocks(seen, with_lines=False)
-    parts = (("In short", where), ("Runs", [groups(seen)]))
+    parts = (("In short", where),)
     ran = len(seen.graph.executed) - len(not_taken(seen.graph.executed, seen.graph.ops))
     numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": ran}
     return storage.life(
         STAGES[-1 if seen.graph.executed else 0], drawn_graph(seen.graph), parts, numbers
-    )
-
-
-def groups(seen: Watched) -> Table:
-    return table(
-        "Runs of the same graph, fetches and fed shapes",
-        enumerate(seen.groups, 1),
-        numbers("group", lambda row: str(row[0])),
-        numbers("runs", lambda row: f"{row[1].calls:,}"),
-        numbers("first", lambda row: units.time(row[1].cold_ns)),
-        numbers("median", lambda row: text_or_blank(row[1].median_ns, units.time)),
-        numbers("traced", lambda row: f"{row[1].traced:,}"),
-        Column("fetches", lambda row: ", ".join(row[1].fetches), elastic=True),
-        Column("fed", lambda row: ", ".join(map(" ".join, row[1].feeds.items())), elastic=True),
-        most=len(seen.groups),
     )
 
 
