@@ -101,9 +101,6 @@ CASES = {
     "one traced run": but(groups=(INIT, replace(TRAIN, traced=1))),
     "two groups were not traced": but(groups=(UNTRACED, UNTRACED)),
     "lines without time": but(lines=(line("a.py", 1, "x", ("x",)),) * 2),
-    "first runs most of the time": but(
-        process=process(("first runs", 700), ("steps of group 2", 300))
-    ),
     "many owners": but(groups=(), process=process(*NUMBERED)),
     "steps are always shown": but(
         process=process(*ALIKE, ("steps of group 1", 5), ("steps of group 2", 7))

@@ -54,7 +54,7 @@ OWNERS = (
 
 
 def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
-    yield f"tflab: {' '.join((ending(seen), *time_outside_runs(seen)))}"
+    yield f"tflab: {' '.join((ending(seen), *in_short(seen)))}"
     yield table("Where the time went", rows(seen), *OWNERS, drawing=True)
     yield from seen.findings
     yield from waiting(seen)
@@ -93,31 +93,13 @@ def program_ns(seen: Watched) -> int:
     return seen.process.wall_ns - sum(owner.ns for owner in owners if owner.owner == summary.OWN)
 
 
-def first_runs_ns(seen: Watched) -> int:
-    return sum(o.ns for o in seen.process.owners if o.owner == summary.FIRST_RUNS)
-
-
-def time_outside_runs(seen: Watched) -> Iterator[str]:
-    """Yield `53 % of its time passed outside session.run (24 % import of TensorFlow), 16 % at
-    train.py:88.`, then a run that did not end, and the runs in other threads."""
-    others, all_ns = in_other_threads(seen), program_ns(seen)
-    within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
-    outside = [o for o in seen.process.owners if not is_run(o) and o.owner != summary.OWN]
-    at_line = seen.costliest and share_at(seen.costliest, all_ns)
-    if within_ns:
-        share = round(100 * (all_ns - within_ns) / all_ns)
-        where = f", {at_line}" if at_line else ""
-        kinds = dict.fromkeys(map(is_function, seen.groups))
-        runs = " and ".join("calls of functions" if kind else "session.run" for kind in kinds)
-        whose = "the main thread's" if others else "its"
-        if largest := max(outside, key=lambda owner: owner.ns, default=None):
-            runs += f" ({units.percent(largest.ns / all_ns)} {largest.owner})"
-        imports_ns = sum(o.ns for o in outside if "import" in o.owner)
-        if 5 * (first_ns := first_runs_ns(seen)) > all_ns - imports_ns:
-            where += f"; {units.percent(first_ns / all_ns)} were first runs"
-        yield f"{share} % of {whose} time passed outside {runs}{where}."
-    elif at_line:
-        yield f"{no_runs(seen)}; {at_line.replace(' at ', ' of its time passed at ', 1)}."
+def in_short(seen: Watched) -> Iterator[str]:
+    """Yield `16 % at train.py:88.`, then a run that did not end, and the runs in other threads."""
+    all_ns, others = program_ns(seen), sum(group.in_other_threads for group in seen.groups)
+    if at_line := seen.costliest and share_at(seen.costliest, all_ns):
+        if not any(map(is_run, seen.process.owners)):
+            yield f"{no_runs(seen)}."
+        yield f"{at_line}."
     if run := seen.open_run:
         place = f", at {run.place}" if run.place else ""
         began = f"it began {units.time(run.ns)} before the end{place}"
@@ -148,10 +130,6 @@ def no_runs(seen: Watched) -> str:
         return "tflab saw no run"
     where = " in its main thread" if seen.groups else ""
     return f"No session.run and no tf.function ran a graph{where}"
-
-
-def in_other_threads(seen: Watched) -> int:
-    return sum(group.in_other_threads for group in seen.groups)
 
 
 def is_function(group: Group) -> bool:
@@ -238,10 +216,11 @@ def waiting(seen: Watched) -> Iterator[str]:
 def growing(seen: Watched) -> Iterator[str]:
     for graph in seen.grown_graphs:
         at = f", at {listed([*graph.made], NAMED)}" if graph.made else ""
+        first_ns = sum(o.ns for o in seen.process.owners if o.owner == summary.FIRST_RUNS)
         yield (
             f"Graph {graph.graph} grew before {graph.rises:,} of its {graph.runs:,} runs, from "
             f"{graph.first:,} to {units.plural(graph.last, 'node')}{at}: make nodes once, before "
-            f"the first run. All first runs took {units.time(first_runs_ns(seen))}."
+            f"the first run. All first runs took {units.time(first_ns)}."
         )
     if memory := seen.grown_memory:
         rise = f"{units.size(memory.first_bytes)} to {units.size(memory.last_bytes)}"

@@ -38,7 +38,7 @@ class Seen:
         if self.run is None:
             return (self.why,)
         _, *others = view.blocks(self.run, with_lines=True)
-        return (*view.time_outside_runs(self.run), *others)
+        return (*view.in_short(self.run), *others)
 
     def __repr__(self) -> str:
         from tflab.exporters import text
