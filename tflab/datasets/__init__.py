@@ -1,6 +1,5 @@
 """Data sets: named columns of equal length, and their batches."""
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,33 +73,24 @@ def slices(
         yield [column[row : min(row + size, stop)] for column in columns]
 
 
-def batches(
-    dataset: Dataset, batch_size: int, *, seed: int | None = None
-) -> Iterator[dict[str, np.ndarray]]:
-    """Return endless batches of exactly `batch_size` rows: the last batch of an epoch continues
-    with the next.
-
-    With a seed every epoch has its own order, the same in every run. Without one the rows come in
-    their stored order, if possible as views: do not write into a batch.
-    """
+def batches(dataset: Dataset, batch_size: int) -> Iterator[dict[str, np.ndarray]]:
+    """Return endless batches of exactly `batch_size` rows in their stored order: the last batch of
+    an epoch continues with the next. They are views if possible: do not write into a batch."""
     if not 1 <= batch_size <= dataset.size:
         raise UsageError(
             f"A batch of {batch_size} cannot be taken from the {dataset.size} rows of "
             f"{dataset.name} ({dataset.split}); choose a batch size from 1 to {dataset.size}."
         )
-    return _cut(dataset, batch_size, seed)  # a generator; the error above is raised at the call
+    return _cut(dataset, batch_size)  # a generator; the error above is raised at the call
 
 
-def _cut(dataset: Dataset, batch_size: int, seed: int | None) -> Iterator[dict[str, np.ndarray]]:
+def _cut(dataset: Dataset, batch_size: int) -> Iterator[dict[str, np.ndarray]]:
     left = np.arange(0)  # rows of the last epoch that are not yet in a batch
-    for epoch in itertools.count():
-        order = np.arange(dataset.size)
-        if seed is not None:
-            order = np.random.default_rng((seed, epoch)).permutation(dataset.size)
-        left = np.concatenate([left, order])
+    while True:
+        left = np.concatenate([left, np.arange(dataset.size)])
         while len(left) >= batch_size:
             rows, left = left[:batch_size], left[batch_size:]
-            is_view = seed is None and rows[0] <= rows[-1]  # nothing is copied
+            is_view = rows[0] <= rows[-1]  # nothing is copied
             chosen = slice(rows[0], rows[-1] + 1) if is_view else rows
             yield {name: column[chosen] for name, column in dataset.columns.items()}
 

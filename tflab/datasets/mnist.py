@@ -136,7 +136,6 @@ def every_file() -> tuple[Published, ...]:
 def fill(folder: Path) -> str | None:
     """Download the files that the cache lacks, once per process: without a network another attempt
     only costs time. Return why that failed, or None."""
-    from tflab.datasets import files
 
     def is_published(path: Path) -> bool:
         try:

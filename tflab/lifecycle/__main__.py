@@ -227,7 +227,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
                 stages.append(stage)
                 if args.format == "text" and not in_short:
                     with command.reader_may_leave():
-                        title, blocks = numbered(number, stage), blocks_of(args, stage)
+                        title, blocks = f"{number}  {views.title(stage)}", blocks_of(args, stage)
                         if blocks:
                             text.show_section(out, title, blocks)
                         else:
@@ -254,12 +254,6 @@ def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | Non
     return markdown.sections(f"The stages of {args.model}", about, titled, error)
 
 
-def numbered(number: int, stage: Stage) -> str:
-    from tflab.views import stages as views
-
-    return f"{number}  {views.title(stage)}"
-
-
 def one_screen(model: str, stages: Sequence[Stage]) -> None:
     """Print the main results and every stage in short."""
     from tflab.exporters import text
@@ -268,8 +262,8 @@ def one_screen(model: str, stages: Sequence[Stage]) -> None:
     out = text.console()
     text.show_block(out, f"{model}: {views.headline(stages)}", apart=False)
     for number, stage in enumerate(stages, 1):
-        blocks = views.on_one_screen(stage)
-        text.show_section(out, numbered(number, stage), blocks, first=number == 1, apart=False)
+        title, blocks = f"{number}  {views.title(stage)}", views.on_one_screen(stage)
+        text.show_section(out, title, blocks, first=number == 1, apart=False)
     text.show_block(out, MORE, apart=False)
 
 
