@@ -103,9 +103,8 @@ class Kernel:
     name: str
     op: str  # the type that runs
     device: str
-    types: str
-    registrations: int  # that fit device, types and label; 0 if the executor needs no kernel
-    constraints: str  # of the registration with the highest priority
+    # of the registration with the highest priority; "" if the executor needs no kernel
+    constraints: str
     # the registration that a GPU would use for the type as written; not run here
     on_gpu: str | None
 

@@ -34,19 +34,12 @@ def chosen_kernels(graphs: Iterable[GraphDef], user_graph: tf.Graph) -> Iterator
     ops = {op.name: op for op in user_graph.get_operations()}
     for node in (node for graph in graphs for node in graph.node):
         written = ops[node.name].node_def if node.name in ops else node
-        registrations, constraints = fitting(*traits(node), device_type(node.device))
-        _, on_gpu = fitting(*traits(written), "GPU")
-        types = ", ".join(
-            f"{name}={tf.dtypes.as_dtype(value.type).name}"
-            for name, value in sorted(node.attr.items())
-            if value.type
-        )
+        constraints = fitting(*traits(node), device_type(node.device))
+        on_gpu = fitting(*traits(written), "GPU")
         yield Kernel(
             name=node.name,
             op=node.op,
             device=node.device,
-            types=types,
-            registrations=registrations,
             constraints=constraints or "",
             on_gpu=on_gpu,
         )
@@ -60,9 +53,9 @@ def traits(node: NodeDef) -> tuple[str, str, Types]:
 
 
 @functools.cache
-def fitting(op: str, label: str, types: Types, device_type: str) -> tuple[int, str | None]:
-    """Return how many registered kernels may run an op with these traits on a type of device, and
-    the conditions of the kernel with the highest priority: `CPU, T in float32`.
+def fitting(op: str, label: str, types: Types, device_type: str) -> str | None:
+    """Return the conditions of the kernel with the highest priority among those that may run an op
+    with these traits on a type of device: `CPU, T in float32`; None if there is none.
 
     Those that are registered for every device (`DEFAULT`) count only if it has none of its own.
     """
@@ -79,7 +72,7 @@ def fitting(op: str, label: str, types: Types, device_type: str) -> tuple[int, s
     own = [kernel for kernel in possible if kernel.device_type == device_type]
     kernels = own or [kernel for kernel in possible if kernel.device_type == "DEFAULT"]
     if not kernels:
-        return 0, None
+        return None
     kernel = max(kernels, key=lambda kernel: kernel.priority)
     parts = ["any device" if kernel.device_type == "DEFAULT" else kernel.device_type]
     for constraint in kernel.constraint:
@@ -87,7 +80,7 @@ def fitting(op: str, label: str, types: Types, device_type: str) -> tuple[int, s
         parts.append(f"{constraint.name} in {'|'.join(names)}")
     parts += [f"label {kernel.label}"] if kernel.label else []
     parts += [f"priority {kernel.priority}"] if kernel.priority else []
-    return len(kernels), ", ".join(parts)
+    return ", ".join(parts)
 
 
 @functools.cache
