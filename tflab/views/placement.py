@@ -196,10 +196,8 @@ def kernels(stage: Placement) -> Table:
 # Generated code
 
 SHOWN = 4  # kernels; the listings have the rest
-LARGEST = 12  # kernels of the table
 LINES = 4  # of a language
 INSTRUCTIONS = "A listing of machine instructions"
-BYTES = numbers("bytes of code", lambda kernel: f"{kernel.bytes:,}")
 # Instructions of LLVM IR, x86-64 and AArch64 that compute with floating-point numbers
 ARITHMETIC = re.compile(
     r"\b(?:f(?:mul|add|sub|div|ml[as]|n?madd|n?msub)"
@@ -226,16 +224,6 @@ def code_of_cluster(code: Generated, stage: Placement) -> Iterable[Block]:
         f"The complete listings are in the logdir, under code/{code.cluster}, if the command runs "
         "all stages or has --logdir DIR."
     )
-    if len(code.kernels) > 1:
-        yield table(
-            "Kernels of the cluster; one without code shares the code of another kernel, or is "
-            "done by the runtime",
-            larger,
-            Column("kernel", lambda kernel: kernel.name),
-            Column("fuses", lambda kernel: counted(kernel.opcodes), elastic=True),
-            *([BYTES] if size else []),
-            most=LARGEST,
-        )
 
 
 def bytes_of(size: int) -> str:
