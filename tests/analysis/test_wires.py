@@ -11,7 +11,7 @@ from tests.examples import runs as notation
 from tflab.analysis import wires
 from tflab.analysis.wires import Arrival
 from tflab.records.placed import Transfer
-from tflab.records.timed import Offset, OpRun, Received, StepTime, TaskTime, WireTensor
+from tflab.records.timed import Offset, OpRun, Received, StepTime
 
 CLIENT, A, B = (
     "/job:client/replica:0/task:0",
@@ -35,7 +35,7 @@ def wire(start, duration, step=0):
 # 1010..1030 us a, 1032..1052 us the wire, 1060..1080 us b
 SENT = Transfer("a", "a_S1", "a_S2", ON_A, ON_B, "float32", (8,), 32, edge="edge_7_a")
 RUNS = runs("a 1010e3 20e3 @A; b 1060e3 20e3 @B")
-RECEIVED = Received(0, "edge_7_a", ON_A, ON_B, 32, 1e6, 1_032_000, 20_000)
+RECEIVED = Received(0, "edge_7_a", ON_A, ON_B, 1_032_000, 20_000)
 ARRIVAL = Arrival(RECEIVED, SENT)
 AHEAD_NS = 5_000_000  # of b's clock, in some of the tests
 
@@ -158,48 +158,3 @@ def test_the_start_is_that_of_its_maker_s_end_where_clocks_differ():
     mixed = Arrival(replace(RECEIVED, start_ns=6_051_000, duration_ns=1_000), SENT)
     ended = wires.ends(RUNS)
     assert wires.run_on_wire(mixed, {B: AHEAD_NS}, ended) == wire(1_030_000, 22_000)
-
-
-def test_the_bytes_of_the_shape_stand_for_those_that_the_runtime_rounded():
-    rounded = replace(RECEIVED, bytes=104_858)
-    sent = (SENT, None, replace(SENT, bytes=None))
-    assert [Arrival(rounded, transfer).bytes for transfer in sent] == [32, 104_858, 104_858]
-
-
-# Sums
-
-
-def test_compute_against_communication_by_task():
-    moving = [wire(1_050_000, 20_000)]  # 10 us of it while b computes
-    assert wires.task_times(RUNS, moving, [ARRIVAL], [STEP]) == (
-        TaskTime("task 0", 20_000, 0, 80_000, 0, 0, 32),
-        TaskTime("task 1", 20_000, 10_000, 70_000, 10_000, 32, 0),
-    )
-    second = runs("a 2010e3 20e3 @A #1; b 2060e3 20e3 @B #1")
-    steps = [STEP, StepTime(1, 2_000_000, 100_000)]
-    moving.append(wire(2_050_000, 20_000, step=1))
-    assert wires.task_times([*RUNS, *second], moving, [ARRIVAL] * 2, steps) == (
-        TaskTime("task 0", 40_000, 0, 160_000, 0, 0, 64),
-        TaskTime("task 1", 40_000, 20_000, 140_000, 20_000, 64, 0),
-    )
-
-
-def test_tasks_go_by_number_and_the_client_comes_first():
-    tasks = [f"x 1010e3 1 @/job:worker/replica:0/task:{n}/device:CPU:0" for n in (10, 9)]
-    own = runs("; ".join([*tasks, f"y 1010e3 1 @{CLIENT}/device:CPU:0"]))
-    named = [task.task for task in wires.task_times(own, [], [], [STEP])]
-    assert named == ["client", "task 9", "task 10"]
-
-
-def test_tensors_on_the_wire_are_rows_with_the_rate_of_the_median_call():
-    calls = [
-        replace(RECEIVED, step=step, bits_per_s=rate, duration_ns=duration)
-        for step, rate, duration in ((0, 1e6, 50), (1, 2e6, 10), (2, 3e6, 30))
-    ]
-    slower = replace(RECEIVED, edge="edge_8_z", bytes=7, duration_ns=40)
-    arrivals = [*(Arrival(call, SENT) for call in calls), Arrival(slower, None)]
-    moving = [wires.run_on_wire(one, {}, {}) for one in arrivals]
-    assert wires.tensors(arrivals, moving) == (
-        WireTensor("edge_8_z", "task 0", "task 1", 1, 7, 40, 1e6),
-        WireTensor("a", "task 0", "task 1", 3, 32, 30, 3e6),
-    )

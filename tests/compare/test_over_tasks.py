@@ -36,7 +36,7 @@ def test_kept_runs_are_moved_to_one_time_axis():
         OpRun(0, "x", "MatMul", task, 1_030_000, 10_000, 0, ()),
         OpRun(0, "y", "Relu", client, 80_000, 10_000, 0, ()),
     ]
-    batch.received = [Received(0, "edge_1_x", task, client, 4, 1e9, 1_040_000, 0)]
+    batch.received = [Received(0, "edge_1_x", task, client, 1_040_000, 0)]
     batch.graphs = [SimpleNamespace(node=())]
     batch.align()
     moved, same = batch.runs

@@ -85,7 +85,7 @@ def test_a_task_that_a_user_started_says_where_it_listens_is_used_and_left_runni
             )
             addresses = f"{two_tasks[0]},{re.search(r'127[.]0[.]0[.]1:[0-9]+', first)[0]}"
             network = walked_in_json(addresses, tmp_path / "run", capsys)["network"]
-            assert [row["task"] for row in network["tasks"]] == ["client", "task 0", "task 1"]
+            assert len(network["offsets"]) == 2
         finally:
             task.send_signal(signal.SIGINT)
         assert task.wait(timeout=20) == 130

@@ -83,16 +83,11 @@ def test_every_transfer_is_received_but_where_the_runtime_did_not_record_it(lene
     assert stage.network.unrecorded < len(stage.network.wires)
 
 
-def test_every_nanosecond_has_one_owner_the_network_is_one_and_each_task_has_all(lenet):
+def test_every_nanosecond_has_one_owner_and_the_network_is_one(lenet):
     stage = lenet["execution"]
     owners = {owner.owner: owner.ns for owner in stage.time_ledger}
     assert sum(owners.values()) == stage.wall_ns
     assert owners[timeline.WIRE] > 0
-    tasks = stage.network.tasks
-    assert [task.task for task in tasks] == ["client", "task 0", "task 1"]
-    for task in tasks:
-        assert task.computing_ns + task.waiting_ns + task.neither_ns == stage.wall_ns
-    assert sum(task.sent_bytes for task in tasks) == sum(task.received_bytes for task in tasks)
     offsets = stage.network.offsets  # clocks of one machine are not corrected
     assert [(offset.clock, offset.applied_ns) for offset in offsets] == [(at, 0) for at in TASKS]
 

@@ -37,12 +37,8 @@ def serialised(stats):
     return tf1.RunMetadata(step_stats=stats).SerializeToString()
 
 
-def test_what_came_over_the_wire_has_its_bytes_and_bits_a_second():
-    rates = {
-        "[25600B] [1.5Mb/s]": (25_600, 1.5e6),
-        "[25600B] [2.0Gb/s]": (25_600, 2e9),
-        "[1.5MB] [250.0Mb/s]": (1_572_864, 2.5e8),
-    }
+def test_what_came_over_the_wire_has_its_ends():
+    rates = ("[25600B] [1.5Mb/s]", "[25600B] [2.0Gb/s]", "[1.5MB] [250.0Mb/s]")
     ends = "edge_26_flatten/Reshape", "/job:worker/task:0", "/job:worker/task:1"
     words = "edge_26_flatten/Reshape from /job:worker/task:0 to /job:worker/task:1"
     rows = [
@@ -50,9 +46,8 @@ def test_what_came_over_the_wire_has_its_bytes_and_bits_a_second():
         for label in rates
     ]
     other = row("mul", "mul = Mul(x, y)")
-    assert list(trace.received(4, step_stats(cpu0=[other, *rows]))) == [
-        Received(4, *ends, *rate, 7_000, 3_000) for rate in rates.values()
-    ]
+    expected = [Received(4, *ends, 7_000, 3_000)] * 3
+    assert list(trace.received(4, step_stats(cpu0=[other, *rows]))) == expected
 
 
 def test_every_row_of_every_device_is_a_run_in_the_runtimes_order():

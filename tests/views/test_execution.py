@@ -10,7 +10,7 @@ from tests.records_by_hand import LOAD, op_total
 from tflab.records.blocks import fact_table
 from tflab.records.graph import Node
 from tflab.records.measured import Experiment, Experiments, Untried
-from tflab.records.timed import CriticalPath, Memory, Network, Offset, TaskTime, WireTensor
+from tflab.records.timed import CriticalPath, Memory, Network, Offset
 from tflab.views import execution, stages
 
 MANY = tuple(
@@ -59,15 +59,6 @@ def test_the_view_says_where_the_time_of_a_step_went():
 # The tasks of a cluster
 
 NETWORK = Network(
-    tasks=(
-        TaskTime("client", 0, 100, 900, 0, 8, 131_072),
-        TaskTime("task 0", 500, 250, 250, 125, 131_072, 8),
-    ),
-    tensors=(
-        WireTensor("x", "client", "task 0", 2, 65_536, 2_500, 1.5e9),
-        WireTensor("y", "task 0", "client", 2, 4, 1_250, 64_400.0),
-        WireTensor("order", "task 0", "client", 2, 0, 800, 0.0),
-    ),
     wires=(),
     offsets=(
         Offset("/job:worker/replica:0/task:0", 20_000, 30_000, 21_000, True),
@@ -78,10 +69,10 @@ NETWORK = Network(
 )
 
 
-def of_tasks(of, wall_ns=1_000):
+def of_tasks(of):
     """The view of what it reads of an execution."""
-    step = SimpleNamespace(network=of, steps=2, wall_ns=wall_ns, step_times=())
-    return [fact_table(execution.lost_transfers(step)), *execution.tasks(step)]
+    step = SimpleNamespace(network=of)
+    return [fact_table(execution.lost_transfers(step)), *execution.clocks(step)]
 
 
 # Title -> what is different
@@ -96,13 +87,10 @@ OF_TASKS = {
         )
     },
     "a transfer that was not recorded": {"unrecorded": 1},
-    "no tensors": {"tensors": ()},
-    "many tensors": {"tensors": NETWORK.tensors[:1] * 14},
 }
 
 
-def test_the_network_is_its_tasks_its_tensors_and_its_clocks():
+def test_the_network_is_its_clocks():
     variants = {title: of_tasks(replace(NETWORK, **to)) for title, to in OF_TASKS.items()}
-    variants["steps without a time"] = of_tasks(NETWORK, 0)
     variants["one process"] = of_tasks(None)
     approve_view("views-network.txt", of_tasks(NETWORK), variants)

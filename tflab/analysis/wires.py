@@ -12,13 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf
-from statistics import mean
 
 from tflab.analysis import op_runs
-from tflab.analysis.timeline import busy_ns
 from tflab.records.graph import node_of
 from tflab.records.placed import Transfer
-from tflab.records.timed import Offset, OpRun, Received, StepTime, TaskTime, WireTensor
+from tflab.records.timed import Offset, OpRun, Received, StepTime
 from tflab.units import short_task, task_of
 
 CLIENT = "/job:client/replica:0/task:0"  # this process, whose clock is the reference
@@ -42,12 +40,6 @@ class Arrival:
     def tasks(self) -> tuple[str, str]:
         return task_of(self.received.from_device), task_of(self.received.to_device)
 
-    @property
-    def bytes(self) -> int:
-        """Return the exact bytes if the shape is known, because the runtime rounds them."""
-        exact = self.transfer.bytes if self.transfer else None
-        return self.received.bytes if exact is None else exact
-
     def made_ns(self, ended: Ends) -> int | None:
         """Return when the op that made the tensor ended."""
         if self.transfer is None:
@@ -60,8 +52,7 @@ class OneAxis:
     """All runs and tensors, by the clock of this process."""
 
     runs: list[OpRun]
-    arrivals: list[Arrival]
-    wires: list[OpRun]  # the arrivals as runs
+    wires: list[OpRun]  # the tensors that were received, as runs
     offsets: tuple[Offset, ...]
 
 
@@ -81,7 +72,7 @@ def one_axis(
     moved = [shifted(run, ahead.get(task_of(run.device), 0)) for run in runs]
     ended = ends(moved)
     wires = [run_on_wire(one, ahead, ended) for one in arrivals]
-    return OneAxis(moved, arrivals, wires, clock_offsets)
+    return OneAxis(moved, wires, clock_offsets)
 
 
 def ends(runs: Iterable[OpRun]) -> Ends:
@@ -148,75 +139,6 @@ def run_on_wire(arrival: Arrival, ahead: Mapping[str, int], ended: Ends) -> OpRu
         start_ns=start,
         duration_ns=end - start,
     )
-
-
-def receiver(wire: OpRun) -> str:
-    """Return the receiving task of a run on the wire, as it is displayed."""
-    return wire.device.rpartition(" to ")[2]
-
-
-def order(task: str) -> tuple[bool, int, str]:
-    """Return the sorting key of a task: the client comes first, then task 0, 1, ... 10."""
-    return task not in (CLIENT, short_task(CLIENT)), len(task), task
-
-
-def tensors(arrivals: Sequence[Arrival], wires: Sequence[OpRun]) -> tuple[WireTensor, ...]:
-    """Return the tensors sent between tasks, over all steps, the slowest first."""
-    calls: dict[tuple[str, str, str], list[tuple[Arrival, OpRun]]] = defaultdict(list)
-    for arrival, wire in zip(arrivals, wires, strict=True):
-        tensor = arrival.transfer.tensor if arrival.transfer else arrival.received.edge
-        calls[tensor, arrival.received.from_device, arrival.received.to_device].append(
-            (arrival, wire)
-        )
-    rows = []
-    for (tensor, sender, receiver), pairs in calls.items():
-        arrival, wire = sorted(pairs, key=lambda pair: pair[1].duration_ns)[len(pairs) // 2]
-        rows.append(
-            WireTensor(
-                tensor=tensor,
-                from_task=short_task(task_of(sender)),
-                to_task=short_task(task_of(receiver)),
-                calls=len(pairs),
-                bytes=round(mean(arrival.bytes for arrival, _ in pairs)),
-                median_ns=wire.duration_ns,
-                bits_per_s=arrival.received.bits_per_s,
-            )
-        )
-    return tuple(sorted(rows, key=lambda row: (-row.median_ns, row.tensor)))
-
-
-def task_times(
-    runs: Sequence[OpRun],
-    wires: Sequence[OpRun],
-    arrivals: Sequence[Arrival],
-    steps: Sequence[StepTime],
-) -> tuple[TaskTime, ...]:
-    """Return computation and communication of each task: the wall time of all steps. The client,
-    this process, comes first."""
-    names = {task_of(run.device) for run in runs}.union(*(one.tasks for one in arrivals))
-    wall_ns = sum(step.wall_ns for step in steps)
-    in_step, moving = op_runs.of(runs).by_step(), op_runs.of(wires).by_step()
-    rows = []
-    for task in sorted(names, key=order):
-        computing = receiving = either = 0
-        for step in steps:
-            own = [run for run in in_step.get(step.step, ()) if task_of(run.device) == task]
-            to = [run for run in moving.get(step.step, ()) if receiver(run) == short_task(task)]
-            computing += busy_ns(own, step)
-            receiving += busy_ns(to, step)
-            either += busy_ns([*own, *to], step)
-        rows.append(
-            TaskTime(
-                task=short_task(task),
-                computing_ns=computing,
-                waiting_ns=either - computing,
-                neither_ns=wall_ns - either,
-                overlapped_ns=computing + receiving - either,
-                received_bytes=sum(one.bytes for one in arrivals if one.tasks[1] == task),
-                sent_bytes=sum(one.bytes for one in arrivals if one.tasks[0] == task),
-            )
-        )
-    return tuple(rows)
 
 
 # Clocks

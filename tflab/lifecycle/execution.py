@@ -72,7 +72,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     executed = renumber(measured.graphs, placement) or placement.nodes
     sent, network = placement.transfers, None
     if options.cluster:
-        sent, network = networked(measured, placement, options)
+        sent, network = networked(measured)
     on_wire = network.wires if network else ()
     of_nodes = op_runs.of(run for run in measured.runs if run.name != trace.EXECUTOR)
     stats = op_table.fold(of_nodes)
@@ -113,24 +113,18 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     return execution
 
 
-def networked(
-    measured: Measured, placement: Placement, options: Options
-) -> tuple[tuple[Transfer, ...], Network]:
+def networked(measured: Measured) -> tuple[tuple[Transfer, ...], Network]:
     """Return the transfers, and the tensors on the wire. The times of the runs are also moved to
     the common axis."""
     from tflab.analysis import wires  # most walks use one process
 
-    shapes = {one.tensor: one.shape for one in placement.transfers}
-    sent = tuple(nodes.transfers(measured.graphs, shapes))
+    sent = tuple(nodes.transfers(measured.graphs, {}))
     axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)
     measured.runs = axis.runs
-    ops = [run for run in axis.runs if run.name != trace.EXECUTOR]
     network = Network(
-        tasks=wires.task_times(ops, axis.wires, axis.arrivals, measured.steps),
-        tensors=wires.tensors(axis.arrivals, axis.wires),
         wires=tuple(axis.wires),
         offsets=axis.offsets,
-        unrecorded=len(sent) * len(measured.steps) - len(axis.arrivals),
+        unrecorded=len(sent) * len(measured.steps) - len(axis.wires),
         left_out=("Values are not fetched over several tasks.",),
     )
     return sent, network

@@ -75,10 +75,8 @@ def is_incomplete(step_stats: StepStats) -> bool:
 
 # `[25600B] [1.5Gb/s] edge_26_flatten/Reshape from /job:worker/... to /job:worker/...`
 RECEIVED_LABEL = re.compile(
-    r"\[(?P<bytes>[\d.]+)(?P<size>M?)B\] \[(?P<rate>[\d.]+)(?P<unit>[MG])b/s\] "
-    r"(?P<edge>.+) from (?P<sender>\S+) to (?P<receiver>\S+)"
+    r"\[[\d.]+M?B\] \[[\d.]+[MG]b/s\] (?P<edge>.+) from (?P<sender>\S+) to (?P<receiver>\S+)"
 )
-BITS = {"M": 1e6, "G": 1e9}
 
 
 def received(step: int, step_stats: StepStats) -> Iterator[Received]:
@@ -86,18 +84,15 @@ def received(step: int, step_stats: StepStats) -> Iterator[Received]:
 
     `RecordRecvTensor` in tensorflow/core/distributed_runtime/worker_cache_logger.cc; the row starts
     when the sender began to send by its own clock, or when the receiver requested it by its own,
-    whichever is later (grpc_remote_worker.cc, TensorFlow 2.21.0). From 0.1 MB on the size is
-    written in tenths of a megabyte.
+    whichever is later (grpc_remote_worker.cc, TensorFlow 2.21.0).
     """
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
             label = RECEIVED_LABEL.fullmatch(stats.timeline_label)
             if stats.node_name == RECEIVED and label:
                 start_ns, duration_ns = microseconds(stats)
-                rate = float(label["rate"]) * BITS[label["unit"]]
                 names = label["edge"], label["sender"], label["receiver"]
-                size = round(float(label["bytes"]) * (2**20 if label["size"] else 1))
-                yield Received(step, *names, size, rate, start_ns, duration_ns)
+                yield Received(step, *names, start_ns, duration_ns)
 
 
 def device_runs(

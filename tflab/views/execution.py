@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
 from tflab.records.blocks import Block, Column, Fact, Table, dearest, numbers, table
 from tflab.records.graph import Node
 from tflab.records.measured import Load, OpStats
 from tflab.records.stages import Execution
-from tflab.records.timed import CriticalPath, Memory, Offset, Owner, TaskTime
+from tflab.records.timed import CriticalPath, Memory, Offset, Owner
 from tflab.units import percent, plural, short_task, size, time
 from tflab.views import op_table, values
 
@@ -42,7 +42,7 @@ def facts(stage: Execution) -> Iterator[Fact]:
 def tables(stage: Execution) -> Iterator[Block]:
     """Yield what was asked for, the most expensive nodes and types, values and memory."""
     yield from costs(stage)
-    yield from tasks(stage)
+    yield from clocks(stage)
     yield top_table("The most expensive nodes", stage.top_ops, stage, "node")
     yield top_table("The most expensive op types", stage.top_types, stage, "op")
     yield from values.tables(stage)
@@ -168,8 +168,6 @@ def costs(stage: Execution) -> Iterator[Block]:
 
 # The tasks of a cluster
 
-TENSORS = 12
-
 
 def lost_transfers(stage: Execution) -> Iterator[Fact]:
     """Yield the transfers that the runtime did not record."""
@@ -178,40 +176,11 @@ def lost_transfers(stage: Execution) -> Iterator[Fact]:
         yield Fact("not recorded", missing, "in other parts of the step, on no critical path")
 
 
-def tasks(stage: Execution) -> Iterator[Block]:
-    """Yield the tasks, the tensors and the clocks; nothing for a graph that ran in one process."""
+def clocks(stage: Execution) -> Iterator[Block]:
+    """Yield the clocks of the tasks; nothing for a graph that ran in one process."""
     network = stage.network
     if network is None:
         return
-
-    def share(header: str, of: Callable[[TaskTime], int]) -> Column:
-        return numbers(header, lambda row: percent(of(row) / (stage.wall_ns or 1)))
-
-    yield table(
-        "Computation and communication: each task's wall time per step",
-        network.tasks,
-        Column("task", lambda row: row.task),
-        share("computing", lambda row: row.computing_ns),
-        share("of it receiving", lambda row: row.overlapped_ns),
-        share("only receiving", lambda row: row.waiting_ns),
-        share("neither", lambda row: row.neither_ns),
-        numbers("received a step", lambda row: size(row.received_bytes / stage.steps)),
-        numbers("sent a step", lambda row: size(row.sent_bytes / stage.steps)),
-    )
-    if network.tensors:
-        recorded = f"recorded by the receiving task ({plural(stage.steps, 'step')})"
-        yield table(
-            f"Tensors sent between tasks, {recorded}",
-            network.tensors,
-            Column("tensor", lambda row: row.tensor, elastic=True),
-            Column("from", lambda row: row.from_task),
-            Column("to", lambda row: row.to_task),
-            numbers("bytes", lambda row: f"{row.bytes:,}"),
-            numbers("median", lambda row: time(row.median_ns)),
-            # A tensor without bytes has no rate
-            numbers("Mbit/s", lambda row: f"{row.bits_per_s / 1e6:,.3g}" if row.bytes else ""),
-            most=TENSORS,
-        )
     yield table(
         "The tasks' clocks, compared with the client's through the messages of the steps",
         network.offsets,
