@@ -7,12 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from tests.chart import check
 from tests.commands import children_of, run_here
 from tflab.lifecycle import __main__ as lifecycle
 from tflab.lifecycle import logdir
@@ -38,33 +36,13 @@ def every_batch_size_is_captured(monkeypatch):
     monkeypatch.setattr(logdir, "chosen_sizes", lambda placed, *_: chosen(placed, None, 0))
 
 
-def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_path, two_tasks):
+def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts(tmp_path, two_tasks):
     command = ["--model", "toy", "--steps", "3", "--full", "--cluster", ",".join(two_tasks)]
-    for attempt in range(3):  # on a busy machine the runtime does not record every transfer
-        run = tmp_path / f"run-{attempt}"
-        done = run_here(lifecycle.main, *command, "--logdir", str(run))
-        if "The runtime did not record" not in done.stdout:
-            break
+    run = tmp_path / "run"
+    done = run_here(lifecycle.main, *command, "--logdir", str(run))
     assert (done.returncode, done.stderr) == (0, "")
     assert "no op running, a tensor on its way between tasks" in done.stdout
     assert "The tasks' clocks, compared with the client's through the messages" in done.stdout
-    assert f"Open it in ui.perfetto.dev:  {run / 'trace.json'}" in done.stdout
-    chart = json.loads((run / "trace.json").read_text(), parse_float=Decimal)
-    check(chart["traceEvents"])  # also that each arrow begins and ends within a slice
-    processes = {
-        e["pid"]: e["args"]["name"] for e in chart["traceEvents"] if e["name"] == "process_name"
-    }
-    tasks = [f"/job:worker/replica:0/task:{number}/device:CPU:0" for number in (0, 1)]
-    wires = {"wire from client to task 0", "wire from task 1 to client"}
-    assert {"/job:client/replica:0/task:0/device:CPU:0", *tasks, *wires} <= {*processes.values()}
-    ends = {
-        phase: {e["id"]: processes[e["pid"]] for e in chart["traceEvents"] if e["ph"] == phase}
-        for phase in "sf"
-    }
-    assert ends["s"].keys() == ends["f"].keys()
-    arrows = {(ends["s"][number], ends["f"][number]) for number in ends["s"]}
-    wire = "wire from task 0 to task 1"
-    assert {(tasks[0], wire), (wire, tasks[1])} == {pair for pair in arrows if wire in pair}
     profiles = run / "plugins/profile"
     hosts = {folder.name: sorted(os.listdir(folder)) for folder in profiles.iterdir()}
     files = ["client.xplane.pb", "task-0.xplane.pb", "task-1.xplane.pb"]
@@ -96,7 +74,7 @@ def walked_in_json(addresses, logdir, capsys):
     command = ["--model", "toy", "--steps", "2", "--format", "json"]
     assert lifecycle.main([*command, "--cluster", addresses, "--logdir", str(logdir)]) == 0
     said = capsys.readouterr()
-    assert said.err.count("\n") == 3, said.err
+    assert said.err.count("\n") == 2, said.err
     return json.loads(said.out)["stages"][-1]
 
 

@@ -114,4 +114,3 @@ def test_a_walk_that_was_interrupted_leaves_a_profile_of_its_steps(walked, tmp_p
     assert profile.parent.name == "toy"
     content = profile.read_bytes()
     assert b"mul:Mul" in content
-    assert not (tmp_path / logdir.CHART).exists()  # that is for steps of several tasks

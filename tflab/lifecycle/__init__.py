@@ -12,8 +12,6 @@ from dataclasses import replace
 from tflab.records.options import STAGES, Options
 from tflab.records.stages import Stage
 
-CHART = "trace.json"  # in the logdir of a walk over several tasks
-
 
 def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> Iterator[Stage]:
     """Yield the result of each stage, up to and including `stop`.

@@ -27,7 +27,7 @@ from tflab.cli import (
 )
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
-from tflab.lifecycle import CHART, STAGES, walk
+from tflab.lifecycle import STAGES, walk
 from tflab.records.blocks import Block, in_full, offered
 from tflab.records.options import Options
 from tflab.records.stages import Execution, Stage, find_stage
@@ -167,9 +167,6 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
             below_more = args.format == "text" and args.stage == "all" and not args.full
             about = "Open it in TensorBoard:" if below_more else "\nOpen it in TensorBoard:"
             terminal.say_command(about, output_paths.opening_line(place.final), stream)
-            if args.cluster and stop == STAGES[-1]:
-                chart = visible(str(place.final / CHART))
-                terminal.say_command("Open it in ui.perfetto.dev:", chart, stream)
             for sentence in left_out:
                 terminal.say(visible(sentence), stream)
     ran = find_stage(stages, Execution)

@@ -1,4 +1,4 @@
-"""Logdir: the files of a walk for TensorBoard and Perfetto, with steps of several batch sizes."""
+"""Logdir: the files of a walk for TensorBoard, with steps of several batch sizes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tflab.analysis import wires
 from tflab.cli import interrupts, output_paths
 from tflab.exporters import tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
-from tflab.lifecycle import CHART
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Execution, Placement, Stage, find_stage
 from tflab.records.timed import Capture, StepTime
@@ -157,8 +156,7 @@ def modules_of(capture: Capture, paths: Iterable[Path]) -> dict[str, bytes]:
 
 def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: float) -> Captures:
     """Write what TensorBoard shows, and the code that XLA generated. The profile shows further
-    steps, which take about `seconds`; if the walk ended early, its own steps. Steps of several
-    tasks are also written on one time axis, for Perfetto."""
+    steps, which take about `seconds`; if the walk ended early, its own steps."""
     last = stages[-1]
     placement, execution = find_stage(stages, Placement), find_stage(stages, Execution)
     whole = execution and not (execution.interrupted or execution.failure)
@@ -168,17 +166,10 @@ def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: floa
     if interrupts.take():
         captured = replace(captured, interrupted=True)
     tensorboard.write(folder, last, placement, captured.captured)
-    if placement and execution and execution.step_times:
+    if placement and execution and execution.step_times and not whole:
         network = execution.network
         runs = (*execution.runs, *(network.wires if network else ()))
-        capture = Capture(placement.program.name, execution.step_times, runs)
-        if network:
-            from tflab.exporters import chrome_trace
-
-            with (folder / CHART).open("w", encoding="utf-8") as stream:
-                chrome_trace.write(stream, [capture], execution.nodes, placement.transfers)
-        if not whole:
-            xspace.write(folder, [capture])
+        xspace.write(folder, [Capture(placement.program.name, execution.step_times, runs)])
     for code in placement.generated if placement else ():
         output_paths.write_listings(folder / "code" / code.cluster, code.listings)
     return captured
