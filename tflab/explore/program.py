@@ -1,7 +1,7 @@
-"""Program: lines that build nodes become a model. Missing parts are found or made up.
+"""Program: lines that build nodes become a model.
 
 The tensor named `loss`, otherwise a named scalar, is differentiated. `feeds = {x: values}` gives
-the feeds; other placeholders get made-up values.
+the feeds; other placeholders get seeded values.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from math import prod
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import datasets
-from tflab.datasets import Column, Dataset, Whole
+from tflab.datasets import Whole
 from tflab.errors import TflabError
 from tflab.explore.request import ProgramRequest, Source
 from tflab.lifecycle import gradients
@@ -70,16 +68,14 @@ def build(request: ProgramRequest, source: Source) -> Model:
     goals = {variable.op for variable in variables} or set(filter(is_float, operations))
     loss, output = ends(named, names, operations, goals)
     values = values_of(graph, names.get("feeds", {}))
-    fed, dataset, free = columns_fed(graph, values, request.batch_size)
-    whole = all(isinstance(column, Whole) for column in dataset.columns.values())
-    model = Model(
-        output,
-        fed,
-        lambda split, folder: dataset,
-        made_up=tuple(tensor.name for tensor in free),
-        notes=tuple(f"The values of {t.op.name} are made up, from a seed." for t in free),
-        fixed_batch=dataset.size if whole or dataset.size < request.batch_size else None,
-    )
+    placeholders = (op.outputs[0].name for op in operations if op.type == "Placeholder")
+    fed = [graph.get_tensor_by_name(name) for name in dict.fromkeys((*values, *placeholders))]
+    model = saved.model_of(fed, values, (), output=output)
+    columns = model.data("train", None).columns.values() if fed else ()
+    lengths = (len(column) for column in columns if not isinstance(column, Whole))
+    rows = min(lengths, default=model.fixed_batch or 1)
+    if rows < request.batch_size:
+        model = replace(model, fixed_batch=rows)
     if any(private.original_op(op) is not None for op in operations):
         # What the program named of its own gradients is run
         first = [] if loss is None else [loss.name]
@@ -192,62 +188,15 @@ def ends(
     return loss, last if output is None else output
 
 
-# Feeds
-
-ROWS = 1024  # of made-up data: formulas are checked at more rows than a batch has
-LARGEST = 2**26  # bytes of made-up values for one placeholder
-OPEN = 8  # the size of an unknown dimension other than the batch
-
-
-def columns_fed(
-    graph: tf.Graph, given: Mapping[str, np.ndarray], batch_size: int
-) -> tuple[dict[tf.Tensor, str], Dataset, list[tf.Tensor]]:
-    """Return the column of each placeholder, the data, and the placeholders with made-up values.
-
-    Raises TflabError for a placeholder without a shape that is not in `given`.
-    """
-    tensors = {name: graph.get_tensor_by_name(name) for name in given}
-    holders = (op.outputs[0] for op in graph.get_operations() if op.type == "Placeholder")
-    free = [tensor for tensor in holders if tensor.name not in given]
-    tensors |= {tensor.name: tensor for tensor in free}
-    lengths = [len(value) for name, value in given.items() if in_rows(tensors[name])]
-    batched = len({*lengths}) < 2  # otherwise each value is fed as a whole
-    fixed = {tensor.shape[0] for tensor in tensors.values() if tensor.shape.rank}
-    if lengths:
-        rows = lengths[0]
-    elif in_batches := list(filter(in_rows, free)):
-        rows = max(batch_size, min(ROWS, LARGEST // max(map(row_bytes, in_batches))))
-    else:  # the first dimension, if all have the same
-        rows = (fixed.pop() or 1) if len(fixed) == 1 else 1
-    values = {**given, **{tensor.name: invented(tensor, rows) for tensor in free}}
-    columns: dict[str, Column] = {
-        name: value if batched and in_rows(tensors[name]) else datasets.Whole(value, rows)
-        for name, value in values.items()
-    }
-    feeds = {tensors[name]: name for name in columns}
-    columns = columns or {"row": datasets.Whole(np.arange(rows), rows)}
-    return feeds, Dataset("made-up values" if free else "the feeds", "train", columns), free
-
-
-def in_rows(tensor: tf.Tensor) -> bool:
-    """Return whether the first dimension is the batch."""
-    return bool(tensor.shape.rank) and tensor.shape[0] is None
-
-
-def row_bytes(tensor: tf.Tensor) -> int:
-    """Return the bytes of one row of made-up values, at least 1."""
-    return max(1, prod(size or OPEN for size in tensor.shape[1:]) * tensor.dtype.size)
-
-
 def values_of(graph: tf.Graph, given: object) -> dict[str, np.ndarray]:
     """Return the value that the program gives for each tensor, in the dtype of the tensor. Raises
-    TflabError for values that cannot be fed."""
+    TflabError for values that cannot be fed, and if they have different numbers of rows."""
     if not isinstance(given, Mapping):
         raise TflabError(
             f"`feeds` is {type(given).__name__}; write a dict such as "
             "`feeds = {x: [1.0, 2.0, 3.0]}`."
         )
-    values = {}
+    values, lengths = {}, set()
     for key, value in given.items():
         name = key if isinstance(key, str) else getattr(key, "name", str(key))
         name = name if ":" in name else f"{name}:0"
@@ -256,26 +205,14 @@ def values_of(graph: tf.Graph, given: object) -> dict[str, np.ndarray]:
             array = np.asarray(value, dtype=tensor.dtype.as_numpy_dtype)
         except (KeyError, ValueError, TypeError) as error:
             raise TflabError(f"`feeds` has {key!r}, which cannot be fed: {error}.") from error
-        if not tensor.shape.is_compatible_with(array.shape):
-            raise TflabError(
-                f"`feeds` gives '{name}' a value of shape {list(array.shape)}, but it takes "
-                f"{tensor.shape}."
-            )
-        if in_rows(tensor) and not len(array):
-            raise TflabError(f"`feeds` gives '{name}' no rows.")
+        if saved.feed_shape(tensor, array)[:1] == (None,):  # of which a batch has some rows
+            lengths.add(len(array))
+            if not len(array):
+                raise TflabError(f"`feeds` gives '{name}' no rows.")
         values[name] = array
-    return values
-
-
-def invented(tensor: tf.Tensor, rows: int) -> np.ndarray:
-    """Return made-up values for a placeholder."""
-    name = tensor.op.name
-    if tensor.shape.rank is None:
+    if len(lengths) > 1:
         raise TflabError(
-            f"The placeholder '{name}' has no shape, so no value can be made up for it. Give it a "
-            f"shape, or a value: `feeds = {{{name}: ...}}`."
+            f"`feeds` gives {' and '.join(map(str, sorted(lengths)))} rows. If values are not rows "
+            "of a batch, give their placeholder a shape without None."
         )
-    first, others = ([rows], tensor.shape[1:]) if in_rows(tensor) else ([], tensor.shape)
-    return saved.seeded(
-        name, tensor.dtype, [*first, *(OPEN if size is None else size for size in others)]
-    )
+    return values

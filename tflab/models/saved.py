@@ -93,12 +93,13 @@ def model_of(fed: Sequence[tf.Tensor], given: Given, notes: Iterable[str], **par
     seeded_values = [f"Fed are seeded values: {'; '.join(phrases)}."] if phrases else []
     name = "seeded values" if phrases else "the arrays that were given"
     replaced = "the model's own data" if phrases else None
-    whole = [len(c.value) for c in columns.values() if isinstance(c, Whole) and np.ndim(c.value)]
+    whole = [column.value for column in columns.values() if isinstance(column, Whole)]
+    sizes = [len(value) for value in whole if np.ndim(value)]
     return Model(
         feeds={tensor: label(tensor) for tensor in fed},
         data=lambda split, _: Dataset(name, split, columns, replaced),
         notes=tuple(filter(None, (*notes, *seeded_values))),
-        fixed_batch=max(whole) if whole and len(whole) == len(columns) else None,
+        fixed_batch=max(sizes) if sizes and len(whole) == len(columns) else None,
         **parts,
     )
 
