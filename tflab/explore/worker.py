@@ -7,6 +7,7 @@ is a line of JSON on the original standard output. The output of programs is red
 from __future__ import annotations
 
 import gc
+import io
 import json
 import os
 import signal
@@ -30,18 +31,12 @@ class StageTimeoutError(BaseException):
     """The time of a stage is over. Not an Exception, so that few programs catch it."""
 
 
-class KeptOutput:
+class KeptOutput(io.StringIO):
     """A stream that keeps the beginning of its output."""
 
-    def __init__(self) -> None:
-        self.text = ""
-
     def write(self, text: str) -> int:
-        self.text += text[: max(0, PRINTED - len(self.text))]
+        super().write(text[: max(0, PRINTED - self.tell())])
         return len(text)
-
-    def flush(self) -> None:
-        pass
 
 
 def main() -> None:
@@ -99,7 +94,8 @@ def step(stages: ModuleType, walked: Iterator[Message], order: Message) -> Messa
         message = {"error": stages.problem(error, order["source"]["file"])}
     finally:
         limit_time(0)
-    return message | ({"printed": printed.text} if printed.text else {})
+    text = printed.getvalue()
+    return message | ({"printed": text} if text else {})
 
 
 def watch(server: int) -> None:
