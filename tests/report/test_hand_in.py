@@ -137,8 +137,8 @@ def test_the_picture_of_the_graph_has_the_nodes_as_differentiated_and_the_shapes
 def test_a_graph_without_a_loss_is_pictured_as_written():
     alike = replace(LINEAR.stages[1], added_nodes=())
     walked = replace(LINEAR, stages=(LINEAR.stages[0], alike, *LINEAR.stages[2:]))
-    *_, method = chapters.picture_of_graph(walked)
-    assert method.how.startswith("The picture has the graph as written. ")
+    *_, sentence = chapters.picture_of_graph(walked)
+    assert sentence.startswith("The picture has the graph as written. ")
 
 
 def test_a_picture_has_a_chinese_title_and_counts_have_their_measure_words():

@@ -20,7 +20,7 @@ from tflab.records.blocks import Column, Fact, Frame, Strip, Table
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.report import drawing, html, viewer_data
-from tflab.report.contents import Chapter, DrawnGraph, Method, Picture, Report
+from tflab.report.contents import Chapter, DrawnGraph, Picture, Report
 
 
 def drawn_graph(stages, name="a graph"):
@@ -64,7 +64,6 @@ def evil_report():
         EVIL,
         table,
         Strip(EVIL, (Frame(EVIL, EVIL, (EVIL,)),)),
-        Method(EVIL, EVIL),
         Picture("p", EVIL, evil_svg(), b""),
         drawn_graph((a_frontend(nodes=nodes),), EVIL),
         title=EVIL,
@@ -134,7 +133,6 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
             (Frame("placer", "devices", ("moved", "rewired")), Frame("", "hidden", ("folded",))),
         ),
         Picture("curves", "A curve.", "<svg><text>y</text></svg>", b""),
-        Method("As it was measured.", "tflab run\ntflab again"),
     )
     chapters = (
         Chapter("First, one", parts),

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tflab.analysis import critical_path, timeline
 from tflab.analysis.slow_steps import LEAST_STEPS
-from tflab.compare import CONFIGURATIONS, DEFAULT, view
+from tflab.compare import CONFIGURATIONS, view
 from tflab.exporters import plots
 from tflab.exporters.plots.graph import Edge, Track
 from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, table
@@ -26,7 +26,6 @@ from tflab.report.contents import (
     Chapter,
     DrawnGraph,
     Lab,
-    Method,
     Part,
     Report,
     Walked,
@@ -42,7 +41,7 @@ from tflab.views import stages as views
 from tflab.views.words import ratio_text
 
 ABOUT = "What TensorFlow does between a line of Python and the machine."
-ABOUT_LAB = "Each part names its step of the lab, and the command that repeats it."
+ABOUT_LAB = "Each part names its step of the lab."
 TOP = 10  # rows of a table of ops
 OTHERS = "shared by layers"  # the label of a box without one
 Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
@@ -160,21 +159,11 @@ def warm(step: Execution) -> str:
     )
 
 
-def walking(walked: Walked) -> str:
-    return f"python -m tflab.lifecycle --model {walked.model} --steps {walked.execution.steps}"
-
-
-def comparing(comparison: Comparison) -> str:
-    sizes = " ".join(map(str, comparison.batch_sizes))
-    return f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes}"
-
-
-def swept(comparison: Comparison) -> Method:
+def swept(comparison: Comparison) -> str:
     rows = max(step.images for step in comparison.steps.values())
-    return Method(
+    return (
         f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size: untraced and "
-        f"traced steps alternate, and the first {comparison.warmup} steps of each are not counted.",
-        comparing(comparison),
+        f"traced steps alternate, and the first {comparison.warmup} steps of each are not counted."
     )
 
 
@@ -205,13 +194,9 @@ def graph(walked: Walked) -> Iterator[Part]:
     known = (
         f" Values and gradients are the program's, in {recorded}; not timed." if recorded else ""
     )
-    # The slowest forward node, or one that was fused into the slowest
-    carriers = {node.name: walked.histories[node.name].carrier or "" for node in nodes}
-    example = max(carriers, key=lambda name: ns.get(carriers[name], 0))
-    yield Method(
+    yield (
         f"Times in the graph, and its colours by time: {warm(step)} The times at each "
-        f"batch size in the panel are statistics of traced steps.{known}",
-        f"{walking(walked)}\npython -m tflab.follow {example} --model {walked.model}",
+        f"batch size in the panel are statistics of traced steps.{known}"
     )
 
 
@@ -233,11 +218,9 @@ def on_two_devices(walked: Walked) -> Iterator[Part]:
         start=len(drawn.states) - 1,
     )
     yield placement.transfers(placing)
-    yield Method(
+    yield (
         "Devices, _Send and _Recv are read from the runtime's own dumps; the bytes follow from "
-        f"the shapes at batch size {placing.batch_size}.",
-        f"python -m tflab.lifecycle --model {walked.model} --devices {len(placing.partitions)} "
-        "--stage placement",
+        f"the shapes at batch size {placing.batch_size}."
     )
 
 
@@ -258,13 +241,10 @@ def top_ops(walked: Walked) -> Iterator[Part]:
     )
     yield contents.picture("op_bars", plots.op_bars.draw, step.top_ops, "node")
     yield execution.top_table("The most expensive nodes", step.top_ops, step, "node")
-    yield Method(warm(step), walking(walked))
+    yield warm(step)
     yield from execution.costs(step)
     if step.experiments and step.experiments.control:
-        yield Method(
-            "The numbers are from untraced steps, which alternate with traced ones.",
-            f"{walking(walked)} --experiments",
-        )
+        yield "The numbers are from untraced steps, which alternate with traced ones."
 
 
 def times(walked: Walked) -> Iterator[Part]:
@@ -279,7 +259,7 @@ def times(walked: Walked) -> Iterator[Part]:
     slices = plots.timeline.slices(runs, middle, step.critical_path)
     yield replace(drawn, title=title, slices=slices)
     yield fact_table(execution.parallel(step.critical_path))
-    yield Method(warm(step), walking(walked))
+    yield warm(step)
 
 
 def memory(walked: Walked) -> Iterator[Part]:
@@ -289,10 +269,9 @@ def memory(walked: Walked) -> Iterator[Part]:
     if facts := list(execution.memory_facts(step.memory, step.nodes)):
         yield fact_table(facts)
     yield from execution.holders(step.memory, step.nodes)
-    yield Method(
+    yield (
         "The numbers are computed from the memory that each op requested from its allocators in "
-        f"traced steps. {warm(step)}",
-        walking(walked),
+        f"traced steps. {warm(step)}"
     )
 
 
@@ -304,10 +283,9 @@ def network(walked: Walked, maps: Maps) -> Iterator[Part]:
         "to the largest of its elements, and a ReLU only to those above 0: the rest is white."
     )
     yield contents.picture("feature_maps", plots.feature_maps.draw, maps)
-    yield Method(
+    yield (
         "Every tensor is fetched by one step that is not timed, with the graph passes off. If a "
-        "line says softmax, tflab computed it from the scores.",
-        walking(walked),
+        "line says softmax, tflab computed it from the scores."
     )
 
 
@@ -331,11 +309,11 @@ def training(model: str, history: History | None) -> Iterator[Part]:
         else ""
     )
     means = "Losses and accuracies" if classified(history) else "Losses"
-    yield Method(
+    yield (
         f"Trained for this report. {means} are means over rows; the test uses all test rows at the "
-        f"end of each epoch.{fitting}",
-        f"python -m tflab.train --model {model} --epochs {history.settings.epochs} "
-        f"--batch-size {history.settings.batch_size} --rows {history.settings.train_rows}",
+        f"end of each epoch.{fitting} The command python -m tflab.train --model {model} --epochs "
+        f"{history.settings.epochs} --batch-size {history.settings.batch_size} --rows "
+        f"{history.settings.train_rows} repeats the training."
     )
 
 
@@ -452,11 +430,9 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
     if not names:
         yield "No configuration was compared with the default."
         return
-    others = " ".join(name for name in names if name != DEFAULT)
-    yield Method(
+    yield (
         f"After {plural(contents.CONFIGS_S, 'second')} no new observation started, except those "
-        "that a verdict requires. The command takes longer and shows more.",
-        f"{comparing(comparison)} --configs {others}",
+        "that a verdict requires."
     )
 
 
@@ -507,11 +483,10 @@ def picture_of_graph(walked: Walked) -> Iterator[Part]:
         numbers("nodes", lambda row: f"{len(row[1]):,}"),
         numbers("edges", lambda row: f"{edge_count(row[1]):,}"),
     )
-    yield Method(
+    yield (
         f"The picture has the graph {which}. TensorBoard's Graphs shows the graph that ran, node "
-        "by node.",
-        f"python -m tflab.lifecycle --model {walked.model} --logdir runs/{walked.model}\n"
-        "tensorboard --logdir runs",
+        f"by node. The command python -m tflab.lifecycle --model {walked.model} --logdir "
+        f"runs/{walked.model} writes it, and tensorboard --logdir runs shows it."
     )
 
 

@@ -1,5 +1,5 @@
-"""Contents: the measurements behind a report, its parts (chapters of text, tables, pictures,
-commands and drawn graphs), and their translation."""
+"""Contents: the measurements behind a report, its parts (chapters of text, tables, pictures and
+drawn graphs), and their translation."""
 
 from __future__ import annotations
 
@@ -74,14 +74,6 @@ def picture(name: str, draw: Callable[..., Figure], *records: object) -> Picture
 
     figure = draw(*records)
     return Picture(name, str(figure.get_label()), plots.svg(figure), plots.png(figure))
-
-
-@dataclass(frozen=True)
-class Method:
-    """How the numbers beside it were obtained, and the command that repeats it."""
-
-    how: str
-    command: str
 
 
 @dataclass(frozen=True)
@@ -205,7 +197,7 @@ class Annotated:
         return sorted(timed, key=lambda row: -(row[2].share or 0))[:HOTTEST]
 
 
-Part = Block | Picture | Method | DrawnGraph | Annotated
+Part = Block | Picture | DrawnGraph | Annotated
 
 
 @dataclass(frozen=True)
@@ -322,8 +314,6 @@ def chinese_part(item: Part) -> Part:
         return replace(
             item, title=chinese(item.title), columns=tuple(map(chinese_column, item.columns))
         )
-    if isinstance(item, Method):
-        return replace(item, how=chinese(item.how))
     if isinstance(item, Picture):
         return replace(item, title=chinese(item.name), caption=chinese(item.name))
     return item

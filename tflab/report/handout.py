@@ -9,14 +9,14 @@ from tflab.escaping import visible
 from tflab.exporters.markdown import escape, fenced, paragraph, rendered
 from tflab.records.blocks import Column, table
 from tflab.report import graph_states
-from tflab.report.contents import Annotated, DrawnGraph, Method, Part, Picture, Report
+from tflab.report.contents import Annotated, DrawnGraph, Part, Picture, Report
 
 FOLDER = "report_files"
 
 
 def page(report: Report) -> str:
     """Return the report as one Markdown page; a drawn graph is a table of its states."""
-    parts = [f"# {escape(report.title)}", escape(report.about), code(report.command)]
+    parts = [f"# {escape(report.title)}", escape(report.about), fenced(visible(report.command))]
     if report.numbers:
         cells = (attrgetter(name) for name in ("label", "value", "note"))
         parts.append(rendered(table("", report.numbers, *(Column("", cell) for cell in cells))))
@@ -30,8 +30,6 @@ def markdown(part: Part) -> str:
     """Return a part of the report as Markdown."""
     if isinstance(part, Picture):
         return f"![{escape(part.caption)}]({FOLDER}/{part.name}.png)"
-    if isinstance(part, Method):
-        return f"{paragraph(part.how)}\n\n{code(part.command)}"
     if isinstance(part, DrawnGraph):
         where = f"[report.html](report.html) draws {escape(part.name)}; its states are listed here."
         states = rendered(graph_states.changes(part.drawing.states))
@@ -40,11 +38,6 @@ def markdown(part: Part) -> str:
     if isinstance(part, Annotated):
         return "[report.html](report.html) has the program line by line."
     return rendered(part)
-
-
-def code(text: str) -> str:
-    """Return commands, each on lines of its own."""
-    return fenced("\n".join(map(visible, text.split("\n"))))
 
 
 def write_pictures(report: Report, folder: Path) -> None:

@@ -81,7 +81,6 @@ def environment(*folders: Path) -> jinja2.Environment:
         "inline": inline,
         "anchor": anchor,
         "breakable": breakable,
-        "commands": lambda text: Markup("\n").join(map(visible, text.split("\n"))),
         "kind": lambda part: type(part).__name__,
         "words": lambda text, chosen: chinese(text) if chosen == "zh" else text,
     }
