@@ -11,16 +11,14 @@ import pytest
 from tests.examples.histories import value
 from tests.examples.lab import COMPARED, HISTORY, LAB, LINEAR, RACED, ROWS, TOY
 from tests.examples.printed import approve_text
-from tests.examples.walk import BACKWARD, EXECUTION, FRONTEND, PLACEMENT, STAGES
+from tests.examples.walk import BACKWARD, EXECUTION, STAGES
 from tests.maps_by_hand import IMAGES, MAPS
-from tests.records_by_hand import CPU_0, CPU_1, LOAD
-from tflab.follow import node_history
+from tests.records_by_hand import LOAD
 from tflab.records.graph import Link
 from tflab.records.measured import Diagnosis, Experiment, Experiments
-from tflab.records.placed import Partition, Transfer
 from tflab.records.values import ValuesStep
 from tflab.report import chapters, contents, drawing, handout
-from tflab.report.contents import Chapter, DrawnGraph, Lab, Picture, Report, Walked
+from tflab.report.contents import Chapter, DrawnGraph, Lab, Picture, Report
 from tflab.runtime import trace
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -32,26 +30,10 @@ def walked(*stages, **changes):
     return replace(LINEAR, stages=tuple(of_type.values()))
 
 
-SENT = (
-    Transfer("relu:0", "relu/_0", "relu/_1", CPU_0, CPU_1, "float32", (16, 3), 192, ""),
-    Transfer("loss:0", "loss/_2", "loss/_3", CPU_1, CPU_0, "float32", None, None, ""),
-)
-NAMES = tuple(node.name for node in PLACEMENT.nodes)
-TWO_DEVICES = replace(
-    PLACEMENT,
-    partitions=(Partition(CPU_1, NAMES[:5]), Partition(CPU_0, NAMES[5:6])),
-    transfers=SENT,
-)
-ON_TWO = Walked(
-    "toy",
-    (FRONTEND, BACKWARD, TWO_DEVICES),
-    node_history.histories((FRONTEND, BACKWARD, PLACEMENT)),
-)
 CONTROL = Experiment("control", "", -1_500.0, -4_000.0, 2_500.0, 6)
 SLOW = Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement")
 WHOLE = replace(
     LAB,
-    toy_on_two=ON_TWO,
     walked=walked(maps=MAPS, experiments=Experiments((), CONTROL, ()), load=LOAD),
     compared=replace(RACED, load=LOAD, diagnosis=(SLOW,)),
 )
@@ -134,19 +116,10 @@ def test_a_graph_is_drawn_with_the_times_of_its_nodes_and_its_chain_rule():
     )
 
 
-def test_a_graph_on_two_devices_is_drawn_as_it_is_before_anything_runs():
-    (drawn,) = (p for p in chapters.on_two_devices(ON_TWO) if isinstance(p, DrawnGraph))
-    last = drawn.drawing.states[drawn.start]
-    assert (drawn.name, last.title) == ("x*y + z on two devices", "feeds_and_fetches")
-    assert drawn.drawing.transfers == SENT
-
-
 def test_chapters_come_in_their_order_each_once_and_some_only_if_they_are_named():
-    assert contents.chosen(("memory", "graph", "memory"), "lenet") == ("graph", "memory")
-    usual = tuple(name for name in contents.CHAPTERS if name not in ("lab", "devices"))
-    assert contents.chosen((), "lenet") == usual
-    assert contents.chosen(("lab", "graph"), "lenet") == ("lab", "graph")
-    assert contents.chosen((), "toy")[:2] == ("graph", "devices")
+    assert contents.chosen(("memory", "graph", "memory")) == ("graph", "memory")
+    assert contents.chosen(()) == USUAL
+    assert contents.chosen(("lab", "graph")) == ("lab", "graph")
     assert contents.needs(("memory", "batch-sizes")) == {"walked", "compared"}
 
 

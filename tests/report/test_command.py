@@ -46,7 +46,7 @@ def lab(walked):
 
 @pytest.fixture(scope="module")
 def whole(lab):
-    return chapters.report(lab, "python -m tflab.report", contents.chosen((), "lenet"))
+    return chapters.report(lab, "python -m tflab.report", contents.chosen(()))
 
 
 @pytest.mark.parametrize("model", ["toy", "lenet"])
@@ -95,9 +95,6 @@ def measured(monkeypatch):
         done.append(("walk", name, options.experiments, drawn))
         yield name
 
-    def place_only(name, options):
-        done.append(("place", name, options.devices))
-
     def train(lab, _options):
         done.append(("train", lab.model))
         yield lab
@@ -106,7 +103,7 @@ def measured(monkeypatch):
         done.append(("compare", name, chosen.configs, chosen.race_s))
         return COMPARED
 
-    for function in (walk, place_only, train):
+    for function in (walk, train):
         monkeypatch.setattr(measuring, function.__name__, function)
 
     monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
@@ -115,7 +112,7 @@ def measured(monkeypatch):
     monkeypatch.setattr(measuring.devices, "gpus", list)
 
     def of(model, *names):
-        chosen = contents.chosen(names, model)
+        chosen = contents.chosen(names)
         return measuring.measure(model, chosen, None, False, lambda _: None), done
 
     return of
@@ -127,12 +124,10 @@ CONFIGS = ("default", "one-thread", "no-onednn")
 @pytest.mark.parametrize(
     ("model", "chapters", "steps"),
     [
-        # All: the toy also on two devices
-        ("toy", "", "walk toy 30 True, place toy 2, train toy, compare toy all 60"),
+        ("toy", "", "walk toy 30 True, train toy, compare toy all 60"),
         ("lenet", "", "walk lenet 30 True, train lenet, compare lenet all 60"),
         ("lenet", "slow", "compare lenet default 60"),
         ("lenet", "environment", ""),
-        ("lenet", "devices", "place toy 2"),
         ("lenet", "graph", "walk lenet 0 True"),
         ("toy", "graph", "walk toy 0 True"),
         ("lenet", "training", "train lenet"),
@@ -171,9 +166,9 @@ def test_a_signal_within_a_walk_or_a_comparison_keeps_what_there_is(measured, mo
         yield from interrupted()
 
     monkeypatch.setattr(measuring, "walk", walk)
-    lab, done = measured("lenet", "ops", "times", "devices")
+    lab, done = measured("lenet", "ops", "times", "training")
     assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", None)
-    assert ("place", "toy", 2) not in done
+    assert ("train", "lenet") not in done
 
 
 def interrupted():
@@ -186,7 +181,7 @@ def test_a_wrong_chapter_and_chinese_without_the_lab_are_refused(capsys):
     assert capsys.readouterr() == (
         "",
         "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from lab, "
-        "graph, devices, network, training, ops, batch-sizes, slow, times, configurations, "
+        "graph, network, training, ops, batch-sizes, slow, times, configurations, "
         "memory, environment.\n",
     )
     assert report.main(["--language", "zh", "--chapters", "lab", "memory"]) == 2
@@ -280,6 +275,6 @@ def test_a_whole_report_of_a_model_has_every_chapter(tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "out" / "report.html").read_text()
     titles = re.findall("^## (.*)", (tmp_path / "out" / "report.md").read_text(), re.M)
-    assert len(titles) == len(contents.chosen((), "toy")) - 1  # the toy sees no images
+    assert len(titles) == len(contents.chosen(())) - 1  # the toy sees no images
     shown = map(unescape, re.findall(r"<li><a href=.*?>(.*?)</a>", page))
     assert list(shown) == [title.replace("\\", "") for title in titles]

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     given = Path(args.out) if args.out else output_paths.free_name(Path(OUT))
     if confined.is_wanted(models.is_file(args.model), args.trust):
         return confined.run("report", argv, args, {"--out": output_paths.place(given, "folder")})
-    names = contents.chosen(args.chapters, args.model)
+    names = contents.chosen(args.chapters)
     if args.language != LANGUAGES[0] and names != ("lab",):
         raise UsageError("--language zh is for the report of the lab: add --chapters lab.")
     dumps.prepare()  # before the model imports TensorFlow

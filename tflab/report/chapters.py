@@ -21,7 +21,6 @@ from tflab.records.stages import Backward, Execution
 from tflab.records.values import Maps
 from tflab.report import contents, drawing, questions
 from tflab.report.contents import (
-    FORMULA,
     Box,
     Chapter,
     DrawnGraph,
@@ -113,8 +112,6 @@ def drafts(lab: Lab) -> Iterator[Draft]:
     walked, compared, history = lab.walked, lab.compared, lab.history
     if walked:
         yield "graph", f"The stages of {title_of(lab.model)}", graph(walked), ""
-    if lab.toy_on_two:
-        yield "devices", f"{FORMULA} on two devices", on_two_devices(lab.toy_on_two), ""
     if walked and (maps := walked.execution.maps) and len(maps.maps) > 1:
         yield "network", "What the network saw", network(walked, maps), ""
     if history or not lab.interrupted:
@@ -197,30 +194,6 @@ def graph(walked: Walked) -> Iterator[Part]:
     yield (
         f"Times in the graph, and its colours by time: {warm(step)} The times at each "
         f"batch size in the panel are statistics of traced steps.{known}"
-    )
-
-
-def on_two_devices(walked: Walked) -> Iterator[Part]:
-    """Yield where the nodes are, and which tensors are sent; `walked` ends with its placement."""
-    placing = walked.placement
-    yield (
-        "If an edge leads from one device to the other, the runtime cuts it: a _Send on one device "
-        "passes the tensor to a _Recv on the other."
-    )
-    yield placement.partitions(placing)
-    yield fact_table(placement.transferred(placing))
-    drawn = drawing.draw(walked.stages, walked.histories)
-    yield DrawnGraph(
-        name=f"{contents.title_of(walked.model)} on two devices",
-        drawing=drawn,
-        histories=walked.histories,
-        ns={},
-        start=len(drawn.states) - 1,
-    )
-    yield placement.transfers(placing)
-    yield (
-        "Devices, _Send and _Recv are read from the runtime's own dumps; the bytes follow from "
-        f"the shapes at batch size {placing.batch_size}."
     )
 
 

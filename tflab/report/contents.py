@@ -50,7 +50,6 @@ class Lab:
     model: str
     environment: Sequence[tuple[str, str]]
     walked: Walked | None = None
-    toy_on_two: Walked | None = None  # devices; a walk up to placement
     history: History | None = None  # None also for a model without a loss
     compared: Comparison | None = None
     interrupted: bool = False  # by a signal
@@ -245,7 +244,6 @@ CONFIGS_S = 60  # for comparing them: enough to notice most differences of a ten
 NEEDS = {
     "lab": ("walked", "history", "compared", "configurations"),
     "graph": ("walked", "histories"),
-    "devices": ("toy_on_two",),
     "network": ("walked",),
     "training": ("history",),
     "ops": ("walked", "experiments"),
@@ -261,11 +259,9 @@ CHAPTERS = tuple(NEEDS)
 REFERENCE = ("configurations", "memory", "environment")
 
 
-def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:
-    """Return the chapters in order, each once. Unless named, a report has no hand-in, and the two
-    devices of x*y + z are in its own report."""
-    usual = {*CHAPTERS} - ({"lab"} if model == TOY else {"lab", "devices"})
-    return tuple(name for name in CHAPTERS if name in (names or usual))
+def chosen(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the chapters in order, each once. Unless named, a report has no hand-in."""
+    return tuple(name for name in CHAPTERS if name in (names or {*CHAPTERS} - {"lab"}))
 
 
 def title_of(model: str) -> str:

@@ -16,7 +16,7 @@ from tflab.records.measured import Epoch, Settings, TrainingStep, history
 from tflab.records.options import BATCH_SIZES, Options, Saved
 from tflab.records.stages import Execution, Frontend
 from tflab.report import contents
-from tflab.report.contents import EPOCHS, TOY, Lab, Walked
+from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.runtime import devices, machine_load
 from tflab.train import trainer
 
@@ -67,10 +67,6 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
         for walked in walk(model, replace(options, experiments=seconds), "histories" in needs):
             lab = replace(lab, walked=walked)
             yield lab
-    if "toy_on_two" in needs:
-        announce("x*y + z on two devices")
-        lab = replace(lab, toy_on_two=place_only(TOY, replace(options, devices=2)))
-        yield lab
     if "history" in needs and has_loss(model, lab.walked, options):
         announce(f"training {model} for {EPOCHS} epochs, at most {TRAINING_S} s")
         for trained in train(lab, options):
@@ -93,12 +89,6 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
         yield replace(lab, compared=compared)
         if compared.interrupted:
             raise KeyboardInterrupt
-
-
-def place_only(model: str, options: Options) -> Walked:
-    """Return a walk that ends before anything runs."""
-    stages = tuple(lifecycle.walk(model, options, "placement"))
-    return Walked(model, stages, node_history.histories(stages))
 
 
 def walk(model: str, options: Options, drawn: bool) -> Iterator[Walked]:
