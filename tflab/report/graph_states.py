@@ -16,8 +16,11 @@ from tflab.records.graph import edge_count
 from tflab.records.placed import Pass
 from tflab.records.stages import Backward, Execution, Placement, Stage
 from tflab.report.contents import State
-from tflab.units import percent, plural, time
-from tflab.views import backward, placement
+from tflab.units import plural
+from tflab.views import placement
+from tflab.views import stages as views
+
+FACTS = 4  # of a stage beside the drawing
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
@@ -28,8 +31,8 @@ def states(stages: Sequence[Stage]) -> tuple[State, ...]:
             log.append(with_gradients(before, stage))
         elif isinstance(stage, Placement):
             log.extend(after_passes(stage))
-        elif isinstance(stage, Execution) and isinstance(before, Placement):
-            log.append(as_run(before, stage))
+        elif isinstance(stage, Execution):
+            log.append(as_run(stage))
     return tuple(log)
 
 
@@ -38,7 +41,7 @@ def as_written(stage: Stage) -> State:
         stage="frontend",
         title="Frontend",
         about="The lines of the program have become nodes. Nothing is computed yet.",
-        lines=(plural(edge_count(stage.nodes), "edge"),),
+        lines=(edges(stage),),
         defined=stage.nodes,
     )
 
@@ -49,24 +52,20 @@ def with_gradients(before: Stage, stage: Backward) -> State:
     about = "Each op's gradient function added the nodes that compute its gradient."
     if not stage.added_nodes:
         about = f"Nothing was added: {stage.unchecked}."
-    lines = tuple(grown(stage)) if stage.added_nodes else ()
+    lines = (edges(stage), *facts(stage)[1:]) if stage.added_nodes else ()
     ends = ((stop, pair) for stop in stage.gradient_stops for pair in pairwise(stop.path))
     cut = dict.fromkeys(pair for stop, pair in ends if pair[1] == stop.node)
     return State("backward", "Backward", about, lines, (), new, cut=tuple(cut))
 
 
-def grown(stage: Backward) -> Iterator[str]:
-    if equation := backward.equation(stage):
-        yield equation
-    derived = sum(bool(gradient.nodes) for gradient in stage.gradients)
-    updates = len(stage.update_nodes)
-    yield (
-        f"{plural(len(stage.added_nodes) - updates, 'node')} to differentiate "
-        f"{plural(derived, 'op')}, {plural(updates, 'node')} to update "
-        f"{plural(stage.variable_count, 'variable')}"
-    )
-    if stage.gradient_checks:
-        yield from (f"{fact.label}: {fact.text}" for fact in backward.checks(stage))
+def edges(stage: Stage) -> str:
+    return plural(edge_count(stage.nodes), "edge")
+
+
+def facts(stage: Stage) -> tuple[str, ...]:
+    """Return the first facts of a stage in short, without those that say that there is nothing."""
+    found = (fact for fact in views.in_short(stage)[:FACTS] if fact.value != "nothing")
+    return tuple(f"{fact.label}: {fact.text}" for fact in found)
 
 
 def after_passes(stage: Placement) -> Iterator[State]:
@@ -94,24 +93,13 @@ def touched(step: Pass) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
 
 
-def as_run(before: Placement, stage: Execution) -> State:
+def as_run(stage: Execution) -> State:
     """Return the graph that ran: that of the last pass, with its times."""
-    owned = {owner.owner: owner.ns / stage.wall_ns for owner in stage.time_ledger}
-    largest = max(owned, key=owned.__getitem__)
-    missing = set(before.not_run).difference(run.name for run in stage.runs)
-    ran = f"{plural(len(missing), 'node')} did not run; " if missing else ""
-    path = stage.critical_path
-    lines = [
-        f"{ran}{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size} "
-        f"(median), on {plural(len(before.partitions), 'device')}",
-        f"critical path: {plural(len(path.nodes), 'op run')}, {time(path.ns)} in a traced step",
-        f"largest part of the wall time of traced steps: {largest}, {percent(owned[largest])}",
-    ]
     return State(
         stage="execution",
         title="Execution",
         about="The ops ran in the order of their dependencies.",
-        lines=tuple(lines if path.nodes else lines[::2]),
+        lines=facts(stage),
     )
 
 
