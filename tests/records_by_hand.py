@@ -38,9 +38,9 @@ def source(line: int, code: str = "", file: str = "model.py") -> Source:
 # What a test does not say of op statistics is -1 or unknown, so that a view that shows it is wrong
 UNSAID: dict[str, Any] = {
     **dict.fromkeys(("ops", "nodes", "fused_from"), ()),
-    **dict.fromkeys(("calls", "total_ns", "self_ns", "mean_ns", "median_ns", "p95_ns"), -1),
-    **dict.fromkeys(("share", "cumulative_share", "requested_bytes", "step_ns"), -1),
-    **dict.fromkeys(("flops", "gflops", "peak_bytes", "step_median_ns", "image_ns", "code")),
+    **dict.fromkeys(("calls", "total_ns", "mean_ns", "median_ns"), -1),
+    **dict.fromkeys(("share", "requested_bytes", "step_ns"), -1),
+    **dict.fromkeys(("flops", "gflops", "image_ns", "code")),
 }
 
 
@@ -50,14 +50,13 @@ def run(name: str, start: int, duration: int = 5, step: int = 0, device: str = "
 
 def op_stats(key: str, **said: Any) -> OpStats:
     """A row of a table of ops of which a test says what it needs."""
-    spent = {"forward_ns": said.get("self_ns", 0), "backward_ns": 0, "update_ns": 0}
+    spent = {"forward_ns": said.get("total_ns", 0), "backward_ns": 0, "update_ns": 0}
     return OpStats(key, **UNSAID | spent | said)
 
 
 COLUMNS = (  # of `op_row`
-    *("calls", "total_ns", "self_ns", "mean_ns", "median_ns", "p95_ns", "share"),
-    *("cumulative_share", "requested_bytes", "flops", "gflops", "step_ns"),
-    *("peak_bytes", "step_median_ns", "image_ns"),
+    *("calls", "total_ns", "mean_ns", "median_ns", "share"),
+    *("requested_bytes", "flops", "gflops", "step_ns", "image_ns"),
 )
 
 
@@ -70,10 +69,10 @@ def op_row(key: str, ops: str, nodes: str, fused_from: str, *numbers: float | No
 
 
 def op_total(
-    name: str, op: str, calls: int, total_ns: int, self_ns: int, mean_ns: float, share: float
+    name: str, op: str, calls: int, total_ns: int, mean_ns: float, share: float
 ) -> OpStats:
     """All runs of one node or type."""
-    times = {"total_ns": total_ns, "self_ns": self_ns, "mean_ns": mean_ns, "median_ns": 77}
+    times = {"total_ns": total_ns, "mean_ns": mean_ns, "median_ns": 77}
     return op_stats(name, ops=(op,), nodes=(name,), calls=calls, share=share, **times)
 
 

@@ -88,17 +88,6 @@ def test_a_node_that_ran_as_two_types_holds_bytes_as_the_last():
     assert memory.live_bytes(both, STEP).holders == (Holder("a", "Kernel", 8, running=True),)
 
 
-def test_the_peak_of_a_group_is_that_of_its_nodes_in_their_worst_step():
-    recorded = runs(
-        "a 0 +100/1 -100/4; b 0 +30/2 -30/3 +5/3; c 0 +7/4; a 0 #1 +90/1 -90/2; b 0 #1 +60/2"
-    )
-    groups = [["a"], ["a", "b"], ["c", "a"], ["b"], ["d"], []]
-    # a and b at 2 us of step 0; at 4 us, a has gone when c comes; in step 1, a goes when b comes
-    assert memory.peaks(recorded, groups) == [100, 130, 100, 60, 0, 0]
-    assert memory.peaks([], groups) == [0, 0, 0, 0, 0, 0]
-    assert memory.peaks(recorded, []) == []
-
-
 @pytest.mark.tensorflow
 def test_the_holders_of_a_real_step_add_up_to_its_peak(walked):
     stage = walked("lenet")["execution"]

@@ -11,24 +11,23 @@ from tflab.errors import UsageError
 from tflab.records.graph import Source
 from tflab.records.measured import NodeStats
 from tflab.records.placed import Fate
-from tflab.records.timed import OpRun
 
 STEPS = 2
 IMAGES = 8  # that the steps worked on
 CPU = "/device:CPU:0"
 
 
-def node(name, op, total, calls=STEPS, start=0.0, median=0.0, p95=0.0, requested=0):
+def node(name, op, total, calls=STEPS, start=0.0, median=0.0, requested=0):
     mean = total / calls
-    return NodeStats(name, op, CPU, calls, total, mean, median, p95, start, requested)
+    return NodeStats(name, op, CPU, calls, total, mean, median, start, requested)
 
 
 STATS = (
-    node("pool/MaxPool", "MaxPool", 100, start=30, median=45, p95=55, requested=64),
-    node("conv/Relu", "_FusedConv2D", 600, start=20, median=290, p95=310, requested=128),
-    node("_arg_images_0_0", "_Arg", 20, start=0, median=10, p95=10),
-    node("gradients/conv/Relu_grad/ReluGrad", "ReluGrad", 80, start=40, median=40, p95=40),
-    node("conv2/Relu", "_FusedConv2D", 200, calls=4, start=35, median=50, p95=70, requested=8),
+    node("pool/MaxPool", "MaxPool", 100, start=30, median=45, requested=64),
+    node("conv/Relu", "_FusedConv2D", 600, start=20, median=290, requested=128),
+    node("_arg_images_0_0", "_Arg", 20, start=0, median=10),
+    node("gradients/conv/Relu_grad/ReluGrad", "ReluGrad", 80, start=40, median=40),
+    node("conv2/Relu", "_FusedConv2D", 200, calls=4, start=35, median=50, requested=8),
 )
 FLOPS = {
     "conv/Relu": 3000,
@@ -74,8 +73,8 @@ GRAPH = Graph(
 @pytest.mark.parametrize("by", row_labels.KEYS)
 def test_every_field_of_every_row(by):
     """By hand, of _FusedConv2D, which has two nodes: a call takes 800 / 6 ns, its median is
-    (2 * 290 + 4 * 50) / 6, its p95 (2 * 310 + 4 * 70) / 6; a step requests (2 * 128 + 4 * 8) / 2
-    bytes and does (2 * 3000 + 4 * 500) / 2 flops."""
+    (2 * 290 + 4 * 50) / 6; a step requests (2 * 128 + 4 * 8) / 2 bytes and does
+    (2 * 3000 + 4 * 500) / 2 flops."""
     rows = op_table.with_flops(op_table.rows(STATS, by, STEPS, IMAGES, GRAPH), FLOPS)
     lines = []
     for row in op_table.with_shares(rows):
@@ -147,7 +146,7 @@ def test_which_row_a_node_is_in(by, nodes, graph, rows):
         stats.append(node(name, *op or "X", int(total), start=int(start)))
     found = op_table.with_shares(op_table.rows(stats, by, 1, None, graph))
     assert (
-        ", ".join(" ".join((row.key, str(row.self_ns), *row.fused_from)) for row in found) == rows
+        ", ".join(" ".join((row.key, str(row.total_ns), *row.fused_from)) for row in found) == rows
     )
 
 
@@ -159,29 +158,17 @@ def test_an_unknown_key_is_refused_with_those_there_are():
 # What the runs and the costs add
 
 
-def run(name, duration, step=0, *allocations):
-    return OpRun(step, name, "Op", CPU, 0, duration, 0, allocations)
-
-
-def test_exact_times_and_peaks_are_those_of_all_nodes_of_a_row_together():
+def test_an_exact_median_is_that_of_all_nodes_of_a_row_together():
     accumulator = op_table.Accumulator()
     for a, b in ((10, 70), (20, 20), (30, 90)):
         accumulator.add(["a/x", "a/y"], [0, 5], [a, b])
     nodes = accumulator.stats({"a/x": "X", "a/y": "Y"}, {}, {})
     rows = op_table.rows(nodes, "layer", 3, None)
-    rows = op_table.with_quantiles(rows, accumulator)
-    kept = [
-        run("a/x", 9, 0, (1, 64, "cpu"), (8, -64, "cpu")),
-        run("a/y", 9, 0, (2, 32, "cpu"), (8, -32, "cpu")),
-        run("b", 9, 0, (2, 999, "cpu"), (8, -999, "cpu")),
-    ]
-    (row,) = op_table.with_shares(op_table.with_peaks(rows, kept))
-    assert (row.median_ns, row.p95_ns) == (20, 90)  # of 10, 20, 20, 30, 70, 90
-    assert row.step_median_ns == 80  # of 80, 40 and 120
-    assert row.peak_bytes == 96
+    (row,) = op_table.with_shares(op_table.with_medians(rows, accumulator))
+    assert row.median_ns == 20  # of 10, 20, 20, 30, 70, 90
 
 
 def test_nodes_that_took_no_time_have_no_speed_and_no_share():
     rows = op_table.rows([node("a", "X", 0)], "node", 1, None)
     (row,) = op_table.with_shares(op_table.with_flops(rows, {"a": 5}))
-    assert (row.gflops, row.share, row.cumulative_share, row.image_ns) == (None, 0, 0, None)
+    assert (row.gflops, row.share, row.image_ns) == (None, 0, None)

@@ -19,9 +19,9 @@ def test_kept_runs_are_folded_exactly():
         OpRun(0, "b", "Kernel", "CPU:1", 1_003, 4),  # the same node as another type
     ]
     assert op_table.fold(runs) == (
-        NodeStats("a", "Mul", "CPU:0", 3, 66, 22, 16, 40, 2, 88),
-        NodeStats("b", "Add", "CPU:1", 1, 7, 7, 7, 7, 0, 0),
-        NodeStats("b", "Kernel", "CPU:1", 1, 4, 4, 4, 4, 3, 0),
+        NodeStats("a", "Mul", "CPU:0", 3, 66, 22, 16, 2, 88),
+        NodeStats("b", "Add", "CPU:1", 1, 7, 7, 7, 0, 0),
+        NodeStats("b", "Kernel", "CPU:1", 1, 4, 4, 4, 3, 0),
     )
     assert op_table.fold([]) == ()
 
@@ -49,8 +49,8 @@ def rows(accumulator, names="abcd"):
 def test_type_device_and_memory_are_looked_up_by_name_and_a_name_without_a_type_is_no_node():
     accumulator = accumulated([("_SOURCE", 0, 1), ("a", 5, 10), ("b", 20, 7)], [("a", 7, 30)])
     assert rows(accumulator) == (
-        NodeStats("a", "Mul", "CPU:0", 2, 40, 20, 10, 30, 6, 64),
-        NodeStats("b", "Mul", "", 1, 7, 7, 7, 7, 20, 0),
+        NodeStats("a", "Mul", "CPU:0", 2, 40, 20, 10, 6, 64),
+        NodeStats("b", "Mul", "", 1, 7, 7, 7, 20, 0),
     )
     assert rows(accumulated()) == rows(accumulated([], [])) == ()
 
@@ -70,15 +70,12 @@ def test_statistics_of_several_nodes_are_those_of_all_their_runs_and_steps(
     of_steps = sorted(sum(run[2] for run in step if run[0] in names) for step in steps)
     assert accumulator.steps == len(steps)
     if runs:
-        assert accumulator.quantile(names, 0.5) == runs[(len(runs) - 1) // 2]
-        assert accumulator.quantile(names, 1) == runs[-1]
+        assert accumulator.median_ns(names) == runs[(len(runs) - 1) // 2]
     else:
         with pytest.raises(ValueError, match="without runs"):
-            accumulator.quantile(names, 0.5)
-    if steps:
-        assert accumulator.step_median_ns(names) == of_steps[(len(steps) - 1) // 2]
-    else:
-        assert accumulator.step_median_ns(names) is None
+            accumulator.median_ns(names)
+    alone = [range(number, number + 1) for number in range(len(steps))]
+    assert sorted(accumulator.round_medians_ns(names, alone)) == of_steps
     for row in rows(accumulator):
         own = [run for step in steps for run in step if run[0] == row.name]
         assert (row.calls, row.total_ns) == (len(own), sum(run[2] for run in own))
@@ -99,13 +96,6 @@ def test_medians_of_rounds_are_those_of_their_steps():
     rounds = [range(3), range(3, 6), range(6, 9)]
     assert accumulator.round_medians_ns(["a", "b"], rounds) == (4.0, 9.0)
     assert accumulator.round_medians_ns(["c"], rounds) == (0.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    "count, q, rank", [(1, 0.95, 1), (2, 0.95, 2), (20, 0.95, 19), (30, 0.1, 3), (4, 0.5, 2)]
-)
-def test_a_quantile_is_the_run_of_the_nearest_rank(count, q, rank):
-    assert op_table.rank(q, count) == rank
 
 
 def test_ctrl_c_while_runs_are_put_into_columns_counts_nothing_twice(monkeypatch):

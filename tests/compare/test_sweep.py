@@ -149,7 +149,7 @@ def test_every_field_of_the_steps_of_a_batch_size():
     )
     for _ in range(3):
         measured.accumulator.add(["a"], [0], [5])
-    rows_of_step = (row_of("A", self_ns=1_500, total_ns=9), row_of("B", self_ns=900, total_ns=9))
+    rows_of_step = (row_of("A", total_ns=1_500), row_of("B", total_ns=900))
     assert sweep.times(measured, rows_of_step) == StepTimes(
         steps=3,
         images=12,
@@ -166,9 +166,9 @@ def test_every_field_of_the_steps_of_a_batch_size():
 
 def test_every_field_of_the_rows_side_by_side():
     measured = {"requested_bytes": 64, "gflops": 1.5, "share": 0.25, "step_ns": 17}
-    small = row_of("A", calls=6, total_ns=660, self_ns=600, mean_ns=110, median_ns=99, **measured)
-    large = replace(small, calls=4, total_ns=1_000, self_ns=960, mean_ns=250, gflops=None)
-    alone = row_of("B", calls=9, total_ns=90, self_ns=84, mean_ns=10, median_ns=8, **measured)
+    small = row_of("A", calls=6, total_ns=660, mean_ns=110, median_ns=99, **measured)
+    large = replace(small, calls=4, total_ns=1_000, mean_ns=250, gflops=None)
+    alone = row_of("B", calls=9, total_ns=90, mean_ns=10, median_ns=8, **measured)
     compared = sweep.side_by_side({4: (alone, small), 16: (large,)})
     assert compared == (
         Compared(key="A", ops=("A",), fused_from=("A_0",), cells={4: small, 16: large}),

@@ -63,7 +63,7 @@ def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
     by_size = {size: replace(slow, mean_ns=mean) for size, mean in means.items()}
     steps = dict.fromkeys(means, replace(STEPS[4], untraced_steps=10_000, steps=1_000))
     row = Compared("x" * 60, ("Op",), (), by_size)
-    said = {"share": 1.0, "cumulative_share": 1.0, "fused_from": ("conv1/Conv2D", "conv1/BiasAdd")}
+    said = {"share": 1.0, "fused_from": ("conv1/Conv2D", "conv1/BiasAdd")}
     whole = replace(CONV_AT_4, key="x" * 60, calls=1_000_000, gflops=123.4, **said)
     each = dict.fromkeys(means, (whole,))
     found = replace(COMPARISON, batch_sizes=(1, 16, 64), rows=(row,), steps=steps, tables=each)

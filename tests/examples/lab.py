@@ -17,8 +17,8 @@ def row(rank):
     millions = 1_000_000 * rank
     return op_row(
         *(f"Op{rank}", f"Op{rank}", f"n{rank}", "", 1_000 + rank, 50_000_000 - millions),
-        *(30_000_000 - millions, 20_000 + 100 * rank, 10_000 + 100 * rank, 70_000 + 100 * rank),
-        *(0.2 - rank / 100, 0.1 + rank / 20, 512 * rank, 1_000 * rank, 1.5),
+        *(20_000 + 100 * rank, 10_000 + 100 * rank),
+        *(0.2 - rank / 100, 512 * rank, 1_000 * rank, 1.5),
     )
 
 

@@ -51,21 +51,15 @@ BLOCKS = replace(
 # Op bars: rows of two steps
 
 
-def row(key: str, us: float, share: float, has_median: bool = False) -> OpStats:
-    return op_stats(
-        key=key,
-        share=share,
-        self_ns=us * 2_000,
-        step_ns=us * 1_000,
-        step_median_ns=us * 900 if has_median else None,
-    )
+def row(key: str, us: float, share: float) -> OpStats:
+    return op_stats(key=key, share=share, total_ns=us * 2_000, step_ns=us * 1_000)
 
 
 LAYERS = (
-    row("(runtime)", 20, 0.02, True),
-    row("conv1", 300, 0.30, True),
-    row("pool1", 80, 0.08, True),
-    row("conv2", 550, 0.55, True),
+    row("(runtime)", 20, 0.02),
+    row("conv1", 300, 0.30),
+    row("pool1", 80, 0.08),
+    row("conv2", 550, 0.55),
     row("dense", 50, 0.05),
 )
 OPS = tuple(row(f"op{n}", n, n / 100) for n in range(1, 13))

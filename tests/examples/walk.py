@@ -108,8 +108,7 @@ PLACEMENT = blank(
 )
 
 TOTALS = tuple(
-    op_total(f"n{n}", f"Op{n}", 3 * n, 9_000 + n, 6_000 - 100 * n, 700.0 + n, n / 100)
-    for n in range(1, 13)
+    op_total(f"n{n}", f"Op{n}", 3 * n, 6_000 - 100 * n, 700.0 + n, n / 100) for n in range(1, 13)
 )
 CURVE = LiveBytes(
     step=5,

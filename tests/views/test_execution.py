@@ -14,8 +14,7 @@ from tflab.records.timed import CriticalPath, Memory, Network, Offset
 from tflab.views import execution, stages
 
 MANY = tuple(
-    op_total(f"n{n}", f"Op{n}", n + 2, 9_000 + n, 800 + n, 100.0 + n, n / 1000)
-    for n in range(1_013)
+    op_total(f"n{n}", f"Op{n}", n + 2, 9_000 + n, 100.0 + n, n / 1000) for n in range(1_013)
 )
 EXPERIMENTS = Experiments(
     control=Experiment("control", "", -1_500.0, -4_000.0, 2_500.0, 6),

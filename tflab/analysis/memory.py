@@ -16,7 +16,7 @@ microsecond of both (`TrackingAllocator` in tensorflow/core/framework).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -98,19 +98,6 @@ def peak(runs: OpRuns) -> int:
     The order within a microsecond is unknown: the true peak may have been higher, never lower.
     """
     return max(0, highest(*curve(runs))[1])
-
-
-def peaks(runs: Iterable[OpRun], groups: Sequence[Collection[str]]) -> list[int]:
-    """Return the most bytes that the nodes of each group had alive at once in any step, as in
-    `peak`. A node may be in several groups."""
-    highest = [0] * len(groups)
-    for step_runs in op_runs.of(runs).by_step().values():
-        allocating = step_runs.take(np.unique(step_runs.allocations.run))
-        for number, names in enumerate(groups):
-            is_own = np.array([name in names for name, *_ in allocating.kinds], bool)
-            own = allocating.where(is_own[allocating.kind])
-            highest[number] = max(highest[number], peak(own))
-    return highest
 
 
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:

@@ -4,28 +4,23 @@ Every table of ops is made here, from the statistics of nodes that `fold` makes:
 nodes, the functions `with_...` take rows and return them with something more, and `with_shares`
 is the last. A node is in exactly one row, so the rows of any table add up to the same time.
 
-Self and total time are defined as in profilers since Graham, Kessler and McKusick, "gprof: a call
-graph execution profiler" (SIGPLAN Symposium on Compiler Construction, 1982): *self* is the time in
-the op, *total* includes the time in what it called. Ops of a data-flow graph call nothing, because
-loops and functions are expanded before they run, so the two are equal. The exception is a call that
-stayed a node (`PartitionedCall` of a function that must not be inlined, `While` and `If` without
-lowering): its run lasts as long as its body. If the trace also has the ops of the body, as for
-`PartitionedCall`, that time is in their rows *and* in the row of the call, whose self time is then
-its total time. Ops run in parallel, so all rows together may exceed the step.
+Ops of a data-flow graph call nothing, because loops and functions are expanded before they run, so
+the time of a row is all its own. The exception is a call that stayed a node (`PartitionedCall` of a
+function that must not be inlined, `While` and `If` without lowering): its run lasts as long as its
+body. If the trace also has the ops of the body, as for `PartitionedCall`, that time is in their
+rows *and* in the row of the call. Ops run in parallel, so all rows together may exceed the step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from itertools import accumulate, chain
-from math import ceil
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from tflab.analysis import memory, op_runs
+from tflab.analysis import op_runs
 from tflab.analysis.op_runs import Index, OpRuns, renumbered, sums
 from tflab.analysis.row_labels import (
     NO_LINE,
@@ -69,7 +64,7 @@ def rows(
     images: int | None,
     graph: Graph | None = None,
 ) -> Rows:
-    """Return the rows by one of `row_labels.KEYS`: layers in the order of execution, others by self
+    """Return the rows by one of `row_labels.KEYS`: layers in the order of execution, others by
     time, largest first. A node that ran as several types has a row for each of them.
 
     `steps` is the number of steps that `nodes` cover, and `images` the number of images in them
@@ -113,13 +108,11 @@ def fused_parts(graph: Graph, by: str) -> dict[str, list[str]]:
 def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | None) -> Row:
     """Return a row with the measurements of its nodes.
 
-    Its median and p95 are the means of those of its nodes, weighted by calls; this is not a
-    quantile, but lies between them. Only a row of one node that runs once in every step has a
-    median time per step.
+    Its median is the mean of those of its nodes, weighted by calls; this is not a median, but lies
+    between them.
     """
     calls = sum(node.calls for node in nodes)
     total_ns = sum(node.total_ns for node in nodes)
-    once = nodes[0] if len(nodes) == 1 and calls == steps else None
     requested = sum(node.requested_bytes * node.calls for node in nodes)
     stats = OpStats(
         key=key,
@@ -128,18 +121,13 @@ def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | N
         fused_from=(),
         calls=calls,
         total_ns=total_ns,
-        self_ns=total_ns,
         mean_ns=total_ns / calls,
-        median_ns=mean_of_calls([node.median_ns for node in nodes], nodes),
-        p95_ns=mean_of_calls([node.p95_ns for node in nodes], nodes),
+        median_ns=sum(node.calls * node.median_ns for node in nodes) / calls,
         share=0,
-        cumulative_share=0,
         requested_bytes=round(requested / steps),
         flops=None,
         gflops=None,
         step_ns=total_ns / steps,
-        step_median_ns=float(once.median_ns) if once else None,
-        peak_bytes=None,
         image_ns=None if images is None else total_ns / images,
         forward_ns=total_ns,
         backward_ns=0,
@@ -147,14 +135,6 @@ def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | N
         code=None,
     )
     return Row(stats, nodes, steps)
-
-
-def mean_of_calls(values: Sequence[float], nodes: Sequence[NodeStats]) -> float:
-    """Return the mean of one value for each node, weighted by calls."""
-    if len(nodes) == 1:
-        return values[0]
-    weighted = sum(node.calls * value for node, value in zip(nodes, values, strict=True))
-    return weighted / sum(node.calls for node in nodes)
 
 
 def time_of_phases(nodes: Iterable[NodeStats], phases: Mapping[str, str]) -> dict[str, int]:
@@ -174,20 +154,13 @@ def last_start(row: Row) -> tuple[float, str]:
 
 
 def largest(row: Row) -> tuple[int, str]:
-    return (-row.stats.self_ns, row.stats.key)
+    return (-row.stats.total_ns, row.stats.key)
 
 
-def with_quantiles(rows: Rows, runs: Accumulator) -> Rows:
-    """Add exact quantiles of all runs of a row, and the median time that a step spends in it. Nodes
-    of a step are slow together, so these do not follow from the statistics of nodes."""
-    return [
-        row.plus(
-            median_ns=runs.quantile(row.stats.nodes, 0.5),
-            p95_ns=runs.quantile(row.stats.nodes, 0.95),
-            step_median_ns=runs.step_median_ns(row.stats.nodes),
-        )
-        for row in rows
-    ]
+def with_medians(rows: Rows, runs: Accumulator) -> Rows:
+    """Add the exact median of all runs of a row. Nodes of a step are slow together, so it does not
+    follow from the statistics of nodes."""
+    return [row.plus(median_ns=runs.median_ns(row.stats.nodes)) for row in rows]
 
 
 def with_flops(rows: Rows, flops_of: Mapping[str, float | None]) -> Rows:
@@ -198,36 +171,22 @@ def with_flops(rows: Rows, flops_of: Mapping[str, float | None]) -> Rows:
         known = [calls * flops for calls, flops in each if flops is not None]
         if len(known) < len(each):
             return row
-        per_ns = sum(known) / row.stats.self_ns if row.stats.self_ns else None
+        per_ns = sum(known) / row.stats.total_ns if row.stats.total_ns else None
         return row.plus(flops=round(sum(known) / row.steps), gflops=per_ns)
 
     return list(map(with_own, rows))
 
 
-def with_peaks(rows: Rows, runs: Sequence[OpRun]) -> Rows:
-    """Add the most bytes that the nodes of a row had alive at once in a step of these runs."""
-    peaks = memory.peaks(runs, [row.stats.nodes for row in rows])
-    return [row.plus(peak_bytes=peak) for row, peak in zip(rows, peaks, strict=True)]
-
-
 def with_shares(rows: Rows) -> tuple[OpStats, ...]:
     """Return the rows, complete with their shares of the total time."""
-    everything = sum(row.stats.self_ns for row in rows) or 1
-    so_far = accumulate(row.stats.self_ns for row in rows)
-    return tuple(
-        replace(
-            row.stats, share=row.stats.self_ns / everything, cumulative_share=until / everything
-        )
-        for row, until in zip(rows, so_far, strict=True)
-    )
+    everything = sum(row.stats.total_ns for row in rows) or 1
+    return tuple(replace(row.stats, share=row.stats.total_ns / everything) for row in rows)
 
 
 # Statistics
 #
-# All quantiles are nearest-rank: the q-quantile of n runs is the run of rank ceil(q * n), the
-# shortest that at least a share q of all runs does not exceed (definition 1 of Hyndman and Fan,
-# "Sample quantiles in statistical packages", 1996). So the p95 of fewer than 20 runs is the longest
-# run.
+# A median is the shortest run that at least half of all runs do not exceed (definition 1 of Hyndman
+# and Fan, "Sample quantiles in statistical packages", 1996).
 
 CHUNK = 16_384  # runs that are put into columns at once, because NumPy is cheap in bulk
 
@@ -264,8 +223,7 @@ def node_stats(runs: OpRuns, since_ns: np.ndarray) -> NodeStats:
         calls=calls,
         total_ns=total,
         mean_ns=total / calls,
-        median_ns=quantile(durations, 0.5),
-        p95_ns=quantile(durations, 0.95),
+        median_ns=median(durations),
         start_ns=int(since_ns.sum()) / calls,
         requested_bytes=round(int(runs.requested_bytes.sum()) / calls),
     )
@@ -341,29 +299,20 @@ class Accumulator:
         none: np.ndarray = np.zeros(0, np.int64)
         return np.concatenate([none, *(self._places[self._nodes[name]] for name in known)])
 
-    def quantile(self, names: Iterable[str], q: float) -> int:
-        """Return the q-quantile of the durations of all runs of these nodes; ns. Raises ValueError
-        if none of them ever ran."""
+    def median_ns(self, names: Iterable[str]) -> int:
+        """Return the median duration of all runs of these nodes; ns. Raises ValueError if none of
+        them ever ran."""
         places = self._of(names)
         if not len(places):
-            raise ValueError("without runs there is no quantile")
-        return quantile(np.sort(self._columns()[3][places]), q)
-
-    def _step_times(self, names: Iterable[str]) -> np.ndarray:
-        """Return the time that each step spends in these nodes together."""
-        places = self._of(names)
-        _, step, _, duration_ns = self._columns()
-        return sums(step[places], duration_ns[places], self.steps)
-
-    def step_median_ns(self, names: Iterable[str]) -> float | None:
-        """Return the median time that a step spends in these nodes together, by nearest rank; ns.
-        None without steps."""
-        return float(quantile(np.sort(self._step_times(names)), 0.5)) if self.steps else None
+            raise ValueError("without runs there is no median")
+        return median(np.sort(self._columns()[3][places]))
 
     def round_medians_ns(self, names: Iterable[str], rounds: Sequence[range]) -> tuple[float, ...]:
         """Return, for each round of steps, the median time that a step spends in these nodes
         together; ns. It is 0 if they did not run. Rounds without a step are left out."""
-        times = self._step_times(names)
+        places = self._of(names)
+        _, step, _, duration_ns = self._columns()
+        times = sums(step[places], duration_ns[places], self.steps)
         own = (times[steps.start : steps.stop] for steps in rounds)
         return tuple(float(np.median(part)) for part in own if len(part))
 
@@ -374,12 +323,6 @@ def places_of(groups: np.ndarray) -> list[np.ndarray]:
     return np.split(np.argsort(groups, kind="stable"), ends[:-1]) if len(groups) else []
 
 
-def quantile(ascending: np.ndarray, q: float) -> int:
-    """Return the q-quantile of values in ascending order."""
-    return int(ascending[rank(q, len(ascending)) - 1])
-
-
-def rank(q: float, runs: int) -> int:
-    """Return the rank of the q-quantile, from 1, among this many runs sorted by duration."""
-    # Exact decimal fractions: in floats, 0.1 * 30 is a little more than 3.
-    return ceil(Fraction(str(q)) * runs)
+def median(ascending: np.ndarray) -> int:
+    """Return the median of values in ascending order."""
+    return int(ascending[(len(ascending) - 1) // 2])

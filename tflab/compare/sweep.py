@@ -167,9 +167,9 @@ def table(
         layers=placed.program.layers,
     )
     rows = op_table.rows(stats, by, accumulator.steps, batch.rows, graph)
-    rows = op_table.with_quantiles(rows, accumulator)
+    rows = op_table.with_medians(rows, accumulator)
     rows = op_table.with_flops(rows, mean_flops(batch, placed, last))
-    return op_table.with_shares(op_table.with_peaks(rows, batch.runs))
+    return op_table.with_shares(rows)
 
 
 def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
@@ -179,7 +179,7 @@ def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
     images = ran.steps * ran.batch_size
     rows = op_table.rows(op_table.fold(runs), "node", ran.steps, images, graph)
     rows = op_table.with_flops(rows, costs.flops_of_nodes(placed))
-    return op_table.with_shares(op_table.with_peaks(rows, runs))
+    return op_table.with_shares(rows)
 
 
 def types_of(placed: Placement) -> dict[str, str]:
@@ -212,7 +212,7 @@ def times(batch: MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
         untraced_ns=timeline.spread(batch.untraced_ns),
         traced_ns=timeline.spread(batch.traced_ns),
         mean_images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
-        ops_ns=sum(row.self_ns for row in rows) / batch.accumulator.steps,
+        ops_ns=sum(row.total_ns for row in rows) / batch.accumulator.steps,
         untraced_steps=len(batch.untraced_ns),
         peak_bytes=memory.peak_bytes(batch.runs),
         round_rates=tuple(round_rates(batch)),

@@ -178,7 +178,7 @@ def in_order(comparison: Comparison, top: int) -> Sequence[Compared]:
 
 
 def cost(row: Compared) -> float:
-    return max(stats.image_ns or stats.self_ns for stats in row.cells.values())
+    return max(stats.image_ns or stats.total_ns for stats in row.cells.values())
 
 
 def keys(comparison: Comparison) -> tuple[Column, ...]:

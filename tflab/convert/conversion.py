@@ -33,7 +33,7 @@ class Conversion:
     recorded: Recording
     wall_ns: int
     time_ledger: tuple[Owner, ...]
-    # With the kind of track, by self time in descending order; a share refers to its kind
+    # With the kind of track, by time in descending order; a share refers to its kind
     top_ops: tuple[tuple[str, OpStats], ...]
     critical_path: CriticalPath | None  # unknown without a graph
     memory: Memory
@@ -60,7 +60,7 @@ def convert(recorded: Recording) -> Conversion:
         recorded=recorded,
         wall_ns=sum(step.wall_ns for step in recorded.steps),
         time_ledger=timeline.time_ledger(runs, recorded.steps),
-        top_ops=tuple(sorted(rows, key=lambda item: (-item[1].self_ns, item[1].key))),
+        top_ops=tuple(sorted(rows, key=lambda item: (-item[1].total_ns, item[1].key))),
         critical_path=path,
         memory=memory.memory(runs.of_kinds(partial(is_node, None)), recorded.steps),
     )
@@ -179,7 +179,7 @@ def top_nodes(conversion: Conversion) -> Table:
     )
     kind = (Column("kind", lambda item: item[0]),) if several else ()
     return table(
-        "The most expensive nodes (self time)",
+        "The most expensive nodes (total time)",
         conversion.top_ops,
         node,
         op_type,

@@ -21,9 +21,7 @@ from tflab.records.stages import Stage
 
 SPENT = ("forward_ns", "backward_ns", "update_ns")  # by phase
 ROW = {item.name: item.name for item in fields(OpStats)}
-TOTALS = {"name": "key"} | {
-    name: name for name in ("op", "calls", "total_ns", "self_ns", "mean_ns", "share")
-}
+TOTALS = {"name": "key"} | {name: name for name in ("op", "calls", "total_ns", "mean_ns", "share")}
 CELL = {name: name for name in ("calls", "total_ns", "mean_ns", "share", "gflops", *SPENT)} | {
     "ns_per_image": "image_ns",
     "bytes": "requested_bytes",

@@ -26,7 +26,6 @@ class NodeStats:
     total_ns: int
     mean_ns: float
     median_ns: float
-    p95_ns: float
     start_ns: float  # mean time from the start of the step: the order of execution
     requested_bytes: int  # that a call requested from its allocators, mean over the steps
 
@@ -42,20 +41,15 @@ class OpStats:
     fused_from: tuple[str, ...]  # the user's nodes that were fused into them
     calls: int
     total_ns: int  # of all steps
-    self_ns: int  # of all steps
     mean_ns: float
     median_ns: float
-    p95_ns: float
-    share: float  # of the self time of all rows
-    cumulative_share: float
+    share: float  # of the time of all rows
     requested_bytes: int  # per step
     flops: int | None  # per step; None if those of any of its nodes are unknown
-    gflops: float | None  # 10^9 FLOPs per second of self time
+    gflops: float | None  # 10^9 FLOPs per second of its time
     step_ns: float  # mean time per step
-    step_median_ns: float | None  # median of that time; of very many steps, of a sample
-    peak_bytes: int | None  # the most that its nodes had alive at once in a step
-    image_ns: float | None  # self time per image
-    # Self time by the phase of its nodes (`graph.PHASES`); the three add up to `self_ns`
+    image_ns: float | None  # time per image
+    # Time by the phase of its nodes (`graph.PHASES`); the three add up to `total_ns`
     forward_ns: int
     backward_ns: int
     update_ns: int
@@ -87,7 +81,7 @@ class StepTimes:
     traced_ns: Spread
     # All rows divided by the time of all untraced steps, including slow ones
     mean_images_per_second: float = field(metadata={"json": "images_per_second"})
-    ops_ns: float  # self time of all ops in a step, mean
+    ops_ns: float  # time of all ops in a step, mean
     untraced_steps: int
     # the most alive at once in a step, of the memory that the step itself requested
     peak_bytes: int

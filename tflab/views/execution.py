@@ -129,12 +129,12 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
     """Return the first rows by node or by type; a row of a type has no separate name."""
     names = op_table.NODES_MOST_EXPENSIVE if by == "node" else op_table.MOST_EXPENSIVE[1:]
     return table(
-        f"{heading} of {len(rows):,} (self time, {plural(stage.steps, 'traced step')})",
+        f"{heading} of {len(rows):,} (total time, {plural(stage.steps, 'traced step')})",
         rows,
         op_table.key(by),
         *op_table.columns(names, spare={"median": 2}),
         most=TOP,
-        tone=dearest(rows, lambda row: row.self_ns),
+        tone=dearest(rows, lambda row: row.total_ns),
     )
 
 
@@ -145,7 +145,7 @@ def costs(stage: Execution) -> Iterator[Block]:
         return
     if experiments.control:
         count = plural(experiments.control.observations, "observation")
-        own = {row.key: time(row.self_ns / stage.steps) for row in stage.top_ops}
+        own = {row.key: time(row.total_ns / stage.steps) for row in stage.top_ops}
         yield table(
             "What an op costs a step: time added by running it a second time in place",
             (experiments.control, *experiments.ops),
@@ -154,7 +154,7 @@ def costs(stage: Execution) -> Iterator[Block]:
             numbers("adds", lambda row: time(row.once_more_ns)),
             numbers("from", lambda row: time(row.low_ns)),
             numbers("to", lambda row: time(row.high_ns)),
-            numbers("self a step, mean", lambda row: own.get(row.name, ""), 2),
+            numbers("total a step, mean", lambda row: own.get(row.name, ""), 2),
         )
         yield (
             f"Each value is the median of {count} in new sessions, in which all of these steps "

@@ -43,17 +43,12 @@ COLUMNS = {
     "backward": numbers("backward", lambda row: text_or_blank(row.backward_ns or None, time)),
     "updates": numbers("updates", lambda row: text_or_blank(row.update_ns or None, time)),
     "total": numbers("total", lambda row: time(row.total_ns)),
-    "self": numbers("self", lambda row: time(row.self_ns)),
     "mean": numbers("mean", lambda row: time(row.mean_ns)),
     "median": numbers("median", lambda row: time(row.median_ns), 1),
-    "p95": numbers("p95", lambda row: time(row.p95_ns), 2),
     "step": numbers("a step", lambda row: time(row.step_ns)),
-    "step median": numbers("median step", lambda row: text_or_blank(row.step_median_ns, time)),
     "image": numbers("an image", lambda row: text_or_blank(row.image_ns, time)),
     "share": numbers("share", lambda row: percent(row.share)),
-    "cumulative": numbers("cumulative", lambda row: percent(row.cumulative_share), 3),
     "requested": numbers("requested", lambda row: size(row.requested_bytes), 2),
-    "peak": numbers("peak", lambda row: text_or_blank(row.peak_bytes, size)),
     "flops": numbers("FLOPs", lambda row: text_or_blank(row.flops, flops_text)),
     "all flops": numbers("FLOPs", lambda row: text_or_blank(row.flops, "{:,}".format)),
     "gflops": numbers("GFLOP/s", lambda row: text_or_blank(row.gflops, three_digits)),
@@ -61,18 +56,15 @@ COLUMNS = {
 }
 
 # The columns of each table, besides the key of a row
-MOST_EXPENSIVE = ("type", "calls", "self", "mean", "share")
-NODES_MOST_EXPENSIVE = ("type", "calls", "self", "mean", "median", "share")
-TIME_OF_CALLS = ("calls", "total", "self", "mean", "median", "p95", "share", "cumulative")
-TIME_OF_STEPS = ("calls", "total", "self", "step", "step median", "share", "cumulative")
-TIME_OF_LINES = (
-    *("forward", "backward", "updates", "total"),
-    *("calls", "step", "step median", "share", "cumulative"),
-)
-WORK = ("requested", "peak", "flops", "gflops", "fused from")
+MOST_EXPENSIVE = ("type", "calls", "total", "mean", "share")
+NODES_MOST_EXPENSIVE = ("type", "calls", "total", "mean", "median", "share")
+TIME_OF_CALLS = ("calls", "total", "mean", "median", "share")
+TIME_OF_STEPS = ("calls", "total", "step", "share")
+TIME_OF_LINES = ("forward", "backward", "updates", "total", "calls", "step", "share")
+WORK = ("requested", "flops", "gflops", "fused from")
 # A table of lines omits these columns before it shortens the code, the highest number first
-SPARE_OF_LINES = {"cumulative": 4, "calls": 3, "step median": 2, "step": 1}
-ONE_NODE = ("calls", "median", "p95", "requested", "all flops")  # one statistic, and its tail
+SPARE_OF_LINES = {"calls": 2, "step": 1}
+ONE_NODE = ("calls", "median", "requested", "all flops")
 
 
 def columns(
@@ -133,11 +125,11 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
     spare = SPARE_OF_LINES if by == "line" else {}
     return table(
         f"Batch {batch}: times, {order}",
-        ranked(by, rows, top, lambda row: row.self_ns),
+        ranked(by, rows, top, lambda row: row.total_ns),
         *keys(by, lambda row: row.code),
         *columns(names, spare=spare),
         most=top,
-        tone=dearest(rows, lambda row: row.self_ns),
+        tone=dearest(rows, lambda row: row.total_ns),
     )
 
 
@@ -162,7 +154,7 @@ def work(comparison: Comparison, batch: int, top: int) -> Table:
     """Return the FLOPs and bytes of the rows, in the order of their times."""
     return table(
         f"Batch {batch}: work per step, in the same order",
-        ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.self_ns),
+        ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.total_ns),
         *keys(comparison.by, lambda row: row.code),
         *columns(WORK),
         most=top,

@@ -27,7 +27,7 @@ def draw(comparison: Comparison) -> Figure:
     """Draw the step and the rows with the largest share: above the time per step, below the time
     per row of the data, such as an image.
 
-    An op's time is its self time (mean over the traced steps), the step's is the median of the
+    An op's time is its time (mean over the traced steps), the step's is the median of the
     untraced ones. Both axes are logarithmic: a time that doubles with the batch is a straight line.
     """
     steps = comparison.steps
@@ -85,7 +85,7 @@ def caption(comparison: Comparison, shown: int) -> str:
     partial = " The measurement did not finish." if comparison.partial else ""
     return (
         f"{fitting.short_name(comparison.model, 30)}, {comparison.phase}, {comparison.data}. Whole "
-        f"step: untraced, median. Others: self time of the {plural(shown, 'row')} by "
+        f"step: untraced, median. Others: time of the {plural(shown, 'row')} by "
         f"{comparison.by} with the largest share. A level line in the lower panel means that a "
         f"larger batch saves nothing.{partial}"
     )

@@ -22,7 +22,7 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
     the ten most expensive, and one for all others. A bar has its time and its share beside it."""
     if not rows:
         return style.message("No op ran", "There are no op runs to add up.")
-    bars = list(rows) if by == "layer" else sorted(rows, key=lambda row: -row.self_ns)[:MOST]
+    bars = list(rows) if by == "layer" else sorted(rows, key=lambda row: -row.total_ns)[:MOST]
     names = style.distinct_names([row.key for row in bars], LETTERS)
     drawn = [(row.step_ns, row.share, row.share > THRESHOLD) for row in bars]
     total_ns = sum(row.step_ns for row in rows)
