@@ -4,31 +4,26 @@ import pytest
 
 from tests.examples.runs import runs
 from tflab.analysis import memory, op_runs
-from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
+from tflab.records.timed import Holder, LiveBytes, Memory, OpRun, StepTime
 
 STEP = StepTime(0, start_ns=500, wall_ns=20_000)
 
 
 @pytest.mark.parametrize(
-    ("recorded", "per_op", "peak"),
+    ("recorded", "peak"),
     [
-        # The mean of the steps, and the peak of the worst
-        (
-            "a 0 +100/1 -100/5; b 0 +50/3 -50/9; a 0 #1 +120/1 -120/2; b 0 #1 +50/3 -50/9",
-            [("a", 110), ("b", 50)],
-            150,
-        ),
-        ("a 0 +100/1; b 0 #1 +30/1", [("a", 50), ("b", 15)], 100),  # in half of the steps
-        ("l 0 +10/0; l 0 +10/1; l 0 +10/2; l 0 +10/3", [("l", 40)], 40),  # a loop
-        ("b 0 +8/0; c 0 +9/0; a 0 +8/0", [("c", 9), ("a", 8), ("b", 8)], 25),
-        ("", [], 0),
-        ("a 0 -10/1", [("a", 0)], 0),  # what it releases was allocated before
+        # That of the worst step
+        ("a 0 +100/1 -100/5; b 0 +50/3 -50/9; a 0 #1 +120/1 -120/2; b 0 #1 +50/3 -50/9", 150),
+        ("a 0 +100/1; b 0 #1 +30/1", 100),
+        ("l 0 +10/0; l 0 +10/1; l 0 +10/2; l 0 +10/3", 40),  # a loop
+        ("b 0 +8/0; c 0 +9/0; a 0 +8/0", 25),
+        ("", 0),
+        ("a 0 -10/1", 0),  # what it releases was allocated before
     ],
 )
-def test_memory_of_ops_and_its_peak(recorded, per_op, peak):
-    rows = tuple(OpMemory(name, size) for name, size in per_op)
+def test_the_peak_is_that_of_the_worst_step(recorded, peak):
     known = memory.memory(runs(recorded), [STEP])
-    assert known == Memory(rows, peak_bytes=peak, curve=known.curve)
+    assert known == Memory(peak_bytes=peak, curve=known.curve)
     assert memory.peak_bytes(runs(recorded)) == peak
 
 

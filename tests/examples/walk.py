@@ -11,7 +11,6 @@ from tflab.records.timed import (
     Holder,
     LiveBytes,
     Memory,
-    OpMemory,
     OpRun,
     Owner,
     Spread,
@@ -122,7 +121,7 @@ CURVE = LiveBytes(
         Holder("decay", "Mul", 512, running=False),
     ),
 )
-MEMORY = Memory((OpMemory("relu", 3_072), OpMemory("loss", 512)), 7_168, CURVE)
+MEMORY = Memory(7_168, CURVE)
 EXECUTION = blank(
     Execution,
     None,

@@ -41,7 +41,7 @@ VARIANTS = {
     "one op held all": {
         "memory": replace(MEMORY, curve=replace(CURVE, holders=CURVE.holders[1:2]))
     },
-    "no memory": {"memory": Memory((), 0, replace(CURVE, holders=()))},
+    "no memory": {"memory": Memory(0, replace(CURVE, holders=()))},
     "compiled code": {"nodes": (Node("cluster_0_1/xla_run", "_XlaRun"),)},
     "experiments": {"experiments": EXPERIMENTS},
     "experiments that could not be made": {

@@ -23,7 +23,7 @@ import numpy as np
 from tflab.analysis import op_runs
 from tflab.analysis.op_runs import OpRuns, sums
 from tflab.analysis.timeline import median_step
-from tflab.records.timed import Holder, LiveBytes, Memory, OpMemory, OpRun, StepTime
+from tflab.records.timed import Holder, LiveBytes, Memory, OpRun, StepTime
 
 US = 1000  # nanoseconds in the unit of allocation times
 
@@ -31,22 +31,11 @@ Event = tuple[int, int]  # time in us, bytes
 
 
 def memory(runs: Iterable[OpRun], steps: Sequence[StepTime]) -> Memory:
-    """Return the bytes that each node requested per step, the most bytes alive at once in any step,
-    and the whole curve of the step with the median wall time."""
-    table = op_runs.of(runs)
-    in_step, step = table.by_step(), median_step(steps)
-    totals = sums(table.kind, table.requested_bytes, len(table.kinds)).tolist()
-    requested: dict[str, int] = {}
-    for kind in table.kinds_in_order():
-        name = table.kinds[kind][0]
-        requested[name] = requested.get(name, 0) + totals[kind]
-    # The mean is over all steps, including those in which a node did not run.
-    rows = [OpMemory(name, round(total / len(in_step))) for name, total in requested.items()]
-    return Memory(
-        per_op=tuple(sorted(rows, key=lambda row: (-row.requested_bytes, row.name))),
-        peak_bytes=peak_bytes(table),
-        curve=live_bytes(in_step.get(step.step, ()), step),
-    )
+    """Return the most bytes alive at once in any step, and the whole curve of the step with the
+    median wall time."""
+    table, step = op_runs.of(runs), median_step(steps)
+    curve = live_bytes(table.by_step().get(step.step, ()), step)
+    return Memory(peak_bytes=peak_bytes(table), curve=curve)
 
 
 def peak_bytes(runs: Iterable[OpRun]) -> int:

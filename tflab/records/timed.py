@@ -68,12 +68,6 @@ class CriticalPath:
 
 
 @dataclass(frozen=True)
-class OpMemory:
-    name: str
-    requested_bytes: int  # per step, mean over the traced steps
-
-
-@dataclass(frozen=True)
 class Holder:
     """An op, and the bytes that it had allocated and that were alive, whichever op used them by
     then."""
@@ -98,7 +92,6 @@ class LiveBytes:
 
 @dataclass(frozen=True)
 class Memory:
-    per_op: tuple[OpMemory, ...]
     # the most alive at once in any step, of the memory that the step itself requested
     peak_bytes: int
     curve: LiveBytes  # of the step with the median wall time

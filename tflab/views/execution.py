@@ -99,14 +99,11 @@ def compiled(nodes: Iterable[Node]) -> bool:
 
 
 def memory_facts(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Fact]:
-    """Yield how much memory was alive at most, and which op requested most."""
+    """Yield how much memory was alive at most."""
     if compiled(nodes):
         yield Fact("memory", "not recorded", "code that XLA compiled ran")
     elif memory.peak_bytes:
-        most = memory.per_op[0]
         yield Fact("memory", size(memory.peak_bytes), "alive at once at most")
-        requested = f"{size(most.requested_bytes)} a step"
-        yield Fact("requested most", most.name, requested, detail=True)
 
 
 def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
