@@ -66,23 +66,6 @@ def test_every_type_of_number_has_its_mean(dtype):
     assert values.statistics(array) == Statistics((0, 1, 2, 5), 2, 0, 5, 0)
 
 
-@pytest.mark.parametrize(
-    "before, after, most",
-    [
-        (np.float32([1, 2, 3]), np.float32([1, 1.5, 3.25]), 0.5),
-        (np.uint8([200]), np.uint8([10]), 190),  # no overflow
-        (np.float32([1, NAN]), np.float32([3, 1]), 2),
-        (np.float32([NAN]), np.float32([3]), None),
-        (np.float32([INF, 1]), np.float32([INF, 1.5]), 0.5),
-        (np.zeros(0), np.zeros(0), None),
-        (np.zeros(2), np.zeros(3), None),
-        (np.array([b"a"], object), np.array([b"b"], object), None),
-    ],
-)
-def test_a_variable_has_moved_by_its_largest_change(before, after, most):
-    assert values.largest_change(before, after) == most
-
-
 # Which tensors can be fetched
 
 

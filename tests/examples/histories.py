@@ -51,7 +51,7 @@ PLAIN = NodeHistory("x", "Placeholder", "runtime", None, (), (), ())
 
 
 def value(tensor, numbers, shape=(), op="Mul", kind="computed", after=None, **known):
-    unsaid = dict.fromkeys(("mean", "min", "max", "moved"))
+    unsaid = dict.fromkeys(("mean", "min", "max"))
     return Value(
         values=numbers,
         tensor=tensor,

@@ -166,11 +166,11 @@ def with_graph(file: str) -> Watched:
 
 Y = Value(
     *((-3e38, -1.5, "NaN"), -2.0, -3e38, -1.5, 1),  # with their mean, least, largest and not finite
-    *("y:0", "y", "_Fused", "computed", "float32", (3,), None, None),
+    *("y:0", "y", "_Fused", "computed", "float32", (3,), None),
 )
 SIX = Value(
     *(("text", True, 7), None, None, None, 0),
-    *("six:0", "six", "Const", "constant", "string", (3,), None, None),
+    *("six:0", "six", "Const", "constant", "string", (3,), None),
 )
 MADE_NAN = NotFinite(
     *("y:0", "y", "_Fused", "computed", 1, 0, 3),

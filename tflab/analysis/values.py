@@ -70,18 +70,6 @@ def element(value: Any) -> Any:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def largest_change(before: np.ndarray, after: np.ndarray) -> float | None:
-    """Return the largest change of an element that is finite before and after; None if there is
-    none."""
-    before, after = computable(before), computable(after)
-    if before.shape != after.shape or before.dtype.kind not in "fiub":
-        return None
-    with np.errstate(invalid="ignore"):  # infinite before and after
-        change = np.abs(after.astype(np.float64) - before)
-    change = change[np.isfinite(change)]
-    return float(change.max()) if change.size else None
-
-
 def needed(graph: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> tuple[Node, ...]:
     """Return the nodes that a step needs, in the order of the graph."""
     names = nodes_needed(graph, fetches, feeds)

@@ -120,10 +120,7 @@ def variable(node: Node, values: Fetched) -> Value:
     """Return the row of a variable: before the step, and after it."""
     before, after = values.before[node.name], values.after.get(node.name)
     value = value_of(before, tensor=node.name, node=node.name, op=node.op, kind=VARIABLE)
-    if after is None:
-        return value
-    moved = analysis.largest_change(before, after)
-    return replace(value, after=analysis.statistics(after), moved=moved)
+    return value if after is None else replace(value, after=analysis.statistics(after))
 
 
 def value_of(array: np.ndarray, **known: Any) -> Value:
@@ -135,7 +132,6 @@ def value_of(array: np.ndarray, **known: Any) -> Value:
         dtype=tf.dtypes.as_dtype(array.dtype).name,
         shape=array.shape,
         after=None,
-        moved=None,
     )
 
 

@@ -41,7 +41,6 @@ class Value(Statistics):
     dtype: str
     shape: Shape
     after: Statistics | None  # of a variable: after the step
-    moved: float | None  # of a variable: the largest change of an element
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ import numpy as np
 
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
-from tflab.records.codec import MOST, encoded
+from tflab.records.codec import encoded
 from tflab.records.graph import Node, Source, graph_def_name
 from tflab.records.values import COMPUTED, FED, VARIABLE, NotFinite, Value
 from tflab.records.watched import RecordedValues
@@ -268,9 +268,8 @@ class Ops:
 
 def as_json(value: Value) -> Value:
     """Return the value with NaN and Inf as text, because JSON has no such numbers."""
-    moved = value.moved if value.moved is not None and value.moved <= MOST else None
     after = value.after and replace(value.after, values=as_texts(value.after.values))
-    return replace(value, values=as_texts(value.values), after=after, moved=moved)
+    return replace(value, values=as_texts(value.values), after=after)
 
 
 def as_texts(elements: tuple[Any, ...] | None) -> tuple[Any, ...] | None:

@@ -118,14 +118,13 @@ def every_number(values: Sequence[Value]) -> Table:
 
 
 def statistics(values: Sequence[Value]) -> Iterator[Block]:
-    """Yield the variables that changed most, and the largest computed tensors."""
+    """Yield the largest variables, and the largest fed and computed tensors."""
     variables = [value for value in values if value.kind == VARIABLE]
-    if any(value.moved for value in variables):
+    if variables:
         yield table(
-            "Variables before the step, and how far it moved them",
-            sorted(variables, key=lambda value: -(value.moved or 0)),
+            "Variables before the step",
+            sorted(variables, key=lambda value: -elements(value.shape)),
             *COLUMNS,
-            numbers("moved at most", lambda value: number(value.moved)),
             most=ROWS,
         )
     # The output of a ReadVariableOp is a variable, which the table above has
