@@ -48,7 +48,7 @@ def measure(quick: bool) -> list[Export]:
         for least_op_runs, rounds in ({1_500: 1} if quick else ROUNDS).items():
             op_runs = write_trace(file, steps, least_op_runs)
             works = {
-                tool: partial(processes.call, "benchmarks.exports:once", tool, small, file, graph)
+                tool: partial(processes.call, "benchmarks.exports:once", tool, small, file)
                 for tool in TOOLS
             }
             for tool, times in turns.take(works, rounds).items():
@@ -78,21 +78,21 @@ def write_trace(file: str, steps: Any, least_op_runs: int) -> int:
 # In a separate process
 
 
-def once(tool: str, small: str, file: str, graph: str) -> Measured:
+def once(tool: str, small: str, file: str) -> Measured:
     """The time that a tool takes to write, and the memory of reading and writing."""
     read, write = TOOLS[tool]
-    write(read(small, graph), small)  # so that imports are not timed
+    write(read(small), small)  # so that imports are not timed
     resident.forget_peak()
     before = resident.now()
-    source = read(file, graph)
+    source = read(file)
     seconds = turns.seconds(partial(write, source, file))
     return Measured(seconds, resident.peak() - before)
 
 
-def records(file: str, graph: str | None = None) -> Any:
+def records(file: str) -> Any:
     from tflab.convert import read
 
-    return read.read([file], graph)
+    return read.read([file])
 
 
 def table(file: str) -> None:
@@ -112,10 +112,10 @@ def chrome_trace(trace: Any, file: str) -> None:
     from tflab.exporters import chrome_trace
 
     with open(f"{file}.json", "w") as stream:
-        chrome_trace.write(stream, [trace.capture()], trace.nodes)
+        chrome_trace.write(stream, [trace.capture()])
 
 
-def step_stats(file: str, graph: str) -> Any:
+def step_stats(file: str) -> Any:
     import tensorflow.compat.v1 as tf1
 
     return tf1.RunMetadata.FromString(Path(file).read_bytes()).step_stats
@@ -140,7 +140,7 @@ def profile(stats: Any, file: str) -> None:
     tf1.profiler.profile(built, metadata, cmd="op", options=options.build())
 
 
-def to_logdir(file: str, graph: str) -> str:
+def to_logdir(file: str) -> str:
     from tflab.exporters import xspace
 
     logdir = mkdtemp(dir=Path(file).parent)  # which the benchmark removes
@@ -154,11 +154,10 @@ def xprof(path: str, file: str) -> None:
 
 
 TOOLS = {  # (its untimed reading, its writing)
-    "file to records": (lambda file, graph: file, lambda file, _: records(file)),
-    "file to table": (lambda file, graph: file, lambda file, _: table(file)),
-    "records to XSpace": (lambda file, graph: records(file), to_xspace),
-    "records to Chrome trace": (lambda file, graph: records(file), chrome_trace),
-    "the same with arrows": (records, chrome_trace),
+    "file to records": (lambda file: file, lambda file, _: records(file)),
+    "file to table": (lambda file: file, lambda file, _: table(file)),
+    "records to XSpace": (records, to_xspace),
+    "records to Chrome trace": (records, chrome_trace),
     PEER: (step_stats, timeline),
     "profiler.profile": (step_stats, profile),
     "XProf: XSpace to table of ops": (to_logdir, xprof),

@@ -4,13 +4,8 @@ from collections import Counter, defaultdict
 from decimal import Decimal
 
 # The rules of the format: which fields an event has, by its phase, and of which type.
-TIMED = {"ph": str, "pid": int, "tid": int, "ts": Decimal, "name": str}
-FIELDS = {
-    "M": {"ph": str, "pid": int, "tid": int, "name": str, "args": dict},
-    "X": {**TIMED, "dur": Decimal, "cat": str, "args": dict},
-    "s": {**TIMED, "id": int, "cat": str},
-    "f": {**TIMED, "id": int, "cat": str, "bp": str},
-}
+NAMED = {"ph": str, "pid": int, "tid": int, "name": str, "args": dict}
+FIELDS = {"M": NAMED, "X": {**NAMED, "ts": Decimal, "dur": Decimal, "cat": str}}
 METADATA = {
     "process_name": "name",
     "process_sort_index": "sort_index",
@@ -27,7 +22,6 @@ def check(events: list[dict]) -> None:
     assert min(times, default=0) >= 0
     check_names([event for event in events if event["ph"] == "M"], events)
     check_slices([event for event in events if event["ph"] == "X"])
-    check_arrows(events)
 
 
 def check_names(metadata: list[dict], events: list[dict]) -> None:
@@ -51,24 +45,3 @@ def check_slices(slices: list[dict]) -> None:
         assert event["dur"] >= 0
         assert event["ts"] >= over[event["tid"]]
         over[event["tid"]] = event["ts"] + event["dur"]
-
-
-def check_arrows(events: list[dict]) -> None:
-    """Every arrow begins and ends once, in this order, and each time within an open slice."""
-    slices = defaultdict(list)
-    begun, ended = {}, set()
-    for event in events:
-        if event["ph"] == "X":
-            slices[event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
-        elif event["ph"] in "sf":
-            assert any(low < event["ts"] < high for low, high in slices[event["tid"]])
-            key = event["cat"], event["name"], event["id"]
-            if event["ph"] == "s":
-                assert key not in begun
-                begun[key] = event["ts"]
-            else:
-                assert key not in ended and begun[key] <= event["ts"]
-                assert event["bp"] == "e"
-                ended.add(key)
-    assert set(begun) == ended
-    assert len({number for _, _, number in ended}) == len(ended)

@@ -121,7 +121,7 @@ def test_without_time_there_is_no_parallelism():
 
 def test_a_transfer_of_which_one_end_is_missing_joins_nothing():
     for name in ("send", "recv"):
-        assert critical_path.dependencies([Node(name, "Op")], [SENT]) == {name: []}
+        assert critical_path.waits([Node(name, "Op")], [SENT]) == {name: []}
 
 
 def test_the_time_of_a_node_is_the_lower_median_of_its_steps():
@@ -139,42 +139,6 @@ def test_a_loop_is_in_the_chain_once_for_each_iteration(back):
     assert path.nodes == ("enter", *["merge", "switch", "body", "next"] * 3, *path.nodes[-3:])
     assert path.nodes[-3:] == ("merge", "switch", "exit")
     assert path.ns == 1 + (3 + 10) + (3 + 20) + (3 + 30) + 3 == sum(path.durations_ns)
-
-
-# Flows: which run had its data from which
-
-
-@pytest.mark.parametrize(
-    ("nodes", "ran", "producers"),
-    [
-        ("a; b; c(a,b:1,a:1,^d); d", "a b c d", {"c": ("a", "b")}),
-        # Data come through nodes that did not run, and from the other side of a transfer
-        ("a; bias(a,conv); conv(a); relu(bias)", "a relu", {"relu": ("a",)}),
-        (SENDS, "a b", {"b": ("a",)}),
-        (SENDS, "a b recv", {"recv": ("a",), "b": ("recv",)}),
-    ],
-)
-def test_producers(nodes, ran, producers):
-    assert critical_path.producers(graph(nodes), [SENT], ran.split()) == producers
-
-
-@pytest.mark.parametrize(
-    ("recorded", "before", "arrows"),
-    [
-        ("b 10; a 0; b 110 #1; a 100 #1", {"b": ["a"]}, "a 0 b 10, a 100 b 110"),  # of its step
-        # In a loop, from the run that ended last
-        ("a 20; a 0; a 10; b 5; b 18; b 25", {"b": ["a"]}, "a 0 b 5, a 10 b 18, a 20 b 25"),
-        # Nothing comes from what has not ended or did not run
-        ("a 0 20; b 10", {"b": ["a", "c"]}, ""),
-        ("a 30; b 10 50", {"a": ["b"]}, ""),
-        ("a 0; b 1; c 9", {"c": ["a", "b"]}, "a 0 c 9, b 1 c 9"),
-    ],
-)
-def test_arrows_from_run_to_run(recorded, before, arrows):
-    table = runs(recorded)
-    pairs = zip(*critical_path.flows(table, before), strict=True)
-    ends = [[f"{table[at].name} {table[at].start_ns}" for at in pair] for pair in pairs]
-    assert sorted(map(" ".join, ends)) == sorted(filter(None, arrows.split(", ")))
 
 
 # Graphs that are deep, or that TensorFlow would not have made

@@ -5,7 +5,6 @@ It lies in xprof's trace viewer, which is a file and needs no server.
 
 import importlib.util
 import io
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ IMPORT = """content => {
     new tr.importer.Import(model, options).importTraces([content]);
     return {
         warnings: model.importWarnings.map(warning => warning.message),
-        arrows: model.flowEvents.map(flow => [flow.startSlice.args.node, flow.endSlice.args.node]),
         processes: model.getAllProcesses().map(process => [
             process.name,
             Object.values(process.threads).map(thread => thread.sliceGroup.topLevelSlices.length),
@@ -31,15 +29,14 @@ IMPORT = """content => {
 }"""
 
 
-def test_every_event_is_taken_in_and_every_arrow_fastened_to_its_runs(page):
+def test_every_event_is_taken_in(page):
     """On the CPU, the executor's start, x, neg and y; on the GPU launches and kernels."""
     stream = io.StringIO()
-    chrome_trace.write(stream, [RECORDED.capture()], RECORDED.nodes)
+    chrome_trace.write(stream, [RECORDED.capture()])
     (xprof,) = importlib.util.find_spec("xprof").submodule_search_locations
     page.goto(Path(xprof, "static", "trace_viewer_index.html").as_uri())
     found = page.evaluate(IMPORT, stream.getvalue())
     assert found["warnings"] == []
-    assert Counter(map(tuple, found["arrows"])) == {("x", "conv"): 7}
     assert sorted(found["processes"]) == [
         *([CPU, [7, 1, 1], []], [GPU, [3], []], [STREAM, [4], []], ["steps", [3], []])
     ]

@@ -146,7 +146,7 @@ def recorded(*names: str) -> reading.Recording:
 def test_no_recorded_trace_lets_a_name_act(name):
     found = recorded(name)
     for write in (
-        lambda stream: chrome_trace.write(stream, [found.capture()], found.nodes),
+        lambda stream: chrome_trace.write(stream, [found.capture()]),
         lambda stream: conversion.write_csv(stream, found),
         lambda stream: conversion.write_json(stream, conversion.convert(found)),
     ):

@@ -14,14 +14,11 @@ path is returned only if each of its runs began after the previous one had ended
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
-from itertools import chain
+from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import median_low
 
 import numpy as np
 
-from tflab.analysis import op_runs
 from tflab.analysis.op_runs import OpRuns
 from tflab.analysis.timeline import ON_GPU, track_kind, work_runs
 from tflab.records.graph import Node, in_order, node_of
@@ -145,11 +142,19 @@ def ran_before(
 
 
 def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:
-    """Return the nodes that each node waits for, in the same iteration or the previous one."""
-    parents = in_order(dependencies(nodes, transfers))
-    ends = {node.name for node in nodes if node.op in BACK}
+    """Return the nodes that each node waits for, in the same iteration or the previous one; a
+    `_Recv` waits for the `_Send` of its tensor."""
+    ops = {node.name: node.op for node in nodes}
+    parents = {
+        node.name: [parent for parent in node.waits_for if ops.get(parent, BACK[0]) not in BACK]
+        for node in nodes
+    }
+    for transfer in transfers:
+        if transfer.recv in parents and transfer.send in parents:
+            parents[transfer.recv].append(transfer.send)
+    parents = in_order(parents)  # within one iteration, so without the ends of iterations
     for node in nodes:
-        parents[node.name] += [one for one in map(node_of, node.inputs) if one in ends]
+        parents[node.name] += [one for one in map(node_of, node.inputs) if ops.get(one) in BACK]
     return parents
 
 
@@ -170,65 +175,3 @@ def per_step(runs: Iterable[OpRun]) -> dict[str, dict[int, int]]:
         steps = spent.setdefault(run.name, {})
         steps[run.step] = steps.get(run.step, 0) + run.duration_ns
     return spent
-
-
-def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:
-    """Return the nodes that each node waits for; a `_Recv` waits for the `_Send` of its tensor.
-
-    A `NextIteration` feeds the next iteration of its loop, so within one iteration no node waits
-    for it.
-    """
-    ops = {node.name: node.op for node in nodes}
-    parents = {
-        node.name: [parent for parent in node.waits_for if ops.get(parent, BACK[0]) not in BACK]
-        for node in nodes
-    }
-    for transfer in transfers:
-        if transfer.recv in parents and transfer.send in parents:
-            parents[transfer.recv].append(transfer.send)
-    return parents
-
-
-# Flows: which run took data from which run. Of a node that ran many times in a loop, the data come
-# from the last run that had ended.
-
-
-def producers(
-    nodes: Iterable[Node], transfers: Iterable[Transfer], ran: Collection[str]
-) -> dict[str, tuple[str, ...]]:
-    """Return, for each node that ran, the nodes that ran and whose data it takes.
-
-    Data that pass through nodes without a run (fused, folded, `_Send` and `_Recv`) come from the
-    last nodes before them that ran.
-    """
-    data = [replace(node, control_inputs=()) for node in nodes]
-    sources: dict[str, tuple[str, ...]] = {}
-    for name, parents in in_order(dependencies(data, transfers)).items():
-        of_parents = ((parent,) if parent in ran else sources[parent] for parent in parents)
-        sources[name] = tuple(dict.fromkeys(chain.from_iterable(of_parents)))
-    return {name: names for name, names in sources.items() if names and name in ran}
-
-
-def flows(
-    runs: Sequence[OpRun], before: Mapping[str, Sequence[str]]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each arrow, two indices into `runs`: the run that made the data, and the run of
-    the same step that took them. `before` names the producers of each node."""
-    table = op_runs.of(runs)
-    names = [table.kinds[kind][0] for kind in table.kind.tolist()]
-    steps, starts = table.step.tolist(), table.start_ns.tolist()
-    ended: dict[tuple[int, str], list[tuple[int, int]]] = {}  # ends of runs, with their indices
-    ends = (table.start_ns + table.duration_ns).tolist()
-    for place, key in enumerate(zip(steps, names, strict=True)):
-        ended.setdefault(key, []).append((ends[place], place))
-    for own in ended.values():
-        own.sort()
-    arrows = []
-    for place, (step, name, start) in enumerate(zip(steps, names, starts, strict=True)):
-        for producer in before.get(name, ()):
-            own = ended.get((step, producer), [])
-            last = bisect_right(own, (start, len(names))) - 1
-            if last >= 0:
-                arrows.append((own[last][1], place))
-    made, taken = np.array(arrows, np.int64).reshape(-1, 2).T
-    return made, taken

@@ -49,8 +49,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--graph",
         metavar="GRAPH",
-        help="a file with the graph that ran, needed for arrows and the critical path (default: "
-        "the partition graphs in the traces)",
+        help="a file with the graph that ran, needed for the critical path (default: the "
+        "partition graphs in the traces)",
     )
     arguments.choice(parser, "--to", "format", FORMATS)
     add("--out", metavar="PATH", help="where to write; existing files are never overwritten")
@@ -113,7 +113,7 @@ def write(to: str, stream: TextIO, recorded: Recording) -> None:
         ),
         "json": lambda: conversion.write_json(stream, conversion.convert(recorded)),
         "csv": lambda: conversion.write_csv(stream, recorded),
-        "chrome": lambda: chrome_trace.write(stream, capture, recorded.nodes, recorded.transfers),
+        "chrome": lambda: chrome_trace.write(stream, capture),
     }
     with interrupts.held():  # half a JSON document is useless
         writers[to]()
