@@ -11,20 +11,12 @@ from tflab.exporters import xspace
 from tflab.records.timed import Capture
 
 
-def convert(path: Path, tool: str, **params: Any) -> Any:
-    return raw_to_tool_data.xspace_to_tool_data([str(path)], tool, params)[0]
-
-
-def tools(path: Path) -> set[str]:
-    return set(raw_to_tool_data.xspace_to_tool_names([str(path)]))
-
-
 def drawn(recorded: Capture, tool: str) -> Any:
     """What a page of TensorBoard Profile is given to draw."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "host.xplane.pb")
         path.write_bytes(xspace.encode(recorded))
-        return json.loads(convert(path, tool))
+        return json.loads(raw_to_tool_data.xspace_to_tool_data([str(path)], tool, {})[0])
 
 
 def table(page: Any) -> list[dict[str, Any]]:

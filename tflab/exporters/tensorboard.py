@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,6 @@ class Captured:
     batch_size: int
     capture: Capture
     trace: tf1.RunMetadata  # of one of its steps
-    modules: Mapping[str, bytes]  # what XLA compiled for them, each a serialised HloProto
 
 
 def write(
@@ -51,8 +50,7 @@ def write(
     # XLA renumbers its clusters in every session: then each trace has its own graph.
     graphs = [graph for steps in captured[-1:] for graph in steps.trace.partition_graphs]
     write_executed(logdir, graphs or placement.partition_graphs, traces)
-    for steps in captured:
-        xspace.write(logdir, [steps.capture], modules=steps.modules)
+    xspace.write(logdir, (steps.capture for steps in captured))
     maps = stage.maps if isinstance(stage, Execution) else None
     if maps and len(maps.maps) > 1 and not environment.missing("matplotlib"):
         write_images(logdir, maps)

@@ -60,17 +60,12 @@ MEMORY_LINE = 0xDEADBEEF - 2**32 + 7
 
 
 def write(
-    logdir: str | Path,
-    captures: Iterable[Capture],
-    *,
-    host: str | None = None,
-    modules: Mapping[str, bytes] | None = None,
+    logdir: str | Path, captures: Iterable[Capture], *, host: str | None = None
 ) -> list[Path]:
     """Write each capture to `<logdir>/plugins/profile/<name>/<host>.xplane.pb`; return the paths.
 
     Each task of a capture gets a file of its own, as a host with its name. A capture never goes
-    into a folder that exists, because XProf caches its results there. `modules` are the serialised
-    HloProtos that XLA compiled for the steps, by name.
+    into a folder that exists, because XProf caches its results there.
     """
     host = file_name(host or socket.gethostname(), "localhost")
     paths: list[Path] = []
@@ -79,19 +74,13 @@ def write(
         folder = output_paths.free_name(own)
         with output_paths.new(folder, "folder", folder=True) as run:
             for name, part, elsewhere in split(capture, host):
-                content = encode(part, host=name, modules=modules, elsewhere=elsewhere)
+                content = encode(part, host=name, elsewhere=elsewhere)
                 (run.work / f"{name}.xplane.pb").write_bytes(content)
         paths += sorted(run.final.iterdir())
     return paths
 
 
-def encode(
-    capture: Capture,
-    *,
-    host: str = "localhost",
-    modules: Mapping[str, bytes] | None = None,
-    elsewhere: Iterable[OpRun] = (),
-) -> bytes:
+def encode(capture: Capture, *, host: str = "localhost", elsewhere: Iterable[OpRun] = ()) -> bytes:
     """Return a capture as one serialised XSpace.
 
     `elsewhere` are the runs on other hosts of the same steps: the session waits for them too.
@@ -112,10 +101,6 @@ def encode(
     add_steps(traced, capture.steps, runs, zero, elsewhere)
     add_ops({"": traced, **on_gpu}, runs, groups, zero)
     add_memory(traced, runs, groups, zero)
-    metadata = Plane(space, "/host:metadata")
-    for name, proto in (modules or {}).items():
-        about = metadata.proto.event_metadata[metadata.event(name)]
-        about.stats.add(metadata_id=metadata.text("Hlo Proto"), bytes_value=proto)
     environment = Plane(space, "Task Environment")
     for name, time in (("profile_start_time", zero), ("profile_stop_time", max(end, zero))):
         environment.proto.stats.add(metadata_id=environment.text(name), uint64_value=max(time, 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from tflab.exporters.tensorboard import Captured
 from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Execution, Placement, Stage, find_stage
 from tflab.records.timed import Capture, StepTime
-from tflab.runtime import dumps, measure, nodes, session, trace
+from tflab.runtime import measure, nodes, session, trace
 from tflab.units import plural
 
 STEPS = 5  # of each batch size
@@ -75,35 +75,26 @@ def take(
     program = placement.program
     sizes, left_out = chosen_sizes(placement, execution, seconds)
     types = {node.name: node.op for node in placement.nodes}
-    folder = dumps.prepare() if options.xla else None
-    known_protos: dict[int, set[Path]] = {}  # the HloProtos that existed before a batch size
     traced: dict[int, list[tuple[StepTime, tf1.RunMetadata]]] = {size: [] for size in sizes}
-
-    def rounds() -> Iterator[Iterable[measure.Turn]]:
-        for size in sizes:
-            known_protos[size] = protos(folder)
-            yield turns(program, size)
 
     def observe(turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
         assert recorded
         traced[turn.batch_size].append((timed, recorded.parsed()))
 
-    plan = measure.Plan("captures", rounds(), len(sizes), untraced=False)
+    rounds = (turns(program, size) for size in sizes)
+    plan = measure.Plan("captures", rounds, len(sizes), untraced=False)
     step = session.step_of(program, placement.fetches)
     ended = measure.run(measure.job_of(program, step, options), plan, observe)
     if ended.failure:
         failed = [size for size in sizes if len(traced[size]) < STEPS]
         left_out += [f"A batch of {size} is not captured. {ended.failure}" for size in failed]
-    after = [*list(known_protos.values())[1:], protos(folder)]
     captured = []
-    for (size, before), then in zip(known_protos.items(), after, strict=True):
+    for size in sorted(sizes):
         if len(traced[size]) == STEPS:
             capture = capture_of(program, size, traced[size], types)
             if options.cluster:
                 capture = on_one_axis(capture, traced[size])
-            modules = modules_of(capture, then - before)
-            captured.append(Captured(size, capture, traced[size][-1][1], modules))
-    captured.sort(key=lambda one: one.batch_size)
+            captured.append(Captured(size, capture, traced[size][-1][1]))
     return Captures(tuple(captured), tuple(left_out), ended.interrupted)
 
 
@@ -132,23 +123,6 @@ def on_one_axis(capture: Capture, traced: Traced) -> Capture:
     sent = nodes.transfers(traced[-1][1].partition_graphs, {})
     axis = wires.one_axis(capture.runs, received, capture.steps, tuple(sent))
     return replace(capture, runs=(*axis.runs, *axis.wires))
-
-
-def protos(folder: Path | None) -> set[Path]:
-    """Return the HloProtos that XLA has dumped."""
-    return set(folder.glob("*.cpu_after_optimizations.hlo.pb")) if folder else set()
-
-
-def modules_of(capture: Capture, paths: Iterable[Path]) -> dict[str, bytes]:
-    """Return the HloProtos of the clusters that ran in the capture, by module."""
-    scopes = {run.name.partition("/")[0] for run in capture.runs}
-    modules = {}
-    for path in sorted(paths):
-        module = path.name.partition("__XlaCompiledKernel")[0]  # module_0058.cluster_5
-        cluster = module.partition(".")[2]
-        if any(scope.startswith(f"{cluster}_") for scope in scopes):
-            modules[module] = path.read_bytes()
-    return modules
 
 
 # The files of a walk in its logdir

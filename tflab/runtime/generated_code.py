@@ -19,7 +19,7 @@ from tflab.errors import TflabError
 from tflab.records.placed import CompiledKernel, Generated
 
 # TensorFlow 2.18 omits the types of arguments and the % of names by default.
-DUMPED = "--xla_dump_hlo_as_text --xla_dump_hlo_as_long_text --xla_dump_hlo_as_proto"
+DUMPED = "--xla_dump_hlo_as_text --xla_dump_hlo_as_long_text"
 READ = "tflab reads the dumps of TensorFlow 2.18 to 2.21."
 PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}  # compute nothing
 

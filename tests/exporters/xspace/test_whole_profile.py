@@ -33,8 +33,7 @@ CAPTURE = Capture(
 
 def test_two_steps_and_five_runs():
     """Times count from 49,999 ns: a nanosecond before the microsecond of the first step."""
-    modules = {"cluster_0": b"\x01", "f": b"\x02"}
-    approve("xspace.txt", xplane.described(xspace.encode(CAPTURE, host="a-7", modules=modules)))
+    approve("xspace.txt", xplane.described(xspace.encode(CAPTURE, host="a-7")))
 
 
 def of(*runs: tuple, steps: tuple[tuple[int, int, int], ...] = ()) -> Capture:
@@ -129,14 +128,13 @@ def test_each_capture_is_a_file_in_a_folder_of_its_own_and_none_is_written_to_ag
     profiles.mkdir(parents=True)
     (profiles / "toy").write_text("kept")
     captures = [one_op("toy"), one_op("lenet-batch-16"), one_op(".."), one_op("toy")]
-    modules = {"cluster_0": b"\x01"}
-    paths = xspace.write(tmp_path / "new", captures, host="here", modules=modules)
+    paths = xspace.write(tmp_path / "new", captures, host="here")
     assert paths == [
         profiles / folder / "here.xplane.pb"
         for folder in ("toy-2", "lenet-batch-16", "profile", "toy-3")
     ]
     contents = [path.read_bytes() for path in paths]
-    assert contents == [xspace.encode(one, host="here", modules=modules) for one in captures]
+    assert contents == [xspace.encode(one, host="here") for one in captures]
     assert (profiles / "toy").read_text() == "kept"
 
 

@@ -1,18 +1,14 @@
 """XSpace: what XProf's own converters make of it equals the records that went in."""
 
-import importlib.util
-import json
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.approval import approve
-from tests.commands import run_here
-from tests.examples.profiles import convert, drawn, table, tools
+from tests.examples.profiles import drawn, table
 from tests.exporters.xspace import xplane
 from tflab.analysis import memory, timeline
 from tflab.exporters import xspace
@@ -20,7 +16,6 @@ from tflab.records.timed import Capture, OpRun, StepTime
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
-ROOT = Path(__file__).parents[3]
 TASK = "/job:localhost/replica:0/task:0"
 CPU, OTHER = f"{TASK}/device:CPU:0", f"{TASK}/device:CPU:1"
 EPOCH = 1_700_000_000_000_000_000  # ns, a whole number of us
@@ -226,30 +221,3 @@ def test_each_task_of_a_cluster_is_a_host_with_what_it_ran_and_received(tmp_path
     assert [path.name for path in paths] == ["client.xplane.pb", "task-12.xplane.pb"]
     both = [xplane.described(path.read_bytes()) for path in paths]
     approve("xspace-cluster.txt", "\n\n".join(both))
-
-
-# XLA
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    """A profile of the toy, compiled by XLA."""
-    folder = tmp_path_factory.mktemp("compiled") / "toy"
-    words = ("--xla", "--steps", "1", "--warmup", "1", "--logdir", str(folder))
-    done = run_here(importlib.import_module("tflab.lifecycle.__main__").main, *words)
-    assert done.returncode == 0, done.stderr
-    return next(folder.glob("plugins/profile/toy-batch-16/*.xplane.pb"))
-
-
-@pytest.mark.thorough
-def test_what_xla_compiled_is_in_the_graph_viewer_and_the_memory_viewer(compiled):
-    assert {"graph_viewer", "memory_viewer"} <= tools(compiled)
-    (module,) = (
-        path.name.removesuffix(".hlo_proto.pb") for path in compiled.parent.glob("*hlo_proto*")
-    )
-    assert module.startswith("cluster_")
-    options = {"type": "short_txt", "module_name": module}
-    graph = convert(compiled, "graph_viewer", graph_viewer_options=options).decode()
-    assert "f32[16" in graph and "multiply" in graph
-    buffers = json.loads(convert(compiled, "memory_viewer", module_name=module))
-    assert f"{buffers['moduleName']}(1)" == module

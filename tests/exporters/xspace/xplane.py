@@ -71,8 +71,4 @@ def described(encoded: bytes) -> str:
                 shown = "{} ({!r})".format(*event) if isinstance(event, tuple) else event
                 words = " ".join(f"{key}={value}" for key, value in about.items())
                 rows.append(f"    {start // 1000} +{duration // 1000} {shown} {words}".rstrip())
-        used = {one.metadata_id for line in plane.lines for one in line.events}
-        for number, about in sorted(plane.event_metadata.items()):
-            if number not in used:
-                rows.append(f"  {about.name} {stats(plane, about.stats)}")
     return "\n".join(rows)
