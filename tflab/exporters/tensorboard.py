@@ -1,10 +1,9 @@
-"""TensorBoard: the graph, a tag for every batch size that colours it by time and memory, the
-steps behind each of these as a profile, and feature maps."""
+"""TensorBoard: the graph, a tag for every batch size that colours it by time and memory, and
+the steps behind each of these as a profile."""
 
 from __future__ import annotations
 
 import os
-import struct
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,17 +12,13 @@ from pathlib import Path
 
 import tensorflow.compat.v1 as tf1
 
-from tflab.cli import environment
 from tflab.escaping import visible
 from tflab.exporters import xspace
 from tflab.records.options import Program
-from tflab.records.stages import Execution, Placement, Stage
+from tflab.records.stages import Placement, Stage
 from tflab.records.timed import Capture
-from tflab.records.values import Maps
 
 LARGE = 1024  # bytes of an attribute that TensorBoard does not show
-RECORDED = "values"  # the run of its feature maps
-IMAGES = "what the network saw"  # the tag of the feature maps
 
 
 @dataclass(frozen=True)
@@ -51,9 +46,6 @@ def write(
     graphs = [graph for steps in captured[-1:] for graph in steps.trace.partition_graphs]
     write_executed(logdir, graphs or placement.partition_graphs, traces)
     xspace.write(logdir, (steps.capture for steps in captured))
-    maps = stage.maps if isinstance(stage, Execution) else None
-    if maps and len(maps.maps) > 1 and not environment.missing("matplotlib"):
-        write_images(logdir, maps)
 
 
 def write_graph(logdir: str | Path, graph: tf1.Graph) -> None:
@@ -79,18 +71,6 @@ def write_executed(
         add_graph(writer, merged)
         for name, number, metadata in traces:
             writer.add_run_metadata(drawable(metadata), name, number)
-
-
-def write_images(logdir: str | Path, maps: Maps) -> None:
-    """Write the picture of feature maps and gradients as the run `values`, in Images."""
-    from tflab.exporters import plots  # of an extra
-
-    png = plots.png(plots.feature_maps.draw(maps))
-    width, height = struct.unpack(">II", png[16:24])  # of its header
-    image = tf1.Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=png)
-    value = tf1.Summary.Value(tag=IMAGES, image=image)
-    with run(os.path.join(logdir, RECORDED)) as writer:
-        writer.add_summary(tf1.Summary(value=[value]), global_step=1)
 
 
 @contextmanager
