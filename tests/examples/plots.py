@@ -212,4 +212,4 @@ def hostile(name: str) -> dict[str, tuple]:
 
 def draw(name: str) -> Figure:
     picture, *records = EXAMPLES[name]
-    return plots.PICTURES[picture](*records)
+    return getattr(plots, picture).draw(*records)

@@ -21,7 +21,7 @@ SVG = "http://www.w3.org/2000/svg"
 TAGS = ("svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "pattern", "image")
 HOSTILE = '$\\f{_$<b>&"]]>\x1b\ud800\u4f60'
 SHOWN = '$\\f{_$<b>&"]]>\\x1b\\ud800\u4f60'
-every_picture = pytest.mark.parametrize("name", plots.PICTURES)
+every_picture = pytest.mark.parametrize("name", examples.EMPTY)
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +34,15 @@ def test_every_mark_and_word_of_a_picture(name, drawn):
     approve(f"plot-{name}.txt", marks(drawn(name)))
 
 
-def test_every_picture_has_a_module_of_its_name_and_stands_in_the_registry():
+def test_every_picture_has_a_module_of_its_name_and_examples():
     folder = Path(plots.__file__).parent
     modules = {path.stem for path in folder.glob("*.py") if "def draw(" in path.read_text()}
-    assert modules == set(plots.PICTURES) == set(examples.EMPTY) == set(examples.hostile("a"))
+    assert modules == set(examples.EMPTY) == set(examples.hostile("a"))
     assert modules <= set(examples.EXAMPLES)
 
 
 def test_where_there_is_nothing_to_draw_a_sentence_says_so():
-    empty = {name: plots.PICTURES[name](*records) for name, records in examples.EMPTY.items()}
+    empty = {name: getattr(plots, name).draw(*records) for name, records in examples.EMPTY.items()}
     approve("plots-empty.txt", "\n\n".join(map(marks, empty.values())))
     assert all(plots.svg(figure).startswith("<svg ") for figure in empty.values())
 
@@ -73,7 +73,7 @@ def test_a_users_settings_change_no_picture_and_are_left_as_they_were(name, draw
 @every_picture
 @pytest.mark.filterwarnings("error")
 def test_names_can_hold_anything(name):
-    figure = plots.PICTURES[name](*examples.hostile(HOSTILE)[name])
+    figure = getattr(plots, name).draw(*examples.hostile(HOSTILE)[name])
     assert plots.png(figure)
     page = ElementTree.fromstring(plots.svg(figure))
     assert {part.tag for part in page.iter()} <= {f"{{{SVG}}}{tag}" for tag in TAGS}
@@ -82,7 +82,7 @@ def test_names_can_hold_anything(name):
 
 def test_pictures_in_one_page_share_no_ids_and_each_reference_leads_somewhere(drawn):
     all_ids: list[str] = []
-    for name in plots.PICTURES:
+    for name in examples.EMPTY:
         svg = plots.svg(drawn(name))
         own = [
             part.attrib["id"] for part in ElementTree.fromstring(svg).iter() if "id" in part.attrib

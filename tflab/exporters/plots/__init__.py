@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Callable
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -31,15 +30,6 @@ from tflab.exporters.plots import (
     timeline,
 )
 
-PICTURES: dict[str, Callable[..., Figure]] = {
-    "curves": curves.draw,
-    "op_bars": op_bars.draw,
-    "batch_sizes": batch_sizes.draw,
-    "timeline": timeline.draw,
-    "memory": memory.draw,
-    "feature_maps": feature_maps.draw,
-    "graph": graph.draw,
-}
 DPI = 160  # of PNG: sharp on a page of 900 pixels on a screen of double density
 UNDATED = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 XLINK = 'xmlns:xlink="http://www.w3.org/1999/xlink"'
