@@ -22,7 +22,7 @@ from tflab.exporters import chrome_trace, csv, json, markdown, notebook, text, x
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.records.measured import OpStats
 from tflab.records.timed import Capture, OpRun, StepTime
-from tflab.report import handout, html
+from tflab.report import html
 from tflab.runtime import private
 
 ACTING = "\x00\x07\x1b\x7f\x85\x9b\n\r\t\u061c\u200e\u202e\u2066\u2028\u2029\ufeff\ud800"
@@ -54,7 +54,7 @@ def test_no_text_notebook_or_markdown_lets_a_name_act(name):
     environment |= {"cpus": 2, "packages": {"a": name}}
     cells = notebook.render(blocks_of(name))
     page = markdown.page(name, environment, blocks_of(name))
-    for output in (text.as_text(blocks_of(name)), cells, page, handout.code(name)):
+    for output in (text.as_text(blocks_of(name)), cells, page, markdown.fenced(visible(name))):
         silent(output)
     in_cell = {"p", "b", "i", "ul", "li", "table", "caption", "tr", "th", "td"}
     assert set(Page(cells).tags) <= in_cell
@@ -97,7 +97,7 @@ def test_in_markdown_a_name_stays_text_within_its_own_block(name):
     assert set(table.tags) <= {"p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
     assert [cell.strip() for cell in table.cells] == [shown, "n", shown, "1"]
     assert drawing.tags == ["p", "strong", "pre", "code", "p"][: len(drawing.tags)]
-    assert Page(read(handout.code(name))).tags == ["pre", "code"]
+    assert Page(read(markdown.fenced(visible(name)))).tags == ["pre", "code"]
 
 
 def test_what_github_makes_an_address_of_is_broken_up():
