@@ -23,7 +23,7 @@ from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.records.measured import OpStats
 from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.report import html
-from tflab.runtime import private
+from tflab.runtime.private import watched_functions
 
 ACTING = "\x00\x07\x1b\x7f\x85\x9b\n\r\t\u061c\u200e\u202e\u2066\u2028\u2029\ufeff\ud800"
 STEERING = "\x1b]0;owned\x07\x1b[2J\u202e\n```\n# <script>alert(1)</script> |\u2028=1+1"
@@ -154,7 +154,7 @@ def test_no_recorded_trace_lets_a_name_act(name):
         write(stream)
         silent(stream.getvalue())
     profile = xspace.encode(Capture(name, found.steps, found.runs), host="h")
-    for plane in private.xspace(profile).planes:
+    for plane in watched_functions.xspace(profile).planes:
         names = [*plane.event_metadata.values(), *plane.stat_metadata.values(), *plane.lines]
         for about in (plane, *names):
             silent(about.name + getattr(about, "display_name", ""))

@@ -16,7 +16,8 @@ from tflab.errors import TflabError
 from tflab.lifecycle import placement
 from tflab.records.options import Model, Options
 from tflab.records.placed import Kernel
-from tflab.runtime import devices, private
+from tflab.runtime import devices
+from tflab.runtime.private import graphs
 
 pytestmark = pytest.mark.tensorflow
 
@@ -93,7 +94,7 @@ def test_the_environment_says_what_another_tensorflow_does_not_tell(monkeypatch)
     def moved():
         raise TflabError("moved")
 
-    monkeypatch.setattr(private, "onednn_is_on", moved)
+    monkeypatch.setattr(graphs, "onednn_is_on", moved)
     assert dict(devices.inspected())["oneDNN"] == "not known"
 
 
@@ -144,7 +145,7 @@ GIVEN = {
 
 @pytest.fixture
 def registered(monkeypatch):
-    monkeypatch.setattr(private, "registered_kernels", lambda op: REGISTERED.get(op, ()))
+    monkeypatch.setattr(graphs, "registered_kernels", lambda op: REGISTERED.get(op, ()))
 
 
 def test_of_the_kernels_that_fit_the_one_of_the_highest_priority_is_chosen(registered):

@@ -19,8 +19,7 @@ from tensorflow.python.ops import gradients_util
 from tests import needs
 from tests.approval import approve
 from tests.examples.corners import lost
-from tflab.runtime import private
-from tflab.runtime.private import sessions
+from tflab.runtime.private import graphs, sessions, source_lines, watched_functions
 
 pytestmark = pytest.mark.tensorflow
 
@@ -62,33 +61,35 @@ PYTHON = "tensorflow.python"
 
 
 IMPORTED = {  # what of TensorFlow is imported -> what uses it
-    f"{PYTHON}.framework.op_def_registry.get": lambda graph: private.op_def("Mul"),
+    f"{PYTHON}.framework.op_def_registry.get": lambda graph: graphs.op_def("Mul"),
     f"{PYTHON}.framework.kernels.get_registered_kernels_for_op": (
-        lambda graph: private.registered_kernels("Mul")
+        lambda graph: graphs.registered_kernels("Mul")
     ),
     f"{PYTHON}.framework.ops.get_gradient_function": (
-        lambda graph: private.gradient_function(op(graph, "square"))
+        lambda graph: graphs.gradient_function(op(graph, "square"))
     ),
     f"{PYTHON}.ops.gradients_util._LogOpGradients": (
-        lambda graph: next(private.gradient_calls().gen)
+        lambda graph: next(graphs.gradient_calls().gen)
     ),
-    f"{PYTHON}.eager.context.Context.context_switches": lambda graph: private.Building(0),
+    f"{PYTHON}.eager.context.Context.context_switches": lambda graph: sessions.Building(0),
     f"{PYTHON}.client.pywrap_tf_session.TF_NewBufferFromString": (
-        lambda graph: private.TraceBuffers()
+        lambda graph: sessions.TraceBuffers()
     ),
     f"{PYTHON}.client.session.BaseSession._call_tf_sessionrun": (
-        lambda graph: private.watch(Noting())
+        lambda graph: sessions.watch(Noting())
     ),
 }
 OF_OBJECTS = (
-    lambda: private.original_op(NOTHING),
-    lambda: private.making(SimpleNamespace(graph=None, traceback=[NOTHING]), lambda file: False),
-    lambda: private.set_device(NOTHING, "/cpu:1"),
-    lambda: private.traced_graphs(NOTHING),
-    lambda: private.traced_graphs(SimpleNamespace(_functions={"double": NOTHING})),
-    lambda: private.compiled_step(NOTHING, (), (), (), None),
-    lambda: private.shared_step(NOTHING, (), (), ()),
-    private.Log,  # whose names are of another version
+    lambda: graphs.original_op(NOTHING),
+    lambda: source_lines.making(
+        SimpleNamespace(graph=None, traceback=[NOTHING]), lambda file: False
+    ),
+    lambda: graphs.set_device(NOTHING, "/cpu:1"),
+    lambda: graphs.traced_graphs(NOTHING),
+    lambda: graphs.traced_graphs(SimpleNamespace(_functions={"double": NOTHING})),
+    lambda: sessions.compiled_step(NOTHING, (), (), (), None),
+    lambda: sessions.shared_step(NOTHING, (), (), ()),
+    sessions.Log,  # whose names are of another version
 )
 
 
@@ -99,36 +100,36 @@ def test_a_corner_that_is_gone_is_a_sentence(graph, monkeypatch):
         with monkeypatch.context() as patch:
             patch.delattr(pkgutil.resolve_name(owner), name)
             said.append(lost(lambda call=call: call(graph)))
-    monkeypatch.setattr(private.Log, "SPACES", ("_ZN4absl12lts_20990101",))
+    monkeypatch.setattr(sessions.Log, "SPACES", ("_ZN4absl12lts_20990101",))
     approve("corners.txt", "\n".join([*said, *map(lost, OF_OBJECTS)]))
     assert tf_session.BaseSession.run.__code__ is run
 
 
 def test_op_types_have_arguments_kernels_and_gradient_functions(graph):
-    assert [arg.name for arg in private.op_def("Mul").input_arg] == ["x", "y"]
-    assert private.op_def("NoSuchOp") is None
-    assert {kernel.device_type for kernel in private.registered_kernels("StringJoin")} == {"CPU"}
-    assert private.registered_kernels("NoSuchOp") == ()
-    assert private.gradient_function(op(graph, "square")).__name__ == "_MulGrad"
+    assert [arg.name for arg in graphs.op_def("Mul").input_arg] == ["x", "y"]
+    assert graphs.op_def("NoSuchOp") is None
+    assert {kernel.device_type for kernel in graphs.registered_kernels("StringJoin")} == {"CPU"}
+    assert graphs.registered_kernels("NoSuchOp") == ()
+    assert graphs.gradient_function(op(graph, "square")).__name__ == "_MulGrad"
 
 
 def test_a_gradient_op_knows_its_forward_op_and_the_calls_of_gradient_functions_are_noted(graph):
     square = op(graph, "square")
     of_square = "gradients/square_grad/"
     derived = {
-        private.original_op(node)
+        graphs.original_op(node)
         for node in graph.get_operations()
         if node.name.startswith(of_square)
     }
-    assert (derived, private.original_op(square)) == ({square}, None)
+    assert (derived, graphs.original_op(square)) == ({square}, None)
     folder = Path(tf.__file__).parent / "python" / "ops"
     file = str(folder / "math_grad.py")
-    known, line, function, code = private.frame_within(op(graph, f"{of_square}Mul"), file)
+    known, line, function, code = graphs.frame_within(op(graph, f"{of_square}Mul"), file)
     assert (known, function, code) == (file, "_MulGrad", code_at(file, line))
-    assert private.frame_within(square, file) is None
-    assert private.gradients_file() == str(folder / "gradients_util.py")
+    assert graphs.frame_within(square, file) is None
+    assert graphs.gradients_file() == str(folder / "gradients_util.py")
     log = gradients_util._LogOpGradients
-    with graph.as_default(), private.gradient_calls() as calls:
+    with graph.as_default(), graphs.gradient_calls() as calls:
         (gradient,) = tf.gradients(square.outputs[0], op(graph, "x").outputs[0])
     assert gradients_util._LogOpGradients is log
     ((differentiated, given, returned),) = calls
@@ -142,25 +143,25 @@ def test_an_op_knows_the_line_that_made_it_and_gets_another_device(graph, import
     def libraries(file):
         return file.startswith(folder)
 
-    (file, line, function, code), phase = private.making(op(graph, "square"), libraries)
+    (file, line, function, code), phase = source_lines.making(op(graph, "square"), libraries)
     assert (phase, file, function) == ("forward", __file__, "graph")
     assert code == 'square = tf.multiply(x, x, name="square")' == code_at(file, line)
-    assert private.making(op(imported, "square"), libraries) == (None, "forward")
-    private.set_device(op(graph, "x"), "/device:CPU:1")
+    assert source_lines.making(op(imported, "square"), libraries) == (None, "forward")
+    graphs.set_device(op(graph, "x"), "/device:CPU:1")
     assert op(graph, "x").device == "/device:CPU:1"
 
 
 def test_a_function_has_the_graph_that_it_was_traced_in_unless_it_was_imported(graph, imported):
-    ((name, traced),) = private.traced_graphs(graph).items()
+    ((name, traced),) = graphs.traced_graphs(graph).items()
     assert "double" in name
     assert "Mul" in [node.type for node in traced.get_operations()]
-    assert private.traced_graphs(imported) == {name: None}
+    assert graphs.traced_graphs(imported) == {name: None}
 
 
 def test_ctrl_c_while_a_step_fails_is_ctrl_c():
-    with pytest.raises(KeyboardInterrupt), private.ctrl_c_kept():
+    with pytest.raises(KeyboardInterrupt), sessions.ctrl_c_kept():
         raise RuntimeError("ORIGINAL UnavailableError REPLACED BY KeyboardInterrupt: <EMPTY>")
-    with pytest.raises(RuntimeError, match="another"), private.ctrl_c_kept():
+    with pytest.raises(RuntimeError, match="another"), sessions.ctrl_c_kept():
         raise RuntimeError("another")
 
 
@@ -168,7 +169,7 @@ def test_a_list_that_becomes_a_tuple_is_another_argument():
     """So it has a reason that a function was traced again for the same tensors."""
     step, one = tf.function(lambda data: 1), tf.constant(1.0)
     listed, paired = (
-        private.arguments(step.get_concrete_function(data).function_type)["data['by']"]
+        watched_functions.arguments(step.get_concrete_function(data).function_type)["data['by']"]
         for data in ({"by": [one, one]}, {"by": (one, one)})
     )
     assert (listed, paired) == ("a list", "a tuple")
@@ -192,8 +193,8 @@ def test_the_parts_of_an_argument_are_told_one_by_one_and_no_text_is_cut_unmarke
     )
     types = step.get_concrete_function(*given).function_type
     nan = step.get_concrete_function(*[0] * 6, float("nan")).function_type
-    rows = [f"{name}: {part}" for name, part in private.arguments(types).items()]
-    rows.append(private.arguments(nan)["name"])
+    rows = [f"{name}: {part}" for name, part in watched_functions.arguments(types).items()]
+    rows.append(watched_functions.arguments(nan)["name"])
     approve("arguments-of-functions.txt", "\n".join(rows))
 
 
@@ -236,7 +237,7 @@ def test_told_functions_keep_their_lines_and_columns(changes_results, monkeypatc
 
 
 def test_any_thread_finds_out_whether_another_builds_a_graph():
-    builds = private.Building(threading.get_ident())
+    builds = sessions.Building(threading.get_ident())
 
     def seen_elsewhere():
         answers = []
@@ -272,7 +273,7 @@ def test_without_eager_execution_a_graph_is_always_built():
         (True, ("eager",), False),
         (True, ("eager", "graph"), True),
     ):
-        seen = private.Building(threading.get_ident())
+        seen = sessions.Building(threading.get_ident())
         seen.eager = "eager"
         stack = [SimpleNamespace(enter_context_fn=switch) for switch in switches]
         context = SimpleNamespace(context_switches=SimpleNamespace(stack=stack))
@@ -297,7 +298,7 @@ class Noting:
         self.noted.append(("leave", call))
 
     def begin(self, session, options, feeds, fetches, targets):
-        names = [private.tensor_name(output) for output in (*feeds, *fetches, *targets)]
+        names = [sessions.tensor_name(output) for output in (*feeds, *fetches, *targets)]
         self.noted.append(("begin", names, options))
         return self
 
@@ -327,7 +328,7 @@ def session():
 
 @contextlib.contextmanager
 def watched(watcher):
-    stop = private.watch(watcher)
+    stop = sessions.watch(watcher)
     try:
         yield watcher
     finally:
@@ -335,7 +336,7 @@ def watched(watcher):
 
 
 def test_a_watcher_is_told_of_each_run_and_compiled_step_until_it_is_stopped(session):
-    step = private.compiled_step(session, ["x:0"], ["y:0"], [], None)
+    step = sessions.compiled_step(session, ["x:0"], ["y:0"], [], None)
     with watched(Noting()) as watcher:
         assert session.run("y:0", {"x:0": [1, 2]}).tolist() == [3, 6]
         step(np.float32([1, 2]))
@@ -371,7 +372,7 @@ def test_a_watcher_is_told_of_each_op_while_its_stack_is_recorded(session):
 
 
 def test_a_watcher_can_ask_for_a_trace(session):
-    tracing, watcher = private.TraceBuffers(), Noting()
+    tracing, watcher = sessions.TraceBuffers(), Noting()
     metadata = tracing.metadata()
     watcher.trace = tracing.options(trace_level=1, output_partition_graphs=True), metadata
     with watched(watcher):
@@ -385,7 +386,7 @@ def test_a_watcher_can_ask_for_a_trace(session):
 
 @needs.since(2, 20, "its log is Abseil's")
 def test_the_log_is_as_before_once_all_who_wanted_it_quiet_are_done():
-    log = private.Log()
+    log = sessions.Log()
     before = log._level()
     log.quiet(1)
     log.quiet(2)

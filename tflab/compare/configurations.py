@@ -31,7 +31,8 @@ from tflab.compare import DEFAULT, setting_of
 from tflab.compare.prepare import Prepared
 from tflab.errors import TflabError, UsageError
 from tflab.records.measured import ConfigTimes
-from tflab.runtime import devices, measure, private, session
+from tflab.runtime import devices, measure, session
+from tflab.runtime.private import graphs
 
 OBSERVATIONS = 28  # of each configuration, if there is time
 TURNS = 32  # turns of a process in an observation
@@ -71,7 +72,7 @@ def changing(configs: Sequence[str]) -> tuple[str, ...]:
     affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
     same: dict[str, str] = {}
     with suppress(TflabError):  # this TensorFlow does not say whether oneDNN is on
-        if not private.onednn_is_on():
+        if not graphs.onednn_is_on():
             same["no-onednn"] = "oneDNN is off here"
     if len(affinity(0)) == 1:
         same["one-thread"] = "there is one processor"

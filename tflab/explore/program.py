@@ -25,7 +25,8 @@ from tflab.lifecycle import gradients
 from tflab.models import saved
 from tflab.records.graph import FORWARD
 from tflab.records.options import Model
-from tflab.runtime import nodes, private
+from tflab.runtime import nodes
+from tflab.runtime.private import graphs
 
 Names = dict[str, Any]  # what the program has given a name
 
@@ -76,7 +77,7 @@ def build(request: ProgramRequest, source: Source) -> Model:
     rows = min(lengths, default=model.fixed_batch or 1)
     if rows < request.batch_size:
         model = replace(model, fixed_batch=rows)
-    if any(private.original_op(op) is not None for op in operations):
+    if any(graphs.original_op(op) is not None for op in operations):
         # What the program named of its own gradients is run
         first = [] if loss is None else [loss.name]
         model = replace(model, fetches=tuple(dict.fromkeys([*first, *results(names, graph)])))

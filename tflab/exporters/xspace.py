@@ -43,7 +43,7 @@ from tflab.cli import output_paths
 from tflab.errors import TflabError
 from tflab.escaping import visible
 from tflab.records.timed import Capture, OpRun, StepTime
-from tflab.runtime import private
+from tflab.runtime.private import watched_functions
 from tflab.units import short_device, short_task, task_of
 
 GPU_NUMBER = re.compile(r"gpu:(\d+)", re.IGNORECASE)
@@ -90,7 +90,7 @@ def encode(capture: Capture, *, host: str = "localhost", elsewhere: Iterable[OpR
     end = max((step.start_ns + step.wall_ns for step in capture.steps), default=0)
     starts += [int(runs.start_ns.min())] if runs else []
     zero = min(starts, default=0) // US * US - LEAD_NS  # allocations are rounded down too
-    space = private.xspace()
+    space = watched_functions.xspace()
     space.hostnames.append(host)
     traced = Plane(space, "/host:CPU")
     on_gpu = {

@@ -22,7 +22,8 @@ from tflab.lifecycle.gradients import Pairs
 from tflab.records.graph import BACKWARD, UPDATE, Function, Node, Source, node_of
 from tflab.records.options import Model, Options, Program
 from tflab.records.stages import UNEXPLAINED, Backward, Frontend
-from tflab.runtime import functions, nodes, private
+from tflab.runtime import functions, nodes
+from tflab.runtime.private import graphs
 
 # What an optimiser's nodes, and the nodes of `tf.gradients`, are called
 UPDATES = re.compile(r"(Resource)?(Sparse)?Apply\w+")
@@ -43,7 +44,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
         return unchanged(frontend)
     # TensorFlow does not do so by default; over several devices a gradient follows its forward op.
-    with private.gradient_calls() as calls:
+    with graphs.gradient_calls() as calls:
         derived = derive(program, together=options.devices > 1 or bool(options.cluster))
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
@@ -219,7 +220,7 @@ def with_lines(
             if tensor is not None:
                 lines.setdefault(tensor.op.name, lines.get(variable.op.name))
     for op in ops:
-        node, origin = nodes.from_operation(op), private.derived_from(op)
+        node, origin = nodes.from_operation(op), graphs.derived_from(op)
         if node.phase == UPDATE:
             node = replace(node, source=program.optimizer_line)
         elif origin is not None:

@@ -23,7 +23,8 @@ from tflab.records.measured import Experiment, Experiments, OpStats, Untried
 from tflab.records.options import Options
 from tflab.records.placed import Fate
 from tflab.records.stages import Placement
-from tflab.runtime import measure, nodes, private, session
+from tflab.runtime import measure, nodes, session
+from tflab.runtime.private import graphs
 
 LARGEST = 10  # ops that are tried
 ROUNDS = 20  # steps of each variant in an observation
@@ -162,7 +163,7 @@ def refusal(names: Sequence[str], placement: Placement) -> str | None:
         node = by_name.get(name)
         if node is None:
             return "the runtime made it, so the program has no node to copy"
-        definition = private.op_def(node.op)
+        definition = graphs.op_def(node.op)
         if definition is None:
             return f"{node.op} calls a function of the graph"
         if definition.is_stateful and node.op != "ReadVariableOp":

@@ -22,7 +22,8 @@ from tflab.escaping import with_full_stop
 from tflab.records.graph import Node
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
-from tflab.runtime import cluster, functions, nodes, private, session
+from tflab.runtime import cluster, functions, nodes, session
+from tflab.runtime.private import graphs, source_lines
 
 ROWS_OF_NOTHING = 2**16  # a model without feeds runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
@@ -44,7 +45,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     graph = tf.Graph()
     nodes.add_program(function)
     try:
-        with private.noted(nodes.includes):
+        with source_lines.noted(nodes.includes):
             model = call_model(name, function, graph)
             if not isinstance(model, Model):
                 model, graph = from_keras(name, function, model, options) or (model, graph)
@@ -70,7 +71,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
         places=places,
         optimizer_line=nodes.constructed(model.optimizer),
-        layers=private.layer_names(graph),
+        layers=source_lines.layer_names(graph),
     )
     listed = nodes.from_graph(graph, model.lines)
     called = functions.of_graph(graph, model.lines)
@@ -251,11 +252,11 @@ def over_devices(graph: tf.Graph, devices: int) -> None:
     free = [op for op in by_name.values() if not op.device]
     for op, part in in_parts(graph, devices):
         if not op.device:
-            private.set_device(op, f"/device:CPU:{part}")
+            graphs.set_device(op, f"/device:CPU:{part}")
     for op in free:
         for name in mates(op):
             if name in by_name:
-                private.set_device(op, by_name[name].device)
+                graphs.set_device(op, by_name[name].device)
 
 
 def over_tasks(graph: tf.Graph, tasks: int) -> dict[str, str]:
@@ -292,7 +293,7 @@ def ask(graph: tf.Graph, places: Mapping[str, str]) -> None:
             near = (device_of[name] for name in before if name in device_of)
             place = places.get(op.name) or next(near, cluster.device_of(0))
             if "/job:" not in op.device:
-                private.set_device(op, place + op.device)
+                graphs.set_device(op, place + op.device)
         device_of[op.name] = place or cluster.device_of(0)
 
 

@@ -28,7 +28,8 @@ from tflab.records.graph import (
 )
 from tflab.records.options import Program
 from tflab.records.stages import Backward, Gradient
-from tflab.runtime import functions, private
+from tflab.runtime import functions
+from tflab.runtime.private import graphs
 from tflab.views.words import grouped, place
 
 SMALL = 64  # elements of a constant whose value may appear in a formula
@@ -60,7 +61,7 @@ def registered(op: tf.Operation) -> tuple[str | None, str]:
     """Return the registered gradient function as `_MulGrad (math_grad.py:1404)`, or why there is
     none."""
     try:
-        function = private.gradient_function(op)
+        function = graphs.gradient_function(op)
     except LookupError:
         return None, NOT_REGISTERED
     if function is None:
@@ -81,7 +82,7 @@ def rows_and_stops(
 ) -> tuple[tuple[Gradient, ...], tuple[GradientStop, ...]]:
     """Return, for each forward node, its gradient function and its gradient nodes, or why there are
     none; and where the gradients of variables stop."""
-    origins = ((private.original_op(op), op.name) for op in gradient_ops)
+    origins = ((graphs.original_op(op), op.name) for op in gradient_ops)
     derived = grouped((origin.name, name) for origin, name in origins if origin is not None)
     calls_of = grouped((call[0].name, call) for call in calls if call[0].graph is program.graph)
     by_name = {node.name: node for node in forward}

@@ -31,12 +31,12 @@ from tflab.runtime import (
     generated_code,
     measure,
     nodes,
-    private,
     processes,
     session,
     tf_import,
     trace,
 )
+from tflab.runtime.private import sessions
 from tflab.units import plural
 
 SMALL = 100  # nodes of a graph whose code is shown without --xla
@@ -273,7 +273,7 @@ def first_run_of(job: measure.Job, values: Sequence[np.ndarray]) -> FirstRun:
     if (size := len(job.graph.get_operations())) > MOST_NODES:
         raise UnknownError(f"The first run of a graph of {size:,} nodes is not broken down.")
     try:
-        log = private.Log()
+        log = sessions.Log()
     except TflabError as error:
         raise UnknownError(f"The first run is not broken down. {error}") from error
     with (

@@ -22,13 +22,14 @@ from tflab.errors import TflabError, reason
 from tflab.escaping import with_full_stop
 from tflab.models import saved
 from tflab.records.options import Model
-from tflab.runtime import private, session
+from tflab.runtime import session
+from tflab.runtime.private import source_lines
 
 if TYPE_CHECKING:
     from keras import Layer, StatelessScope, Variable
     from keras import Model as KerasModel
 
-    from tflab.runtime.private import Frame
+    from tflab.runtime.private.graphs import Frame
 
     State = list[tuple[Variable, tf.Variable]]  # of Keras, and that of the graph in its place
     Lines = Mapping[int, Frame | None]  # by the ids of Keras's variables
@@ -110,7 +111,7 @@ def build(model: KerasModel, name: str) -> Model:
     state: State = []
     for variable, value in zip(own, values, strict=True):
         kept = {"trainable": variable.trainable, "use_resource": True}
-        with private.on_line(lines.get(id(variable))):
+        with source_lines.on_line(lines.get(id(variable))):
             state.append((variable, tf1.Variable(value, name=variable.path, **kept)))
     inputs = [tf1.placeholder(t.dtype, t.shape, name=t.name) for t in model.inputs]
     structure = getattr(model, "input", model.inputs[0])  # a Sequential has no `input`
@@ -128,7 +129,7 @@ def build(model: KerasModel, name: str) -> Model:
         labels = [label_of(model, head, at) for at, head in enumerate(heads)]
         with tf1.name_scope("training") as training, keras.StatelessScope(state) as scope:
             predicted = model(fed, training=True)
-            with private.on_line(private.compiled_on(model)):
+            with source_lines.on_line(source_lines.compiled_on(model)):
                 wanted = tf.nest.pack_sequence_as(output, labels)
                 loss = model.compute_loss(x=fed, y=wanted, y_pred=predicted, training=True)
         optimizer, sentence = replaced(model)
@@ -151,14 +152,14 @@ def updates(scope: StatelessScope, state: State, lines: Lines, head: str) -> Ite
             continue
         readers = [op for op in variable.handle.consumers() if op.type == "ReadVariableOp"]
         reads = [op for op in readers if op.name.startswith(head)]
-        with private.on_line(lines.get(id(mine))), tf.control_dependencies(reads):
+        with source_lines.on_line(lines.get(id(mine))), tf.control_dependencies(reads):
             yield variable.assign(value, read_value=False)
 
 
 def lines_of(model: Layer) -> Iterator[tuple[int, Frame | None]]:
     """Yield the line of each variable, by its id: the line of the innermost layer that has it."""
     for variable in model.variables:
-        yield id(variable), private.constructed(model)
+        yield id(variable), source_lines.constructed(model)
     for layer in getattr(model, "layers", ()):
         yield from lines_of(layer)
 
@@ -186,7 +187,7 @@ def replaced(model: KerasModel) -> tuple[tf1.train.Optimizer, str]:
     if not isinstance(rate, float):  # a schedule
         rate, said = RATE, "keeps none of its settings; the learning rate is {:g}"
     optimizer = IN_PLACE.get(kind, tf1.train.GradientDescentOptimizer)(rate)
-    private.stand_in(optimizer, own)
+    source_lines.stand_in(optimizer, own)
     return optimizer, (
         f"Its optimiser, {kind} of Keras, does not run in a graph of TensorFlow 1. "
         f"{type(optimizer).__name__} of tf.compat.v1.train replaces it and {said.format(rate)}."

@@ -15,12 +15,12 @@ from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tflab.run.sampler import MODULE, Line, Sampler, outwards, place
-from tflab.runtime import private
+from tflab.runtime.private import watched_functions
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from tflab.runtime.private import TraceBuffers
+    from tflab.runtime.private.sessions import TraceBuffers
     from tflab.runtime.session import tf
 
 KEPT_TIMES = 1001  # times of a group, for its median
@@ -298,7 +298,7 @@ Parts = Mapping[str, str]  # part of an argument -> its type or value
 
 
 class Functions:
-    """What `private.watch_functions` reports of tracings. A function is its name and code, so those
+    """What the watch of functions reports of tracings. A function is its name and code, so those
     that the program makes of the same code count as one."""
 
     def __init__(self, sampler: Sampler, broke: Callable[[Exception], None]) -> None:
@@ -311,14 +311,17 @@ class Functions:
         """Note that a Python function is traced, which makes a graph of it."""
         thread = get_ident()
         self.depth[thread] += 1
-        key = name, code = private.traced_function(options)
+        key = name, code = watched_functions.traced_function(options)
         known = key in self.traced or len(self.traced) < MOST_FUNCTIONS
         if self.depth[thread] > 1 or not known:
             return None  # the time of an inner tracing is part of the outer one
         new = {"name": name, "made": place(*code, MODULE) if code else ""}
         function = self.traced.setdefault(key, {**new, **dict.fromkeys(SUMS, 0)})
         earlier = self.earlier.setdefault(key, deque(maxlen=COMPARED))
-        is_new, parts = private.is_new(options), private.arguments(function_type)
+        is_new, parts = (
+            watched_functions.is_new(options),
+            watched_functions.arguments(function_type),
+        )
         function["functions"] += is_new
         line = self.sampler.line_of(outwards(sys._getframe(1)))
         function["place"] = place(*line) if line else ""

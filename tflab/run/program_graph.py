@@ -21,7 +21,8 @@ from tflab.errors import TflabError
 from tflab.records.graph import Node, Tensor
 from tflab.run.groups import DATA_OPS, FEW, RunGroup, without_longest
 from tflab.run.sampler import MODULE, MOST_CODE, place
-from tflab.runtime import dumps, private
+from tflab.runtime import dumps
+from tflab.runtime.private import sessions
 
 # Not before the end: to import what shows the graph takes a while
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ UNEXPLAINED = "the runtime's dumps do not explain each node that ran"
 class Dumps:
     """The runtime's dumps of graphs, with a folder for each step that it built."""
 
-    def __init__(self, folder: str, log: private.Log) -> None:
+    def __init__(self, folder: str, log: sessions.Log) -> None:
         self.fresh, self.log = Path(folder, "dumps"), log
         self.fresh.mkdir()
         self.kept_bytes = 0
@@ -207,7 +208,7 @@ class Dumps:
         os.putenv(dumps.DUMP_FOLDER, str(self.fresh))
         for name in NAMES:
             os.putenv(name, dumps.DUMP_ENVIRONMENT[name])
-        private.read_dump_settings()
+        sessions.read_dump_settings()
         self.level = self.log.detail(*GRAPPLER)
 
     def end(self, group: RunGroup) -> None:
@@ -215,7 +216,7 @@ class Dumps:
         self.log.detail(GRAPPLER[0], self.level)
         for name in (dumps.DUMP_FOLDER, *NAMES):  # child processes of the program write nothing
             os.putenv(name, os.environ[name]) if name in os.environ else os.unsetenv(name)
-        private.read_dump_settings()
+        sessions.read_dump_settings()
         assert group.graph is not None  # a session has one
         files = [*self.fresh.iterdir()]
         size = self.kept_bytes + sum(file.stat().st_size for file in files)

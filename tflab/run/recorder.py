@@ -38,7 +38,7 @@ from tflab.run.groups import (
     RunGroup,
 )
 from tflab.run.sampler import Sampler, outwards
-from tflab.runtime import private
+from tflab.runtime.private import graphs, sessions, watched_functions
 
 if TYPE_CHECKING:
     from tflab.run.values import Values
@@ -59,12 +59,12 @@ NUMBER = re.compile(r"\d[\d,.]*")
 
 
 class Recorder:
-    """What `private.watch` and `private.watch_functions` report about runs. `broke` gets the errors
-    of its methods."""
+    """What `sessions.watch` and `watched_functions.watch_functions` report about runs. `broke` gets
+    the errors of its methods."""
 
     # If `traces`
-    log: private.Log
-    tracer: private.TraceBuffers
+    log: sessions.Log
+    tracer: sessions.TraceBuffers
     dumps: program_graph.Dumps
 
     def __init__(
@@ -93,7 +93,7 @@ class Recorder:
         self.keep_stack = self.keep_first_stack  # called when an op is made
         self.watching = ExitStack()
         self.traces = False  # whether TensorFlow's traces and dumps can be used
-        self.profiling: private.Profiling | None = None
+        self.profiling: watched_functions.Profiling | None = None
         self.own_ns = 0  # the main thread's time in runs that is tflab's
         self.last_call: Run | None = None  # of a function
         self.numbers: Counter[str] = Counter()  # calls of functions, by name
@@ -107,9 +107,9 @@ class Recorder:
 
     def watch_sessions(self) -> None:
         try:
-            self.sampler.builds = private.Building(self.main)
-            self.log = private.Log()
-            self.tracer = private.TraceBuffers()
+            self.sampler.builds = sessions.Building(self.main)
+            self.log = sessions.Log()
+            self.tracer = sessions.TraceBuffers()
             level = FULL_TRACE if glob("/dev/nvidia[0-9]*") else SOFTWARE_TRACE
             self.traced_options = self.tracer.options(trace_level=level)
             self.graphs_options = self.tracer.options(output_partition_graphs=True)
@@ -117,18 +117,18 @@ class Recorder:
             self.traces = True
         except TflabError as error:
             self.note(str(error))
-        self.watching.callback(private.watch(self))
+        self.watching.callback(sessions.watch(self))
 
     def watch_functions(self) -> None:
         try:
-            self.watching.enter_context(private.derivations(broke=self.broke))
+            self.watching.enter_context(graphs.derivations(broke=self.broke))
             if self.traces:
-                self.profiling = private.Profiling(self.settings.folder)
+                self.profiling = watched_functions.Profiling(self.settings.folder)
         except TflabError as error:
             self.note(str(error))
         if self.values:
-            self.watching.callback(private.watch_ops(self.values.look))
-        self.watching.callback(private.watch_functions(self, self.functions, self.values))
+            self.watching.callback(watched_functions.watch_ops(self.values.look))
+        self.watching.callback(watched_functions.watch_functions(self, self.functions, self.values))
 
     def stop(self) -> None:
         self.watching.close()
@@ -211,7 +211,7 @@ class Recorder:
             if options is None or self.tracer.content(options) == b"":
                 self.trace(run)
                 if not run.timed:
-                    group.copied.append(private.copied_bytes(feeds.values()))
+                    group.copied.append(sessions.copied_bytes(feeds.values()))
             else:
                 run.timed = False
         if self.values and group.graph is not None:
@@ -228,7 +228,7 @@ class Recorder:
 
     def begin_function(self, function: Any) -> Run | None:
         """Begin a call of a concrete function, unless it becomes a node of another graph."""
-        called = private.called(function)
+        called = watched_functions.called(function)
         run = self.next_run() if called else None
         if called is None or run is None:
             return None
@@ -275,8 +275,8 @@ class Recorder:
     def new_group(
         self, key: Hashable, session: tf1.Session, fetches: Names, feeds: Feeds
     ) -> RunGroup:
-        shapes = {private.tensor_name(tensor): str(fed.shape) for tensor, fed in feeds.items()}
-        names = tuple(map(private.tensor_name, fetches))
+        shapes = {sessions.tensor_name(tensor): str(fed.shape) for tensor, fed in feeds.items()}
+        names = tuple(map(sessions.tensor_name, fetches))
         group = self.add_group(key, session.graph, names, shapes)
         group.fed_bytes = sum(fed.nbytes for fed in feeds.values())
         return group
@@ -285,13 +285,13 @@ class Recorder:
         self, key: Hashable, function: Any, name: bytes, graph: tf.Graph | None
     ) -> RunGroup:
         shown = getattr(graph, "name", "") or name.decode()
-        every = [*private.arguments(function.function_type).items(), ("", "")]
+        every = [*watched_functions.arguments(function.function_type).items(), ("", "")]
         parts = ((name, kind, after) for (name, kind), (after, _) in pairwise(every))
         # Without what has its parts after it
         types = {n: kind for n, kind, after in parts if not after.startswith((f"{n}[", f"{n}."))}
         group = self.add_group(key, graph, (shown,), types, shown)
         if not group.later:
-            group.results = [f"result {at}" for at in range(private.results(function))]
+            group.results = [f"result {at}" for at in range(watched_functions.results(function))]
         return group
 
     def add_group(
@@ -324,14 +324,14 @@ class Recorder:
     def got(self, value: object) -> object:
         """Look at what a function returned as an Optional, as the step of Keras does."""
         if self.last_call and isinstance(value, dict):
-            self.look(self.last_call, private.numbers_of(value))
+            self.look(self.last_call, watched_functions.numbers_of(value))
         return value
 
     def returned(self, run: Run | None, results: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
         """Look at the results of a function."""
         if run and run.group.results:
             named = dict(zip(run.group.results, results, strict=False))
-            self.look(run, private.numbers_of(named))
+            self.look(run, watched_functions.numbers_of(named))
         return results
 
     def look(self, run: Run, values: Iterable[tuple[str, Any]]) -> None:
@@ -449,7 +449,7 @@ class Recorder:
         self.log.quiet(WARNING)
         self.dumps.begin()
         try:
-            private.build(session, [*group.feeds], group.fetches)
+            sessions.build(session, [*group.feeds], group.fetches)
         except TflabError as error:
             self.note(str(error))
         finally:

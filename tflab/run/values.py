@@ -30,7 +30,7 @@ from tflab.records.watched import RecordedValues
 from tflab.run import program_graph
 from tflab.run.groups import DATA_OPS, Plan, Run, RunGroup
 from tflab.run.sampler import Line, outwards
-from tflab.runtime import private
+from tflab.runtime.private import sessions, watched_functions
 
 if TYPE_CHECKING:
     from tflab.runtime.session import tf, tf1
@@ -74,7 +74,7 @@ class Values:
         from tflab.runtime import nodes, values
 
         graph = group.graph
-        fed = {private.tensor_name(tensor): value for tensor, value in feeds.items()}
+        fed = {sessions.tensor_name(tensor): value for tensor, value in feeds.items()}
         needed = analysis.needed(nodes.from_graph(graph), group.fetches, fed)
         rows = max((value.shape[0] for value in fed.values() if np.ndim(value)), default=1)
         try:
@@ -84,7 +84,7 @@ class Values:
             self.seen[group.number] = None
             return
         run.values = Plan(names, len(fetches), fed, variables(session, graph))
-        run.fetches = [*fetches, *private.tensor_outputs(graph, names)]
+        run.fetches = [*fetches, *sessions.tensor_outputs(graph, names)]
         run.timed = False
         run.own_ns += perf_counter_ns() - began_ns
 
@@ -140,16 +140,16 @@ class Values:
         """Run a tf.function op by op if its call is the wanted one or the one before."""
         number = self.numbers[name] + 1
         wanted = number in (self.run - 1, self.run) and not self.ops.origins
-        if not (wanted and private.is_eager()):
+        if not (wanted and watched_functions.is_eager()):
             return False
         self.numbers[name] = number
         self.call, self.ops.calling = (name, number), True
-        private.run_op_by_op(True)
+        watched_functions.run_op_by_op(True)
         return True
 
     def leave_function(self, entered: bool) -> None:
         if entered:
-            private.run_op_by_op(False)
+            watched_functions.run_op_by_op(False)
             self.ops.end()
 
     def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -184,8 +184,8 @@ def variables(session: tf1.Session, graph: tf.Graph) -> dict[str, np.ndarray]:
     from tflab.runtime.session import variable_readers
 
     readers = variable_readers(graph, [op.name for op in graph.get_operations()])
-    outputs = private.tensor_outputs(graph, readers.values())
-    arrays = (private.fetch_alone(session, output) for output in outputs)
+    outputs = sessions.tensor_outputs(graph, readers.values())
+    arrays = (sessions.fetch_alone(session, output) for output in outputs)
     return {name: a for name, a in zip(readers, arrays, strict=True) if a is not None}
 
 
@@ -247,9 +247,13 @@ class Ops:
         floats = [given for given in inputs if given.dtype.is_floating]
         arrays = [(f"input {at}", given.numpy()) for at, given in enumerate(floats)]
         given = [found for _, value in arrays if (found := analysis.bad_elements(value))]
-        read = private.locals_of(private.READS, frame).get("self") if not arrays else None
+        read = (
+            watched_functions.locals_of(watched_functions.READS, frame).get("self")
+            if not arrays
+            else None
+        )
         fed = op.startswith(DATA_OPS) or any(found.nan for found in given)
-        forward = private.locals_of(private.DIFFERENTIATES, frame)
+        forward = watched_functions.locals_of(watched_functions.DIFFERENTIATES, frame)
         made = [self.lines.get(id(output)) for output in forward.get("outputs") or ()]
         line = next(filter(None, made), line)
         return NotFinite(

@@ -19,7 +19,7 @@ from tflab.records.blocks import Block
 from tflab.records.watched import Watched
 from tflab.run import Settings, program_graph, summary
 from tflab.run.watcher import Watcher
-from tflab.runtime import private
+from tflab.runtime.private import sessions
 
 ELSEWHERE = "This process is already being watched, so nothing is shown here."
 NOT_YET = "The watched part of the program has not ended."
@@ -59,7 +59,7 @@ def watch(overhead: float = 5.0) -> Iterator[Seen]:
     another `watch`, that continues and this one has no results.
     """
     seen = Seen()
-    if private.is_watched():
+    if sessions.is_watched():
         seen.why = ELSEWHERE
         yield seen
         return

@@ -15,7 +15,7 @@ from tensorflow.core.framework.kernel_def_pb2 import KernelDef
 from tflab.cli import environment
 from tflab.errors import TflabError
 from tflab.records.placed import Kernel
-from tflab.runtime import private
+from tflab.runtime.private import graphs
 from tflab.units import size
 
 Types = tuple[tuple[str, tuple[int, ...]], ...]  # of the attributes of a node
@@ -24,7 +24,7 @@ Types = tuple[tuple[str, tuple[int, ...]], ...]  # of the attributes of a node
 # Kernels: an operator becomes the implementation that its device has registered
 
 
-def chosen_kernels(graphs: Iterable[GraphDef], user_graph: tf.Graph) -> Iterator[Kernel]:
+def chosen_kernels(partitions: Iterable[GraphDef], user_graph: tf.Graph) -> Iterator[Kernel]:
     """Yield for each node of the partition graphs the registration that fits its device and types.
 
     The rule is that of core/framework/op_kernel.cc: device type, type constraints and label must
@@ -32,7 +32,7 @@ def chosen_kernels(graphs: Iterable[GraphDef], user_graph: tf.Graph) -> Iterator
     type that the user wrote; it does not run here.
     """
     ops = {op.name: op for op in user_graph.get_operations()}
-    for node in (node for graph in graphs for node in graph.node):
+    for node in (node for graph in partitions for node in graph.node):
         written = ops[node.name].node_def if node.name in ops else node
         constraints = fitting(*traits(node), device_type(node.device))
         on_gpu = fitting(*traits(written), "GPU")
@@ -85,7 +85,7 @@ def fitting(op: str, label: str, types: Types, device_type: str) -> str | None:
 
 @functools.cache
 def registered(op: str) -> tuple[KernelDef, ...]:
-    return private.registered_kernels(op)
+    return graphs.registered_kernels(op)
 
 
 def device_type(device: str) -> str:
@@ -144,6 +144,6 @@ def onednn() -> str:
     """Return `on` if TensorFlow uses the kernels of oneDNN in this process, otherwise `off`."""
     given = os.environ.get(environment.ONEDNN)
     with suppress(TflabError):
-        on = "on" if private.onednn_is_on() else "off"
+        on = "on" if graphs.onednn_is_on() else "off"
         return f"{on} ({environment.ONEDNN}={given})" if given else on
     return "not known"

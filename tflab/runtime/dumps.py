@@ -21,7 +21,7 @@ from tflab.cli import temporary
 from tflab.errors import TflabError
 from tflab.records.graph import Node
 from tflab.records.placed import Snapshot
-from tflab.runtime import private
+from tflab.runtime.private import graphs, sessions
 
 if TYPE_CHECKING:
     from tensorflow.compat.v1 import NodeDef
@@ -86,7 +86,7 @@ def dump_names(names: str | None) -> bool:
         os.environ.pop(DUMPED_NAMES, None)
     else:
         os.environ[DUMPED_NAMES] = names
-    return "tensorflow" not in sys.modules or private.read_dump_settings()
+    return "tensorflow" not in sys.modules or sessions.read_dump_settings()
 
 
 def read(folder: Path) -> list[Snapshot]:
@@ -98,7 +98,7 @@ def read(folder: Path) -> list[Snapshot]:
     written = sorted(folder.iterdir(), key=lambda f: (f.stat().st_mtime_ns, f.stat().st_ino))
     files = [file for file in written if not OF_FUNCTION.fullmatch(file.name)]
     if not files:
-        raise private.moved(
+        raise graphs.moved(
             "the graph dumps of the runtime",
             "tensorflow/core/util/debug_data_dumper.cc",
             "it wrote none",
@@ -206,7 +206,7 @@ def dump_name(file: str) -> DumpName:
     if match := OPT_PASS.fullmatch(file):
         moment, group, name, partition = match.group("moment", "group", "name", "partition")
         return Snapshot(moment, group, name, None, partition, (), {}), None
-    raise private.moved(
+    raise graphs.moved(
         "the moment of a graph dump",
         "tensorflow/core/util/debug_data_dumper.cc",
         f"a dump is called '{file}'",

@@ -20,7 +20,8 @@ from tensorflow.core.framework.function_pb2 import FunctionDef
 from tensorflow.core.framework.op_def_pb2 import OpDef
 
 from tflab.records.graph import Call, Function, Lines, Node, Shape, Tensor, output_name
-from tflab.runtime import nodes, private
+from tflab.runtime import nodes
+from tflab.runtime.private import graphs
 
 ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument when it is called
 
@@ -30,7 +31,7 @@ Traced = Mapping[str, tf.Graph | None]  # function -> the graph that this proces
 def of_graph(graph: tf.Graph, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
     """Return the functions of a live graph. Those made in this process know the user's lines; for
     others, `lines` may have them."""
-    traced = private.traced_graphs(graph)
+    traced = graphs.traced_graphs(graph)
     if not traced:
         return ()  # so the graph need not be serialised to find its library
     library = Library(graph.as_graph_def().library.function, traced, lines)

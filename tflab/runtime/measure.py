@@ -25,7 +25,8 @@ from tflab.cli import interrupts, terminal
 from tflab.errors import RefusedError
 from tflab.records.options import Options, Program, Start
 from tflab.records.timed import StepTime
-from tflab.runtime import private, processes, session
+from tflab.runtime import processes, session
+from tflab.runtime.private import sessions
 
 # A traced loop with 9,000 op runs makes the next step 10 ms slower, which is 6 ns for each byte of
 # the trace: the C library tidies up its memory then. Two steps later that is hardly noticed.
@@ -147,7 +148,7 @@ def run(job: Job, plan: Plan, observe: Observer) -> Outcome:
     """
     with ready(job, untraced=plan.untraced) as runner:
         try:
-            with private.ctrl_c_kept():
+            with sessions.ctrl_c_kept():
                 for turns in terminal.track(plan.label, plan.rounds, plan.count):
                     for turn in turns:
                         if interrupts.is_waiting():

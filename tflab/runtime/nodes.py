@@ -37,7 +37,7 @@ from tflab.records.graph import (
     turned_around,
 )
 from tflab.records.placed import Transfer
-from tflab.runtime import private
+from tflab.runtime.private import graphs, source_lines
 
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # the second ones: from host memory
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
@@ -75,7 +75,7 @@ def graph_lines(lines: Lines) -> dict[str, Source | None]:
 
 def from_operation(op: tf.Operation) -> Node:
     source, phase = made_by(op)
-    forward = private.derived_from(op)
+    forward = graphs.derived_from(op)
     return Node(
         name=op.name,
         op=op.type,
@@ -101,7 +101,7 @@ def shape_of(shape: tf.TensorShape) -> Shape:
 def line_of_work(op: tf.Operation) -> Source | None:
     """Return the line whose work a node does: of the forward op, if a gradient function made the
     node or if it adds up the op's gradients; otherwise the line that made the node."""
-    forward = private.derived_from(op)
+    forward = graphs.derived_from(op)
     return made_by(op)[0] if forward is None else line_of_work(forward)
 
 
@@ -111,19 +111,19 @@ def made_by(op: tf.Operation) -> tuple[Source | None, str]:
     The line is the last frame of the node's creation outside the libraries, or the one that made
     the Keras layer in whose call it was created. Nodes of an imported graph have no line.
     """
-    frame, phase = private.making(op, includes)
+    frame, phase = source_lines.making(op, includes)
     return Source(*frame) if frame else None, phase
 
 
 def constructed(thing: object) -> Source | None:
     """Return the user's line that made an optimiser or a Keras layer, if known."""
-    frame = private.constructed(thing)
+    frame = source_lines.constructed(thing)
     return Source(*frame) if frame else None
 
 
 def forward_of(graph: tf.Graph, name: str) -> str | None:
     """Return the forward node whose gradient function made this one."""
-    forward = private.original_op(graph.get_operation_by_name(name))
+    forward = graphs.original_op(graph.get_operation_by_name(name))
     return forward.name if forward is not None else None
 
 
@@ -190,7 +190,7 @@ def output_args(op: str, signatures: Mapping[str, OpDef] = NONE) -> tuple[OpDef.
 @functools.cache
 def op_def_of(op: str) -> OpDef | None:
     """Return the OpDef of a type; None if TensorFlow does not know it."""
-    return private.op_def(op)
+    return graphs.op_def(op)
 
 
 @functools.cache
@@ -211,9 +211,9 @@ def tensor_bytes(tensor: Tensor) -> int | None:
 # Tensors that are sent from one device to another, in the graphs that run
 
 
-def transfers(graphs: Iterable[GraphDef], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:
+def transfers(partitions: Iterable[GraphDef], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:
     """Return a Transfer for each `_Send`; the `_Recv` with the same rendezvous name is its end."""
-    node_defs = [node_def for graph in graphs for node_def in graph.node]
+    node_defs = [node_def for graph in partitions for node_def in graph.node]
     receivers = {
         rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op in RECVS
     }
@@ -308,7 +308,7 @@ def phased(graph_nodes: Sequence[Node], ops: Iterable[Operation]) -> tuple[Node,
     """Return the nodes of these ops; a node is forward only if it does not depend on gradients."""
     if all(node.phase == FORWARD for node in graph_nodes):
         return tuple(graph_nodes)
-    derived = [forward.name for op in ops if (forward := private.original_op(op)) is not None]
+    derived = [forward.name for op in ops if (forward := graphs.original_op(op)) is not None]
     updating = Updates(graph_nodes, derived).found()
     return tuple(replace(n, phase=UPDATE) if n.name in updating else n for n in graph_nodes)
 

@@ -20,7 +20,8 @@ from tflab.errors import RanDryError, RefusedError, TflabError
 from tflab.escaping import with_full_stop
 from tflab.records.options import SWITCHES, Options, Program, Start
 from tflab.records.timed import StepTime
-from tflab.runtime import dumps, nodes, private
+from tflab.runtime import dumps, nodes
+from tflab.runtime.private import sessions
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 REFERENCES = ("VariableV2", "Variable")  # their output is the value itself
@@ -95,7 +96,7 @@ def fresh(
         address = cluster.target(options.cluster)
     session = tf1.Session(address, graph, config)
     try:
-        with private.ctrl_c_kept():
+        with sessions.ctrl_c_kept():
             yield session
     except tf.errors.OpError as error:
         raise refused(error, options) from error
@@ -152,12 +153,12 @@ class Step:
     def callable(self, session: tf1.Session, **run_options: object) -> Run:
         """Return a compiled step. It accepts `run_metadata=` and costs less than `Session.run`."""
         options = tf1.RunOptions(**run_options)
-        return private.compiled_step(session, self.feeds, self.fetches, self.targets, options)
+        return sessions.compiled_step(session, self.feeds, self.fetches, self.targets, options)
 
 
 def shared_steps(live: tf1.Session, step: Step, level: int) -> tuple[Run, Run, Run]:
     """Return an untraced step, a traced one, and one with the graphs that run, of one graph."""
-    run = private.shared_step(live, step.feeds, step.fetches, step.targets)
+    run = sessions.shared_step(live, step.feeds, step.fetches, step.targets)
     untraced = partial(run, run_options=tf1.RunOptions(), run_metadata=Unparsed())
     with_graphs = tf1.RunOptions(trace_level=level, output_partition_graphs=True)
     return (

@@ -17,7 +17,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 from tflab.errors import TflabError
 from tflab.records.graph import Shape, output_name
 from tflab.records.timed import Allocation, OpRun, Received
-from tflab.runtime import private
+from tflab.runtime.private import watched_functions
 from tflab.units import task_of
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def profiled_durations(content: bytes) -> Profiled:
     device other than the host the profiler names kernels, which are left out.
     """
     profile = Profiled([], [], [], {}, Counter())
-    for plane in private.xspace(content).planes:
+    for plane in watched_functions.xspace(content).planes:
         if plane.name != HOST:
             continue
         names = {key: event.name for key, event in plane.event_metadata.items()}

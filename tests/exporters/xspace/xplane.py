@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tflab.runtime import private
+from tflab.runtime.private import watched_functions
 
 
 def read(encoded: bytes) -> Any:
-    return private.xspace(encoded)
+    return watched_functions.xspace(encoded)
 
 
 def planes(encoded: bytes) -> dict[str, Any]:
