@@ -42,7 +42,7 @@ def test_each_configuration_is_compared_with_the_default_of_its_own_process_or_o
 def test_what_changes_nothing_is_not_measured(monkeypatch, capsys):
     configs = ("default", "no-onednn", "one-thread", "xla")
     for is_on, names in ((True, configs), (False, ("default", "xla"))):
-        monkeypatch.setattr(configurations.private, "onednn_is_on", lambda is_on=is_on: is_on)
+        monkeypatch.setattr(configurations.graphs, "onednn_is_on", lambda is_on=is_on: is_on)
         monkeypatch.setattr("os.sched_getaffinity", lambda _, n=is_on: range(n + 1), raising=False)
         assert configurations.changing(configs) == names
     assert capsys.readouterr().err == (

@@ -29,12 +29,12 @@ def lab(monkeypatch):
     clock, kept = SimpleNamespace(ns=0), []
     for module in (recorder, sampler):
         monkeypatch.setattr(module, "perf_counter_ns", lambda: clock.ns)
-    monkeypatch.setattr(recorder.private, "tensor_name", str)
-    monkeypatch.setattr(recorder.private, "copied_bytes", lambda fed: 8)
+    monkeypatch.setattr(recorder.sessions, "tensor_name", str)
+    monkeypatch.setattr(recorder.sessions, "copied_bytes", lambda fed: 8)
     monkeypatch.setattr(trace, "columns", lambda content, start: (["y"], [0], [10]))
     faults = []
     built = []
-    monkeypatch.setattr(recorder.private, "build", lambda *step: built.append(step))
+    monkeypatch.setattr(recorder.sessions, "build", lambda *step: built.append(step))
     given = {"FOLDER": "", "START": "0", "OVERHEAD": "5", "STEPS": "0"}
     seen = recorder.Recorder(Settings(given), sampler.Sampler(0), faults.append)
     seen.log, seen.tracer, seen.traces = LOG, TRACER, True
@@ -125,7 +125,7 @@ def test_a_step_is_built_again_for_its_dumps_in_the_time_of_tflab(lab, monkeypat
         lab.clock.ns += 700
         assert (session, feeds, fetches) == (lab.session, ["x:0"], ("loss",))
 
-    monkeypatch.setattr(recorder.private, "build", slow)
+    monkeypatch.setattr(recorder.sessions, "build", slow)
     lab.run(90)
     lab.run(10)
     (group,) = lab.seen.groups.values()
@@ -149,7 +149,7 @@ def test_a_first_run_waits_for_the_dumps_of_another_step(lab, monkeypatch):
             events.append("dumped")
 
     threads = [threading.Thread(target=other)]
-    monkeypatch.setattr(recorder.private, "build", disturbed)
+    monkeypatch.setattr(recorder.sessions, "build", disturbed)
     lab.run(90)
     threads[0].join()
     assert (events, lab.seen.dumps.kept) == (["began", "dumped", "ended"], [1, 2])
@@ -199,7 +199,7 @@ def test_later_steps_are_built_again_as_the_budget_allows(lab, monkeypatch):
     def slow(*step):
         lab.clock.ns += 100
 
-    monkeypatch.setattr(recorder.private, "build", slow)
+    monkeypatch.setattr(recorder.sessions, "build", slow)
     for rows in range(7):
         lab.run(100, rows)
     assert lab.seen.dumps.kept == [1, 2, 3, 4]
@@ -232,8 +232,8 @@ def test_a_step_is_not_dumped_while_another_thread_prepares_one(lab):
 def test_the_group_of_a_function_has_each_argument_once(lab, monkeypatch):
     parts = {"pair": "a list", "pair[0]": "float32 ()", "at": "a point", "at.x": "1"}
     whole = {"pairs": "a list with many parts", "name": "a text"}
-    monkeypatch.setattr(recorder.private, "arguments", lambda kind: {**parts, **whole})
-    monkeypatch.setattr(recorder.private, "results", lambda function: 0)
+    monkeypatch.setattr(recorder.watched_functions, "arguments", lambda kind: {**parts, **whole})
+    monkeypatch.setattr(recorder.watched_functions, "results", lambda function: 0)
     group = lab.seen.new_function("f", SimpleNamespace(function_type=None), b"f", GRAPH)
     assert group.feeds == {"pair[0]": "float32 ()", "at.x": "1", **whole}
 
@@ -397,7 +397,7 @@ def test_dumps_serve_all_shapes_of_a_step_and_leave_the_environment_as_it_was(
 ):
     """Also that of a process that tflab prepared, as a notebook's kernel is. The runtime builds the
     step once, in the first run for the first of the shapes."""
-    monkeypatch.setattr(program_graph.private, "read_dump_settings", lambda: True)
+    monkeypatch.setattr(program_graph.sessions, "read_dump_settings", lambda: True)
     for name in program_graph.OF_USERS:
         monkeypatch.delenv(name, raising=False)
     for name in program_graph.OF_USERS[1:] if prepared else ():
