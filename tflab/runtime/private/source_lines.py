@@ -15,7 +15,6 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import thread
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from types import FrameType, ModuleType
@@ -54,7 +53,9 @@ DERIVING = (
 TRACING = os.path.join("tensorflow", "python", "framework", "func_graph.py")
 # calls the program; frames above it are tflab's
 CALLER = os.path.join("tflab", "lifecycle", "frontend.py")
-THREADS = (thread.__file__, threading.__file__)
+# By its place: concurrent.futures cannot be imported any more when Python ends.
+POOLS = os.path.join(os.path.dirname(threading.__file__), "concurrent", "futures", "thread.py")
+THREADS = (POOLS, threading.__file__)
 
 CONSTRUCTED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by optimiser or layer
 COMPILED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by Keras model
