@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def module_of(name: str) -> Any:
-    """Import the module of a command: itself, or the `__main__` of a package."""
+    """Import the module of a command; for a package, import its `__main__`."""
     module = importlib.import_module(f"tflab.{name}")
     is_package = hasattr(module, "__path__")
     return importlib.import_module(f"tflab.{name}.__main__") if is_package else module

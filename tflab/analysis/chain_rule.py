@@ -171,7 +171,7 @@ def bookkeeping(graph: GradientGraph) -> dict[str, str]:
 
 
 def kind_of(graph: GradientGraph, node: Node, served: set[str | None]) -> str | None:
-    """Return the kind of bookkeeping of a node; `served` are the kinds of those that take it."""
+    """Return the kind of bookkeeping of a node; `served` are the kinds of its users."""
     if not node.outputs:
         return GATES if "/tuple/" in node.name else FETCH
     if node.op == "Fill" and node.name in graph.starts:

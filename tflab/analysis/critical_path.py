@@ -126,8 +126,8 @@ def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list
 def ran_before(
     name: str, parents: Parents, places: Container[str], kinds: Mapping[str, str]
 ) -> list[tuple[str, bool]]:
-    """Return the nodes that ran and that a node waits for; nodes between them that did not run are
-    passed through. With each, say whether the path crosses the end of an iteration."""
+    """Return the nodes that ran and that a node waits for, directly or through nodes that did not
+    run. With each, say whether the path crosses the end of an iteration."""
     ancestors: dict[tuple[str, bool], None] = {}
     visited: set[str] = set()
     waiting = [(parent, kinds[parent] in BACK) for parent in parents[name]]

@@ -37,8 +37,8 @@ class Name(ast.Name):
 
 
 class Call(ast.Call):
-    """A function of the arguments. `shape` is that of the tensor which `size(...)` and `shape(...)`
-    are about."""
+    """A function of the arguments. `shape` is the shape of the tensor that `size(...)` and
+    `shape(...)` are about."""
 
     def __init__(
         self,
@@ -401,7 +401,7 @@ NOWHERE = Points((), 0)
 
 
 class Computable(ast.NodeTransformer):
-    """Makes numbers floats, and comparisons 0 or 1, as they are in tensors."""
+    """Turns numbers into floats, and comparisons into 0 or 1, as they are in tensors."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         return ast.Constant(float(number_of(node) or 0))

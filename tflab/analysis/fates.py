@@ -527,8 +527,8 @@ class Step:
 
 def is_inside(node: Node, call: Node) -> bool:
     """Return whether a node is part of an expanded loop, branch or call. Such a node passes on what
-    the others computed, and does not do the work of the call. An op whose type begins with `_` is
-    no such part: `Sqrt/unary_ops_composition` does the work of `Sqrt`."""
+    other nodes computed, and does not do the work of the call. An op whose type begins with `_`
+    does not count: `Sqrt/unary_ops_composition` does the work of `Sqrt`."""
     inside = node.name.removeprefix("Func/").startswith(f"{call.name}/")
     return inside and not node.op.startswith("_")
 

@@ -106,11 +106,8 @@ def fused_parts(graph: Graph, by: str) -> dict[str, list[str]]:
 
 
 def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | None) -> Row:
-    """Return a row with the measurements of its nodes.
-
-    Its median is the mean of those of its nodes, weighted by calls; this is not a median, but lies
-    between them.
-    """
+    """Return a row with the measurements of its nodes. Its median is the mean of its nodes'
+    medians, weighted by calls; this is not a median, but lies between them."""
     calls = sum(node.calls for node in nodes)
     total_ns = sum(node.total_ns for node in nodes)
     requested = sum(node.requested_bytes * node.calls for node in nodes)

@@ -239,7 +239,7 @@ def identity(run: OpRun) -> tuple[str, str, int, int]:
 
 
 def runs_without(repeated: Counter[tuple[str, str, int, int]], runs: OpRuns) -> OpRuns:
-    """Return the runs that are not among `repeated`; each of those removes one run."""
+    """Return the runs without the `repeated` ones; each repetition removes one run."""
     is_kept: np.ndarray = np.ones(len(runs), bool)
     for place, run in enumerate(runs if repeated else ()):
         if repeated[identity(run)]:

@@ -74,8 +74,8 @@ def of_ratios(ratios: Ratios) -> Estimate:
 
 
 def log_mean(values: Sequence[float]) -> tuple[float, float]:
-    """Return the trimmed mean of the logarithms of values, and its standard error: that of the
-    values of which the trimmed ones are replaced by the nearest of the others."""
+    """Return the trimmed mean of the logarithms of values, and its standard error. For the error,
+    each trimmed value is replaced by the nearest value that was kept."""
     ordered = sorted(map(log, values))
     cut = len(ordered) // TRIMMED
     kept = ordered[cut : len(ordered) - cut]

@@ -224,10 +224,11 @@ def judged(
 
 
 def ratio(times: Sequence[int], usual: Sequence[int]) -> float:
-    """Return one observation: how many times as long the step takes, as the median over rounds.
+    """Return one observation: the median over rounds of the step's time divided by the default's.
 
-    Both steps of a round run under the same conditions. A disturbance of one of them moves the
-    median less than it would move a median of either."""
+    Both steps of a round run under the same conditions. A disturbance of one step moves this median
+    less than the median of that step's times.
+    """
     return median(a / b for a, b in zip(times, usual, strict=False))
 
 

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def names_of(paths: Sequence[str]) -> list[str]:
-    """Return the names of two files, with their folders if they are equal."""
+    """Return the names of two files, with their folders if the names are equal."""
     if len(paths) != 2:
         raise UsageError(f"The number of files is {len(paths)}; {GIVE}.")
     if paths[0] == paths[1]:

@@ -169,7 +169,7 @@ STAND_IN_ROWS = {  # in scikit-learn's order, which mixes the ten digits evenly
 
 
 def stand_in(split: str, side: int = 32) -> Dataset:
-    """Return the digits of a split, in the columns and shapes of `mnist.load`."""
+    """Return scikit-learn's digits of a split, in the columns and shapes of `mnist.load`."""
     environment.require(f"There is no MNIST ({SET}), and the stand-in", "sklearn")
     package = importlib.util.find_spec("sklearn")
     assert package and package.origin

@@ -62,7 +62,7 @@ def page_of(life: storage.Life) -> str:
 
 @dataclass(frozen=True)
 class FirstContent:
-    """The first content of the page; `mark` is that of the file it follows, if any."""
+    """The first content of the page; `mark` is the mark of the file that it follows, if any."""
 
     name: str
     text: str
@@ -164,7 +164,7 @@ def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
 
 
 def listed(names: Sequence[str], by_name: Nodes) -> str:
-    """Return the names, those of the forward graph first."""
+    """Return the names, with nodes of the forward graph first."""
     ordered = sorted(names, key=lambda name: by_name[name][0] != "forward")
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return ", ".join(ordered[:LISTED]) + more

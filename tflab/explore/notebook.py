@@ -45,7 +45,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 class CellLife:
-    """The life of a cell: a drawing where there is HTML, the story in short as text elsewhere."""
+    """The life of a cell: a drawing in HTML, or else a short text."""
 
     def __init__(self, life: storage.Life) -> None:
         self.life = life

@@ -99,7 +99,7 @@ def from_program(frontend: Stage, backward: Backward | None) -> Histories:
 
 
 def with_placement(by_name: Histories, placement: Placement) -> Histories:
-    """Add what the runtime did to them, and its own nodes."""
+    """Add what the runtime did to the user's nodes, and the runtime's own nodes."""
     executed = {node.name: node for node in placement.nodes}
     defined = {node.name: node for step in placement.passes for node in step.definitions}
     users = turned_around(makers(placement.nodes))

@@ -95,7 +95,7 @@ def needed(graph: Recorded) -> Recorded:
     lost = {fate.name for fate in graph.ledger if fate.fate == "unreached"}
 
     def left(things: Iterable[Any]) -> tuple[Any, ...]:
-        """Return the items without lost nodes; an item is a name or has one."""
+        """Return the items that are not lost nodes; an item is a name or has one."""
         return tuple(one for one in things if getattr(one, "name", one) not in lost)
 
     def left_of(step: Pass) -> Pass:

@@ -80,8 +80,8 @@ def rows_and_stops(
     calls: Calls,
     pairs: Pairs,
 ) -> tuple[tuple[Gradient, ...], tuple[GradientStop, ...]]:
-    """Return, for each forward node, its gradient function and its gradient nodes, or why there are
-    none; and where the gradients of variables stop."""
+    """Return the gradient function and the gradient nodes of each forward node, or why it has none.
+    Also return where the gradients of variables stop."""
     origins = ((graphs.original_op(op), op.name) for op in gradient_ops)
     derived = grouped((origin.name, name) for origin, name in origins if origin is not None)
     calls_of = grouped((call[0].name, call) for call in calls if call[0].graph is program.graph)

@@ -183,8 +183,8 @@ def lines_beside(folder: Path) -> Lines:
 
 
 def lines_of(info: GraphDebugInfo) -> Iterator[tuple[tuple[str | None, str], Source]]:
-    """Yield the innermost line outside of libraries of each (function or None, node); in the file a
-    key is `node@function` or `node`."""
+    """Yield the innermost line outside of libraries, by (function or None, node). The keys in the
+    file are `node` and `node@function`."""
     for key, number in info.name_to_trace_id.items():
         trace = info.traces_by_id.get(number)
         for frame_id in reversed(trace.frame_id if trace else ()):

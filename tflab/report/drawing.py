@@ -349,7 +349,7 @@ def with_lanes(edges: Sequence[tuple[str, str]], level: Mapping[str, int]) -> li
 
 
 def crossings(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
-    """Return one edge from outside for each box that has any, and one edge out for each."""
+    """Return an edge to each box with inputs from outside, and one from each box used outside."""
     around = {name: box.name for box in boxes for name in nodes_of(box)}
     coming = {box for name, box in around.items() if not waits[name] <= around.keys()}
     leaving = {

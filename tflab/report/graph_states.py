@@ -94,7 +94,7 @@ def touched(step: Pass) -> tuple[str, ...]:
 
 
 def as_run(stage: Execution) -> State:
-    """Return the graph that ran: that of the last pass, with its times."""
+    """Return the graph that ran: the graph after the last pass, with its times."""
     return State(
         stage="execution",
         title="Execution",

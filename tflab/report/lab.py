@@ -92,7 +92,7 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
 
 
 def walk(model: str, options: Options, drawn: bool) -> Iterator[Walked]:
-    """Return a walk through all stages; if its graph is drawn, with times at each batch size."""
+    """Yield a walk of all stages; if its graph is drawn, also with times at each batch size."""
     stages = tuple(lifecycle.walk(model, options))
     walked = Walked(model, stages, node_history.histories(stages))
     yield walked

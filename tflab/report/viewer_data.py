@@ -216,8 +216,8 @@ def shape_of(
 def show_values(
     histories: Iterable[NodeHistory], nodes: Sequence[Row], boxes: Sequence[Row]
 ) -> None:
-    """Give each node what its box shows of the program's values: data and gradient, or why there
-    are none; a closed scope shows the values of the node with its name."""
+    """Add the data and the gradient that each node's box shows, or why there are none. A closed
+    scope shows the values of the node with its name."""
     for node, history in zip(nodes, histories, strict=True):
         shown = ((value, value.after) for value in history.values[:OUTPUTS])
         texts = [

@@ -83,7 +83,7 @@ MOST_CODE = 200  # characters of a source line
 
 
 class Sampler:
-    """The time of the main thread by owner, and that of Python by line."""
+    """The time of the main thread by owner, and its time in Python by line."""
 
     def __init__(self, start_ns: int) -> None:
         self.start_ns = start_ns

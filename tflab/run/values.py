@@ -180,7 +180,7 @@ class Values:
 
 
 def variables(session: tf1.Session, graph: tf.Graph) -> dict[str, np.ndarray]:
-    """Return the variables of a graph; none of those that are not initialised."""
+    """Return the initialised variables of a graph."""
     from tflab.runtime.session import variable_readers
 
     readers = variable_readers(graph, [op.name for op in graph.get_operations()])

@@ -66,11 +66,9 @@ class Library:
             self.makers[function][node] = Node(node, "", source=source)
 
     def read(self, graph_nodes: Iterable[NodeDef]) -> tuple[Function, ...]:
-        """Return the functions in the order in which the graph's calls lead to them, then the
-        others.
+        """Return the functions in the order in which the graph's calls reach them, then the others.
 
-        A function that is called but missing has no nodes. Functions may call each other in a
-        circle.
+        A called function that is missing has no nodes. Functions may call each other in a circle.
         """
         called_by: dict[str, list[Call]] = {}
         callees: dict[str | None, dict[str, None]] = {}

@@ -204,8 +204,7 @@ def builds_once(job: Job) -> bool:
 
 
 def observations(least: int, budget_s: float, most: float = inf) -> Iterator[int]:
-    """Yield the numbers of independent observations: `least` of them, and then more, up to `most`,
-    until the time is over."""
+    """Yield observations' numbers until the time is over: at least `least`, at most `most`."""
     start = time.monotonic()
     for number in count():
         if number >= most or (number >= least and time.monotonic() - start > budget_s):

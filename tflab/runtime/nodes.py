@@ -48,7 +48,7 @@ NONE: Mapping[Any, Any] = MappingProxyType({})
 def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
     """Return every node of a graph under construction, in the order in which they were made.
 
-    `lines` are those of imported nodes: TensorFlow does not know their makers.
+    `lines` are the lines of imported nodes: TensorFlow does not know their makers.
     """
     ops = graph.get_operations()
     line_of = graph_lines(lines)

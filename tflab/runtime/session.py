@@ -275,7 +275,7 @@ def timed_step(traced: Run, values: Sequence[np.ndarray], index: int) -> tuple[S
 
 
 def variable_readers(graph: tf.Graph, names: Iterable[str]) -> dict[str, str]:
-    """Return, by variable, the tensor that is its value, for the named nodes that are variables.
+    """Return the tensor with the value of each variable among the named nodes, by variable.
 
     A read that waits for another node does not count: that node may change the variable. A variable
     without such a read is omitted.

@@ -135,8 +135,8 @@ LETTERS = 15  # pixels, the height of letters
 
 
 def pictures(program: Program, predicted: np.ndarray) -> Iterator[tuple[str, Image]]:
-    """Yield pictures of the first test images and of the first mistakes, if the model classifies
-    images [n, height, width, 1 or 3], and there is a package that draws them."""
+    """Yield pictures of the first test images and of the first mistakes, if Pillow is installed and
+    the model classifies images [n, height, width, 1 or 3]."""
     columns = program.dataset("test").columns
     fed = [columns[name] for name in program.model.feeds.values()]
     arrays = (column for column in fed if isinstance(column, np.ndarray) and column.ndim == 4)

@@ -107,7 +107,7 @@ def memory_facts(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Fact]:
 
 
 def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
-    """Yield the ops that had allocated the memory at the peak of the step of median length."""
+    """Yield a table of what held the memory at the peak of the step of median length."""
     curve = memory.curve
     if curve.holders and memory.peak_bytes and not compiled(nodes):
         yield table(

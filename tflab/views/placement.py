@@ -62,7 +62,7 @@ def tables(stage: Placement) -> Iterator[Block]:
 
 
 def balance(stage: Placement) -> Iterator[Fact]:
-    """Yield the nodes that did not run, and those of the runtime; the ledger has all others."""
+    """Yield the nodes that did not run, and the nodes of the runtime; the ledger has all others."""
     if stage.not_run:
         count = plural(len(stage.not_run), "node")
         yield Fact("did not run", count, "in a branch that this step did not take")
