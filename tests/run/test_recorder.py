@@ -1,6 +1,7 @@
 """The recorder: runs by group, traces within a budget, and nothing that grows with the steps."""
 
 import ctypes
+import signal
 import sys
 import threading
 from itertools import pairwise
@@ -368,6 +369,28 @@ def test_steps_interrupt_the_program_again_and_again(lab, monkeypatch):
         lab.run(10)
     assert interrupted == [3, 6]
     assert lab.seen.stopped_by_steps
+
+
+def test_a_process_stops_itself_at_the_end_of_a_step_when_its_turn_is_over(lab, monkeypatch):
+    stopped_ns = []
+
+    def killpg(group, number):
+        assert (group, number) == (0, signal.SIGSTOP)
+        stopped_ns.append(lab.clock.ns)
+        lab.clock.ns += 1_000
+
+    monkeypatch.setattr(recorder.os, "killpg", killpg)
+    for _ in range(3):
+        lab.run(40)
+    assert stopped_ns == []  # by default there are no turns
+    lab.seen.settings.turn_ns, lab.seen.turn_until_ns = 100, 170
+    for _ in range(5):
+        lab.run(40)
+    assert stopped_ns == [200, 200 + 1_000 + 120]
+    assert lab.seen.own_ns == 2_000
+    (group,) = lab.seen.groups.values()
+    assert group.main_ns == [40, 7 * 40]
+    assert lab.seen.sampler.inside == (2_000 + 8 * 40, 0, 8)
 
 
 def test_steps_interrupt_a_program_that_ignores_ctrl_c(lab, monkeypatch):

@@ -48,6 +48,21 @@ def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
     }
 
 
+def test_time_that_is_skipped_is_nobodys_and_nothing_looks_meanwhile(clock):
+    clock.look(130)
+    clock.inside = (0, 0, 1)
+
+    def wait():
+        clock.look(400)
+        clock.look(630)
+
+    assert clock.skip(wait) == 500
+    clock.look(650, line=BATCH)
+    assert clock.inside == (500, 0, 1)
+    assert clock.looked == (1, 650)
+    assert sum(clock.segment()["owners"].values()) == 650 - 500
+
+
 def test_an_import_is_looked_at_by_the_main_thread_itself_once_that_is_due(clock, monkeypatch):
     looked = []
     monkeypatch.setattr(clock, "sample", looked.append)

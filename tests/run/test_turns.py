@@ -8,78 +8,108 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from tests.approval import approve
 from tests.examples.watched import WATCHED, with_graph
+from tflab.analysis import verdicts
 from tflab.compare import __main__ as command
 from tflab.errors import TflabError
 from tflab.exporters import text
 from tflab.records.measured import Load
 from tflab.run import turns
-from tflab.run.turns import LINE, OP, PROCESS, STEP, WHOLE, Program, Turn
+from tflab.run.turns import LINE, OP, PROCESS, STEP, WHOLE, Program, Run
 
 NAMES = ("old.py", "new.py")
 QUIET = Load(2, 0.1, 0.0)
 JITTER = (1.0, 1.01, 0.99, 1.0, 1.02, 0.98)
 
 
-def turn(place, step=1e6, process=8e9, **rows):
-    """A turn with these times of rows; `op_MatMul=5` is 5 ns of the op MatMul."""
+def a_run(place, step=1e6, process=8e9, **rows):
+    """A run with these times of rows; `op_MatMul=5` is 5 ns of the op MatMul."""
     times = {(WHOLE, STEP): step, (WHOLE, PROCESS): process}
     times |= {tuple(name.split("_", 1)): ns for name, ns in rows.items()}
-    return Turn(place, "loss:0, train", times)
+    return Run(place, "loss:0, train", times)
 
 
-def a_race(pairs=10, slower=1.1, **second):
-    """Turns in which steps of the second program, and its MatMul, take so many times as long."""
+def a_race(rounds=12, slower=1.1, **second):
+    """Rounds in which steps of the second program, and its MatMul, take so many times as long."""
     first = {"op_MatMul": 5e5, "op_Add": 3e5, "line_loss = f(x)": 4e6}
+    number = 0
     made = []
-    for number in range(2 + 2 * pairs):
-        place, noise = turns.ORDER[number % 4], JITTER[number * 5 % 6]
-        times = {name: ns * noise for name, ns in first.items()}
-        if place:
-            times["op_MatMul"] *= slower
-            times |= second
-        made.append(turn(place, 1e6 * noise * (slower if place else 1), 8e9 * noise, **times))
+    for places in [*turns.FIRST, *(turns.ORDER[at % 2] for at in range(rounds))]:
+        made.append([])
+        for place in places:
+            noise = JITTER[number * number // 5 % 6]
+            times = {name: ns * noise for name, ns in first.items()}
+            if place:
+                times["op_MatMul"] *= slower
+                times |= second
+            step = 1e6 * noise * (slower if place else 1)
+            made[-1].append(a_run(place, step, 8e9 * noise, **times))
+            number += 1
     return made
 
 
-def test_the_order_is_abba_until_the_time_is_over_and_verdicts_have_enough(monkeypatch):
+def test_rounds_are_aba_and_bab_until_the_time_is_over_and_verdicts_have_enough(monkeypatch):
     ran = []
 
-    def watched(program, steps):
-        ran.append(program.name)
-        return WATCHED
+    def together(programs, steps):
+        ran.append("".join(program.name for program in programs))
+        return [WATCHED] * len(programs)
 
-    monkeypatch.setattr(turns, "watched", watched)
+    monkeypatch.setattr(turns, "together", together)
     programs = [Program(name, (name,)) for name in "AB"]
-    assert len([*turns.turns_of(programs, 0, 0)]) == 2 + 2 * turns.LEAST_PAIRS
-    assert "".join(ran) == "ABBAABBAAB"
-    assert len([*turns.turns_of(programs, 0, 1_000)]) == 2 + 2 * turns.MOST_PAIRS
+    assert len([*turns.rounds_of(programs, 0, 0)]) == 2 + verdicts.LEAST
+    assert ran == ["A", "B", "ABA", "BAB", "ABA"]
+    assert len([*turns.rounds_of(programs, 0, 1_000)]) == 2 + turns.MOST_ROUNDS
 
 
-def test_neighbours_are_a_ratio_or_a_control_and_the_first_of_each_is_left_out():
-    made = [turn(turns.ORDER[at % 4], step) for at, step in enumerate((9, 9, 6, 2, 4, 8, 16, 5))]
-    ratios, control = turns.observed(made, (WHOLE, STEP))
-    assert ratios == [6 / 2, 8 / 4, 16 / 5]
-    assert control == [4 / 2, 16 / 8]
+def test_processes_that_live_at_once_go_on_in_turn_until_all_have_ended(monkeypatch):
+    went, turn_lengths = [], set()
+
+    def process_of(program, steps, turn_ns):
+        turn_lengths.add(turn_ns)
+        for _ in range(int(program.words[0])):
+            went.append(program.name)
+            yield None
+        yield program.name
+
+    monkeypatch.setattr(turns, "process_of", process_of)
+    programs = [Program("a", ("2",)), Program("b", ("0",)), Program("c", ("3",))]
+    assert turns.together(programs, 0) == ["a", "b", "c"]
+    assert "".join(went) == "acacc"
+    assert turn_lengths == {turns.TURN_NS}
+    turns.together(programs[:1], 0)  # nothing else waits
+    assert turn_lengths == {turns.TURN_NS, 0}
 
 
-def test_a_time_is_the_geometric_mean_of_the_runs_that_count():
-    made = [turn(turns.ORDER[at % 4], step) for at, step in enumerate((9, 9, 6, 2, 8, 6))]
-    step, _ = turns.changes(made, WHOLE)
-    assert (step.first_ns, step.second_ns) == (pytest.approx(4), pytest.approx(6))
-
-
-def test_a_row_counts_that_a_program_has_in_every_turn_and_the_other_in_every_or_none():
+def test_the_middle_of_a_round_is_in_the_ratio_and_its_ends_are_the_control():
+    steps = ((9,), (9,), (2, 12, 8), (9, 2, 4))
     made = [
-        turn(
-            place, op_Both=2, **{"op_New": 3} if place else {}, **{"op_Some": 1} if at == 3 else {}
-        )
-        for at, place in enumerate((0, 1, 1, 0, 0, 1))
+        [a_run(place, step) for place, step in zip(places, of_round, strict=True)]
+        for places, of_round in zip((*turns.FIRST, *turns.ORDER), steps, strict=True)
+    ]
+    ratios, control = turns.observed(made, (WHOLE, STEP))
+    assert ratios == [12 / 4, 6 / 2]
+    assert control == [8 / 2, 4 / 9]
+    step, _ = turns.changes(made, WHOLE)  # the geometric means of the runs that count
+    assert (step.first_ns, step.second_ns) == (
+        pytest.approx((2 * 8 * 2) ** (1 / 3)),
+        pytest.approx((12 * 9 * 4) ** (1 / 3)),
+    )
+
+
+def test_a_row_counts_that_a_program_has_in_every_run_and_the_other_in_every_or_none():
+    made = [
+        [
+            a_run(at, op_Both=2, **{"op_New": 3} if at else {}, **{"op_Some": 1} if last else {})
+            for at, last in zip(places, (0, 0, 1), strict=False)
+        ]
+        for places in (*turns.FIRST, *turns.ORDER)
     ]
     rows = [(row.key, row.first_ns, row.second_ns) for row in turns.changes(made, OP)]
     assert rows == [("Both", pytest.approx(2), pytest.approx(2)), ("New", None, pytest.approx(3))]
@@ -87,7 +117,7 @@ def test_a_row_counts_that_a_program_has_in_every_turn_and_the_other_in_every_or
 
 def test_what_differs_is_shown_with_the_smallest_slow_down_that_is_or_that_nothing_does():
     made = a_race(slower=1.2, **{"line_loss = g(x)": 5e6})
-    for each in made:
+    for each in chain(*made):
         if each.place:
             del each.times[LINE, "loss = f(x)"]
     result = turns.concluded(NAMES, made, QUIET)
@@ -110,7 +140,7 @@ def test_the_gate_is_of_the_step_and_also_proven_by_the_process(
     slower, process, limit, slow, undecided
 ):
     made = a_race(slower=slower)
-    for each in made:
+    for each in chain(*made):
         each.times[WHOLE, PROCESS] *= process if each.place else 1
     gate = turns.gate_of(turns.concluded(NAMES, made, QUIET), limit)
     assert (len(gate.slower), len(gate.undecided)) == (slow, undecided)
@@ -118,9 +148,10 @@ def test_the_gate_is_of_the_step_and_also_proven_by_the_process(
 
 def test_without_a_step_the_whole_process_decides_and_that_is_said():
     made = a_race(slower=1.0)
-    for each in made:
+    for each in chain(*made):
         del each.times[WHOLE, STEP]
-    result = turns.concluded(NAMES, [replace(each, group=None) for each in made], QUIET)
+    made = [[replace(each, group=None) for each in of_round] for of_round in made]
+    result = turns.concluded(NAMES, made, QUIET)
     assert [change.key for change in result.whole] == [PROCESS]
     assert len(turns.gate_of(result, 1).undecided) == 1
     shown = " ".join(text.as_text(turns.blocks(result, 10)).split())
@@ -128,21 +159,21 @@ def test_without_a_step_the_whole_process_decides_and_that_is_said():
 
 
 def test_times_are_of_the_process_without_tflab_and_of_the_largest_group():
-    seen = turns.turn_of(WATCHED, 0, None)
+    seen = turns.run_of(WATCHED, 0, None)
     owners = {owner.owner: owner.ns for owner in WATCHED.process.owners}
     assert seen.group == "loss:0, train with x:0 (8, 4)"
     assert seen.times[WHOLE, STEP] == 900
     assert seen.times[WHOLE, PROCESS] == WATCHED.process.wall_ns - owners["tflab"]
-    ops = turns.turn_of(with_graph("train.py"), 0, None).times
+    ops = turns.run_of(with_graph("train.py"), 0, None).times
     assert (ops[OP, "_Fused"], ops[OP, "Op"]) == (1_000 / 2, 30 / 2)  # in two traced runs
 
 
 def test_the_step_is_the_group_that_took_longest_and_stays_it():
     short = replace(WATCHED.groups[1], fetches=("eval",), median_ns=5.0, total_ns=3_999)
     seen = replace(WATCHED, groups=(*WATCHED.groups, short))
-    first = turns.turn_of(seen, 0, None)
+    first = turns.run_of(seen, 0, None)
     assert (first.group, first.times[WHOLE, STEP]) == ("loss:0, train with x:0 (8, 4)", 900)
-    again = turns.turn_of(seen, 0, "eval with x:0 (8, 4)")
+    again = turns.run_of(seen, 0, "eval with x:0 (8, 4)")
     assert (again.group, again.times[WHOLE, STEP]) == ("eval with x:0 (8, 4)", 5)
 
 
@@ -164,16 +195,16 @@ def test_programs_are_named_by_what_differs(monkeypatch, files, lists, names, wo
 
 
 def ending_with(error, after):
-    """A stand-in for a run of a program, which fails in the turn after these."""
+    """A stand-in for the processes of a program, of which the one after these fails."""
     ran = []
 
-    def watched(program, steps):
+    def process_of(program, steps, turn_ns):
         ran.append(program)
         if len(ran) > after:
             raise error
-        return WATCHED
+        yield WATCHED
 
-    return watched
+    return process_of
 
 
 @pytest.mark.parametrize(
@@ -183,11 +214,11 @@ def ending_with(error, after):
         (KeyboardInterrupt(), 130, "before the interruption"),
     ],
 )
-@pytest.mark.parametrize("after", [1, 5])
+@pytest.mark.parametrize("after", [1, 6])
 def test_what_was_measured_is_kept_if_a_program_fails_or_the_command_is_interrupted(
     monkeypatch, capsys, tmp_path, after, error, status, sentence
 ):
-    monkeypatch.setattr(turns, "watched", ending_with(error, after))
+    monkeypatch.setattr(turns, "process_of", ending_with(error, after))
     kept = tmp_path / "kept.json"
     line = [__file__, __file__, "--save", str(kept), "--fail-if-slower", "5"]
     assert command.main(line) == status
@@ -204,9 +235,9 @@ def test_what_was_measured_is_kept_if_a_program_fails_or_the_command_is_interrup
     )
 
 
-def test_a_failure_or_interruption_in_the_first_turn_is_all_that_is_said(monkeypatch, capsys):
+def test_a_failure_or_interruption_in_the_first_process_is_all_that_is_said(monkeypatch, capsys):
     for error, status in ((TflabError("Failed."), 1), (KeyboardInterrupt(), 130)):
-        monkeypatch.setattr(turns, "watched", ending_with(error, 0))
+        monkeypatch.setattr(turns, "process_of", ending_with(error, 0))
         assert command.main([__file__, __file__]) == status
         assert capsys.readouterr().out == ""
 
@@ -233,16 +264,42 @@ def compare(folder, *words, **options):
 @pytest.mark.slow
 @pytest.mark.thorough
 def test_a_program_runs_unchanged_in_its_folder_with_empty_input_until_one_fails(tmp_path):
-    old = program(tmp_path, "old.py", "print('quiet'); assert sys.stdin.read() == ''\n")
-    late = "if os.path.getsize('ran') == 6:\n    sys.exit('no more of it')\n"
+    stop = "import signal; [os.killpg(0, signal.SIGSTOP) for _ in range(3)]\n"
+    old = program(tmp_path, "old.py", f"print('quiet'); assert sys.stdin.read() == ''\n{stop}")
+    late = "if os.path.getsize('ran') == 4:\n    sys.exit('no more of it')\n"
     new = program(tmp_path, "new.py", late)
     ran = compare(tmp_path, old, new, "--", "x", "--", "y")
     out, err = ran.communicate()
-    assert (tmp_path / "ran").read_text() == "xyyxxy"
+    assert (tmp_path / "ran").read_text() == "xyxy"
     assert ran.returncode == 1
     assert err.endswith("tflab: 'new.py y' ended with status 1: no more of it\n")
     assert "prevented the rest: 'new.py y' ended with" in " ".join(out.split())
     assert "quiet" not in out + err
+
+
+STEPS = """
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+square = tf.linalg.matmul(*[tf.Variable(tf.ones([400, 400]))] * 2)
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    for _ in range(40):
+        session.run(square)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_processes_stop_in_turn_and_the_time_until_they_go_on_is_not_the_programs(tmp_path):
+    script = tmp_path / "steps.py"
+    script.write_text(STEPS)
+    first, second = turns.together([Program("steps", (str(script),))] * 2, 0)
+    own, other = ({each.owner: each.ns for each in seen.process.owners} for seen in (first, second))
+    assert sum(own.values()) == first.process.wall_ns
+    assert own["tflab"] > other["import of TensorFlow"] + other["steps of group 2"] / 4
+    times = [turns.run_of(seen, 0, None).times for seen in (first, second)]
+    assert [len(seen.groups) for seen in (first, second)] == [2, 2]
+    assert times[0][WHOLE, PROCESS] == pytest.approx(times[1][WHOLE, PROCESS], rel=0.5)
 
 
 @pytest.mark.slow

@@ -29,6 +29,8 @@ class Settings:
         self.start_ns = int(given["START"])  # of the program, by time.perf_counter_ns
         self.overhead = float(given["OVERHEAD"])  # percent of the program's time
         self.steps = int(given["STEPS"])  # runs of one kind until an interruption; 0: no limit
+        # After so many the process stops itself at the end of a step; 0: never. See `turns`.
+        self.turn_ns = int(given.get("TURN", 0))
         self.v1 = "V1" in given
         self.logdir = given.get("LOGDIR", "")
         self.keeps = "KEEP" in given  # the graph of the largest group

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import re
 import sys
 from _thread import RLock, get_ident, interrupt_main
@@ -19,7 +20,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from glob import glob
 from itertools import pairwise
-from signal import SIG_DFL, SIG_IGN, SIGINT, getsignal
+from signal import SIG_DFL, SIG_IGN, SIGINT, SIGSTOP, getsignal
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -89,6 +90,7 @@ class Recorder:
         self.share = FOR_TRACES * settings.overhead / 100
         self.next_stop = settings.steps or sys.maxsize
         self.stopped_by_steps = False
+        self.turn_until_ns = settings.start_ns + settings.turn_ns
         self.notes: dict[str, str] = {}
         self.keep_stack = self.keep_first_stack  # called when an op is made
         self.watching = ExitStack()
@@ -171,6 +173,14 @@ class Recorder:
             if group.calls >= self.next_stop:
                 self.next_stop += self.settings.steps
                 self.interrupt()
+            elif self.settings.turn_ns and thread == self.main:
+                self.take_turns()
+
+    def take_turns(self) -> None:
+        """Stop the group of this process if its turn is over, until the command lets it go on."""
+        if perf_counter_ns() > self.turn_until_ns:
+            self.own_ns += self.sampler.skip(lambda: os.killpg(0, SIGSTOP))
+            self.turn_until_ns = perf_counter_ns() + self.settings.turn_ns
 
     def interrupt(self) -> None:
         """Interrupt the program, which ends without a traceback unless it handles the exception."""

@@ -119,6 +119,18 @@ class Sampler:
         ended_ns, _, runs = self.inside
         self.inside = (ended_ns + took_ns, 0, runs + (took_ns > 0))
 
+    def skip(self, wait: Callable[[], object]) -> int:
+        """Call a function that waits, between two runs of the main thread. Return the ns that this
+        took; they are attributed to nobody here."""
+        with self.looking:
+            began_ns = perf_counter_ns()
+            wait()
+            took_ns = perf_counter_ns() - began_ns
+            ended_ns, _, runs = self.inside
+            self.inside = (ended_ns + took_ns, 0, runs)
+            self.looked = (self.looked[0], self.looked[1] + took_ns)
+        return took_ns
+
     def sample(self, frame: FrameType | None = None) -> None:
         """Find the place of the main thread, and attribute the time since the last sample.
 

@@ -1,10 +1,11 @@
 """Turns: two programs, or one with two lists of arguments, run in turns and compared.
 
-Each turn is a process of its own, watched as `tflab.run` watches it. The order is A B, then B A, A
-B, and so on: two neighbours of different programs are one observation of their ratio. Each program
-is the first of every other pair, so a machine that gets slower or faster favours neither. Between
-two pairs, the same program runs twice in succession: that is an observation of the control. The
-first turn of each program also fills caches of files and does not count.
+A round has three processes, watched as `tflab.run` watches them: A B A, then B A B, and so on. They
+live at once, and one of them runs at a time. At the end of a step, a process that has run for
+TURN_NS stops itself, and the next one goes on. So a machine that gets slower or faster changes all
+three alike. The process in the middle and the mean of the two others are one observation of the
+ratio. The last process compared with the first, of the same program, is one of the control. Before
+that, each program runs once: that fills caches of files, and does not count.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import isfinite
-from operator import attrgetter
+from itertools import chain, cycle, islice
+from math import isfinite, sqrt
 from pathlib import Path
 
+from tflab import units
 from tflab.analysis import verdicts
 from tflab.cli import (
     command,
@@ -44,13 +45,13 @@ from tflab.records.watched import Group, Watched
 from tflab.run import launch, lines, program_graph, summary
 from tflab.run.view import program_ns
 from tflab.runtime import machine_load, processes
-from tflab.units import plural
 from tflab.views import execution
 
-ORDER = (0, 1, 1, 0)  # which program runs, again and again
-UNCOUNTED = 2  # turns at the beginning
-LEAST_PAIRS = verdicts.LEAST + 1  # between them are as many controls as a verdict needs
-MOST_PAIRS = 20
+FIRST = ((0,), (1,))  # the places of the programs in the rounds at the beginning
+ORDER = ((0, 1, 0), (1, 0, 1))  # in the others, again and again
+MOST_ROUNDS = 14
+TURN_NS = 50_000_000  # after which a process stops itself at the end of its next step
+ALLOCATE = "TF_FORCE_GPU_ALLOW_GROWTH"  # otherwise the first process takes all memory of a GPU
 STOP_S = 3.0  # for which an interrupted program may end by itself
 LAST_LINES = 8  # of the output of a program that failed
 WHAT = "comparison"
@@ -69,7 +70,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Turn:
+class Run:
     """One process of a program."""
 
     place: int  # of the program: 0 or 1
@@ -77,10 +78,14 @@ class Turn:
     times: Mapping[Row, float]  # ns
 
 
+Round = Sequence[Run]  # that took turns, in the order of their start
+
+
 def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
     """Compare two programs, and show the result. Raise TflabError if one fails, or as `decide` does
     if --fail-if-slower is given."""
     programs = programs_of(args.files, lists)
+    os.environ.setdefault(ALLOCATE, "true")
     if args.save:
         output_paths.check(Path(args.save), WHAT)
     with terminal.phase("programs"), interrupts.held():
@@ -114,8 +119,8 @@ def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Pr
     """Return both programs. One list of arguments is for both. Raise UsageError."""
     scripts = [*files] * (2 if len(files) == 1 and len(lists) == 2 else 1)
     if len(scripts) != 2 or len(lists) > 2:
-        given = f"{plural(len(files), 'program')} and {plural(len(lists), 'list')} of arguments"
-        raise UsageError(f"You gave {given}; {GIVE}.")
+        given = units.plural(len(files), "program"), units.plural(len(lists), "list")
+        raise UsageError(f"You gave {' and '.join(given)} of arguments; {GIVE}.")
     for script in scripts:
         if not script.endswith(".py"):
             raise UsageError(f"'{script}' is not a Python file; {GIVE}.")
@@ -130,44 +135,68 @@ def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Pr
 
 def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) -> Programs:
     """Run both programs in turns, and compare what they took. A failure or an interruption ends
-    this; it is raised if no turn has ended before."""
+    this; it is raised if no process has ended before."""
     beginning = machine_load.beginning()
-    turns: list[Turn] = []
+    rounds: list[Round] = []
     interrupted, failure = False, None
     try:
-        for turn in interrupts.interruptible(turns_of(programs, steps, budget_s)):
-            turns.append(turn)
+        for each in interrupts.interruptible(rounds_of(programs, steps, budget_s)):
+            rounds.append(each)
     except KeyboardInterrupt:
         interrupted = True
-        if not turns:
+        if not rounds:
             raise
     except TflabError as error:
         failure = str(error)
-        if not turns:
+        if not rounds:
             raise
     load = machine_load.since(beginning)
-    return concluded([program.name for program in programs], turns, load, interrupted, failure)
+    return concluded([program.name for program in programs], rounds, load, interrupted, failure)
 
 
-def turns_of(programs: Sequence[Program], steps: int, budget_s: float) -> Iterator[Turn]:
-    """Yield turns until the time is over: whole pairs, at least as many as verdicts need."""
+def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Iterator[Round]:
+    """Yield rounds until the time is over, at least as many as verdicts need."""
     start = time.monotonic()
-    groups: list[str | None] = [None, None]  # the largest of each program, in its first turn
-    order = (ORDER * MOST_PAIRS)[: UNCOUNTED + 2 * MOST_PAIRS]
-    tracked = terminal.track("turns", order, len(order), lambda at: programs[at].name)
-    for number, place in enumerate(tracked):
-        enough = number % 2 == 0 and number > UNCOUNTED + 2 * (LEAST_PAIRS - 1)
+    groups: list[str | None] = [None, None]  # the largest of each program, in its first process
+    order = (*FIRST, *islice(cycle(ORDER), MOST_ROUNDS))
+
+    def about(places: Sequence[int]) -> str:
+        return ", ".join(programs[place].name for place in places)
+
+    for number, places in enumerate(terminal.track("rounds", order, len(order), about)):
+        enough = number >= len(FIRST) + verdicts.LEAST
         if enough and time.monotonic() - start > budget_s:
             return
-        turn = turn_of(watched(programs[place], steps), place, groups[place])
-        groups[place] = groups[place] or turn.group
-        yield turn
+        seen = together([programs[place] for place in places], steps)
+        runs = [run_of(of, place, groups[place]) for of, place in zip(seen, places, strict=True)]
+        for each in runs:
+            groups[each.place] = groups[each.place] or each.group
+        yield runs
 
 
-def watched(program: Program, steps: int) -> Watched:
-    """Run a program, interrupt it after `steps` steps if they are not 0, and return what was seen.
+def together(programs: Sequence[Program], steps: int) -> list[Watched]:
+    """Run a process of each of these programs, in turns, and return what was seen of each. Raises
+    TflabError if one fails; that ends the others."""
+    turn_ns = TURN_NS if len(programs) > 1 else 0
+    ended: dict[int, Watched] = {}
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(closing(process_of(program, steps, turn_ns)))
+            for program in programs
+        ]
+        while len(ended) < len(programs):
+            for at, process in enumerate(processes):
+                if at not in ended and (seen := next(process)):
+                    ended[at] = seen
+    return [ended[at] for at in range(len(programs))]
+
+
+def process_of(program: Program, steps: int, turn_ns: int) -> Iterator[Watched | None]:
+    """Run a program, and interrupt it after `steps` steps if they are not 0. Yield None at the end
+    of each of its turns, and at last what was seen.
+
     Its input is empty, and its output is only shown if it fails. Raises TflabError then."""
-    settings = {"OVERHEAD": "5", "STEPS": str(steps), "KEEP": "1"}
+    settings = {"OVERHEAD": "5", "STEPS": str(steps), "TURN": str(turn_ns), "KEEP": "1"}
     with temporary.folder("turn") as folder, temporary.file() as output:
         process, start_ns = launch.start(
             program.words,
@@ -179,12 +208,15 @@ def watched(program: Program, steps: int) -> Watched:
             start_new_session=True,  # a signal to the group of this process is not for it
         )
         try:
-            process.wait()
+            while has_stopped(process):
+                yield None
+                os.killpg(process.pid, signal.SIGCONT)
         finally:  # an interruption ends it too, with the processes that it started
             for number in (signal.SIGINT, signal.SIGKILL):
                 if process.poll() is None:
                     with suppress(ProcessLookupError, subprocess.TimeoutExpired):
                         os.killpg(process.pid, number)
+                        os.killpg(process.pid, signal.SIGCONT)
                         process.wait(STOP_S)
         wall_ns = time.perf_counter_ns() - start_ns
         segment = summary.read(folder)
@@ -195,10 +227,18 @@ def watched(program: Program, steps: int) -> Watched:
                 terminal.say(f"  {visible(line)}", sys.stderr)
             raise TflabError(f"'{program.name}' ended {processes.ending(process, output)}")
         graph, _ = program_graph.read(folder)
-        return replace(summary.watched(program.words, segment, wall_ns, 0), graph=graph)
+        yield replace(summary.watched(program.words, segment, wall_ns, 0), graph=graph)
 
 
-def turn_of(seen: Watched, place: int, group: str | None) -> Turn:
+def has_stopped(process: subprocess.Popen[bytes]) -> bool:
+    """Wait until a process stops itself or ends; return whether it stopped."""
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return os.WIFSTOPPED(status)
+
+
+def run_of(seen: Watched, place: int, group: str | None) -> Run:
     """Return the times of a process. Its steps are the runs of this group or, without one, of the
     group that took longest."""
     repeated = [each for each in seen.groups if each.median_ns]
@@ -214,7 +254,7 @@ def turn_of(seen: Watched, place: int, group: str | None) -> Turn:
                 times[OP, types[node]] += op.ns / graph.traced
     for line in filter(lambda line: line.code, seen.lines):
         times[LINE, line.code] += lines.total_ns(line)
-    return Turn(place, name_of(steps) if steps else None, times)
+    return Run(place, name_of(steps) if steps else None, times)
 
 
 def name_of(group: Group) -> str:
@@ -224,31 +264,32 @@ def name_of(group: Group) -> str:
     return f"{name} with {feeds}" if feeds else name
 
 
-# What the turns say
+# What the rounds say
 
 
 def concluded(
     names: Sequence[str],
-    turns: Sequence[Turn],
+    rounds: Sequence[Round],
     load: Load | None,
     interrupted: bool = False,
     failure: str | None = None,
 ) -> Programs:
-    whole = tuple(changes(turns, WHOLE))
-    counted = [turn.place for turn in counted_of(turns)]
-    groups = [next((turn.group for turn in turns if turn.place == at), None) for at in (0, 1)]
+    whole = tuple(changes(rounds, WHOLE))
+    counted = [each.place for each in counted_of(rounds)]
+    every = [*chain(*rounds)]
+    groups = [next((each.group for each in every if each.place == at), None) for at in (0, 1)]
     return Programs(
         programs=(names[0], names[1]),
         runs=(counted.count(0), counted.count(1)),
         steps=(groups[0], groups[1]),
         whole=whole,
         least_slower={
-            change.key: verdicts.least_slower(*observed(turns, (WHOLE, change.key)), len(whole))
+            change.key: verdicts.least_slower(*observed(rounds, (WHOLE, change.key)), len(whole))
             for change in whole
             if change.verdict
         },
-        ops=tuple(changes(turns, OP)),
-        lines=tuple(changes(turns, LINE)),
+        ops=tuple(changes(rounds, OP)),
+        lines=tuple(changes(rounds, LINE)),
         load=load,
         interrupted=interrupted,
         failure=failure,
@@ -264,29 +305,34 @@ def gate_of(result: Programs, limit: float) -> Gate:
     return replace(first, slower=saved.gate_of(limit, named, widened=False).slower)
 
 
-def counted_of(turns: Sequence[Turn]) -> Sequence[Turn]:
-    return turns[UNCOUNTED:] or turns
+def counted_of(rounds: Sequence[Round]) -> list[Run]:
+    return [*chain(*(rounds[len(FIRST) :] or rounds))]
 
 
-def observed(turns: Sequence[Turn], row: Row) -> tuple[list[float], list[float]]:
+def observed(rounds: Sequence[Round], row: Row) -> tuple[list[float], list[float]]:
     """Return the ratios of the second program to the first, and the ratios of the control."""
-    neighbours = list(pairwise(turns[UNCOUNTED:]))
-    in_order = (sorted(pair, key=attrgetter("place")) for pair in neighbours[::2])
-    ratios = [b.times[row] / a.times[row] for a, b in in_order]
-    return ratios, [b.times[row] / a.times[row] for a, b in neighbours[1::2]]
+    ratios, control = [], []
+    for of_round in rounds[len(FIRST) :]:
+        first, middle, last = (each.times[row] for each in of_round)
+        ratio = middle / sqrt(first * last)
+        ratios.append(ratio if of_round[1].place else 1 / ratio)
+        control.append(last / first)
+    return ratios, control
 
 
-def changes(turns: Sequence[Turn], kind: str) -> Iterator[Change]:
-    """Yield the change of all of this kind that a program has in each of its turns, if the other
-    program has it in each or in none. The verdicts are made together."""
+def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
+    """Yield the change of all of this kind that a program has in each of its processes, if the
+    other program has it in each or in none. The verdicts are made together."""
     rows: dict[Row, list[list[float]]] = {}
-    for row in dict.fromkeys(row for turn in turns for row in turn.times if row[0] == kind):
-        of_turns = [(turn.place, turn.times.get(row, 0)) for turn in counted_of(turns)]
-        times = [[ns for at, ns in of_turns if at == place] for place in (0, 1)]
+    for row in dict.fromkeys(row for each in chain(*rounds) for row in each.times):
+        if row[0] != kind:
+            continue
+        of_runs = [(each.place, each.times.get(row, 0)) for each in counted_of(rounds)]
+        times = [[ns for at, ns in of_runs if at == place] for place in (0, 1)]
         if any(map(any, times)) and all(all(own) or not any(own) for own in times):
             rows[row] = times
-    both = [row for row in rows if all(map(any, rows[row])) and len(turns) >= UNCOUNTED + 2]
-    made = verdicts.of_race([observed(turns, row) for row in both])
+    both = [row for row in rows if all(map(any, rows[row])) and len(rounds) > len(FIRST)]
+    made = verdicts.of_race([observed(rounds, row) for row in both])
     against = dict(zip(both, made, strict=True))
     for row, times in rows.items():
         usual, other = (saved.mean(own if any(own) else None) for own in times)
@@ -297,7 +343,9 @@ def changes(turns: Sequence[Turn], kind: str) -> Iterator[Change]:
 
 
 def blocks(result: Programs, top: int) -> Iterator[Block]:
-    names, proven = result.programs, min(result.runs) >= verdicts.LEAST
+    names = result.programs
+    observations = [row.verdict.observations for row in result.whole if row.verdict]
+    proven = max(observations, default=0) >= verdicts.LEAST
     smallest = numbers("smallest shown", lambda row: least_text(result, row))
     last = [smallest] * proven
     yield from execution.load_line(result.load)
@@ -324,7 +372,7 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
 
 def opening(result: Programs) -> Iterator[str]:
     first, second = result.programs
-    runs, other = plural(result.runs[0], "run"), result.runs[1]
+    runs, other = units.plural(result.runs[0], "run"), result.runs[1]
     yield f"'{second}' compared with '{first}': {runs} of '{first}' and {other} of '{second}'."
     if result.steps[0] == result.steps[1]:
         yield f"A step is {result.steps[0] or NO_STEP}."
@@ -346,9 +394,11 @@ def differs(change: Change) -> bool:
 
 BASIS = (
     "Each time is the geometric mean over the runs of a program, each in a new process; the first "
-    "of each is left out. A ratio is the mean of those of neighbours in the order A B B A, without "
-    "the least and the largest seventh, and its interval contains the true ratio in 99 of 100 "
-    "comparisons. The control is a program compared with its own next run, with the interval of 90 "
-    "of 100. Slower and faster mean that the interval is clear of 1 and of the control. The last "
-    "column has the smallest slow-down that is called slower if runs vary as these did."
+    "of each is left out. Three runs, A B A or B A B, live at once and take turns of "
+    f"{units.time(TURN_NS)}: their ratio compares the one in the middle with the mean of the two "
+    "others. The ratio shown is the mean of these, without the least and the largest seventh; its "
+    "interval contains the true ratio in 99 of 100 comparisons. The control compares the two runs "
+    "of the same program, with the interval of 90 of 100. Slower and faster mean that the interval "
+    "is clear of 1 and of the control. The last column has the smallest slow-down that is called "
+    "slower if runs vary as these did."
 )
