@@ -153,3 +153,44 @@ def test_a_profiled_call_of_a_function_waits_less_than_others(waited_ns, all_ns)
     group.calls, group.total_ns = 11, 20_000
     group.add_trace(1_000, ("IteratorGetNext", "y"), (0, 300), (waited_ns, 500))
     assert group.all_waited_ns() == all_ns
+
+
+class Tensor:
+    """What a weak reference can be made to."""
+
+
+@pytest.mark.parametrize(
+    ("kept", "calls", "tensors"),
+    [
+        (lambda at: True, 256, 512),
+        (lambda at: at % 20, 256, 488),  # 244 of 256 calls
+        (lambda at: at % 8, None, None),  # seven of eight
+        (lambda at: at <= 128, None, None),  # no more of the last calls
+        (lambda at: False, None, None),
+    ],
+)
+def test_results_are_kept_if_nine_of_ten_since_half_as_many_calls_are_alive(kept, calls, tensors):
+    results, program = groups.Results(), []
+    for at in range(1, 301):
+        made = [Tensor(), Tensor()]
+        results.add(made, lambda at=at: ("/a/train.py", at, "main"))
+        if kept(at):
+            program += made
+    made = None
+    expected = {"calls": calls, "tensors": tensors, "place": "train.py:256 in main"}
+    assert results.kept == (expected if calls else None)
+    program.clear()
+    assert not results.alive  # nothing is kept by counting
+
+
+def test_the_first_results_of_a_call_are_counted_and_few_calls_are_not_told():
+    results = groups.Results()
+    program = [[Tensor() for _ in range(9)] for _ in range(64)]
+    for made in program:
+        results.add(made, lambda: None)
+    assert len(results.alive) == 64 * groups.MOST_RESULTS
+    assert results.kept is None
+    nothing = groups.Results()
+    for _ in range(200):
+        nothing.add([], lambda: None)
+    assert nothing.kept is None

@@ -55,6 +55,7 @@ def test_all_that_a_segment_may_say_is_in_the_record():
         fates={"counts": {}, "not_run": 2},
         functions=[traced],
         grown=[grown],
+        kept=[{"function": "f", "calls": 128, "tensors": 256, "place": "a.py:9"}],
         memory={"first_bytes": 10, "last_bytes": 90, "place": "a.py:7 in f"},
         for_children={("a.py", 1, "f"): (5, 1), ("a.py", 2, "f"): (50, 4)},
     )

@@ -69,6 +69,7 @@ CASES = {
             records.GrownGraph(2, 1, 41, 11, 10, {f"a.py:{at}": 9 for at in range(4, 8)}),
         )
     ),
+    "kept results": but(kept_results=(records.KeptResults("step", 1_024, 2_048, "a.py:3"),)),
     "growing memory": but(grown_memory=records.GrownMemory(2**29, 2**30, "")),
     "growing memory, at a line": but(
         grown_memory=records.GrownMemory(2**29, 2**30, "a.py:3 in main")

@@ -108,6 +108,17 @@ class GrownGraph:
 
 
 @dataclass(frozen=True)
+class KeptResults:
+    """Results of a function that the program keeps, call after call. Of each call, up to four
+    tensors are counted."""
+
+    function: str
+    calls: int  # when they were last counted
+    tensors: int  # that were alive then
+    place: str  # of that call; "" if it is not known
+
+
+@dataclass(frozen=True)
 class GrownMemory:
     """Resident memory that grew steadily in the later time of a program."""
 
@@ -217,6 +228,7 @@ class Watched:
     findings: tuple[str, ...]  # why the runs of the largest group are slow
     input_pipeline: InputPipeline | None
     grown_graphs: tuple[GrownGraph, ...]
+    kept_results: tuple[KeptResults, ...]
     grown_memory: GrownMemory | None
     notes: tuple[str, ...]  # what was not watched, and why; data and names that are missing
     functions: tuple[TracedFunction, ...]
@@ -229,7 +241,7 @@ class Watched:
 # The file of a watched program
 
 KIND = "tflab run"
-FORMAT = 5  # a file that older versions would misread gets the next number
+FORMAT = 6  # a file that older versions would misread gets the next number
 FILE = "run.json"  # in a logdir
 GIVE = "give a file that `python -m tflab.run --save FILE` wrote"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import weakref
 from _thread import get_ident
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -61,6 +62,7 @@ class RunGroup:
     begun: set[int] = field(default_factory=set)  # of which the first run has begun, as hashes
     fed_bytes: int = 0
     results: Sequence[str] = ()  # names for the results of a function
+    kept: Results = field(default_factory=lambda: Results())
     calls: int = 0
     first_runs: int = 0
     cold_ns: int = 0  # the first runs
@@ -358,6 +360,40 @@ def nearest(parts: Parts, earlier: Iterable[Parts]) -> tuple[tuple[str, str, str
         for before in reversed([*earlier])
     ]
     return min(changes, key=len, default=())
+
+
+# Results that the program keeps
+
+MOST_RESULTS = 4  # of a call: the others are not counted
+LEAST_KEPT_CALLS = 128
+KEPT = 0.9  # of the results of calls since half as many
+
+
+class Results:
+    """Which results of the calls of a function are still alive."""
+
+    def __init__(self) -> None:
+        self.calls = self.tensors_before = 0
+        self.alive: dict[int, weakref.ref[Any]] = {}
+        self.kept: dict[str, Any] | None = None  # the fields of `KeptResults`
+
+    def add(self, tensors: Sequence[Any], line: Callable[[], Line | None]) -> None:
+        """Count what a call returned, and at each power of two what is alive."""
+        self.calls += 1
+        counted = tensors[:MOST_RESULTS]
+        for tensor in counted:
+            reference = weakref.ref(tensor, self.forget)
+            self.alive[id(reference)] = reference
+        if self.calls & (self.calls - 1) == 0:
+            new, alive = self.calls // 2 * len(counted), len(self.alive)
+            self.kept = None
+            if self.calls >= LEAST_KEPT_CALLS and alive - self.tensors_before >= KEPT * new > 0:
+                at = place(*found) if (found := line()) else ""
+                self.kept = {"calls": self.calls, "tensors": alive, "place": at}
+            self.tensors_before = alive
+
+    def forget(self, reference: weakref.ref[Any]) -> None:
+        self.alive.pop(id(reference), None)
 
 
 # Compilations

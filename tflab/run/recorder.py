@@ -338,7 +338,9 @@ class Recorder:
         return value
 
     def returned(self, run: Run | None, results: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
-        """Look at the results of a function."""
+        """Look at the results of a function, and note which of them the program keeps."""
+        if run and not run.group.later:
+            run.group.kept.add(results, lambda: self.sampler.line_of(outwards(sys._getframe(2))))
         if run and run.group.results:
             named = dict(zip(run.group.results, results, strict=False))
             self.look(run, watched_functions.numbers_of(named))
@@ -485,6 +487,7 @@ class Recorder:
             "groups": [group.segment(self.graphs.graphs) for group in groups],
             "graphs": self.graphs.segment(groups, final),
             "grown": self.graphs.grown_segment(),
+            "kept": [{"function": g.function, **g.kept.kept} for g in groups if g.kept.kept],
             "fates": self.write_largest(groups) if final else {},
             "compiled": [*self.compilations.made.values()],
             "functions": self.functions.segment(),

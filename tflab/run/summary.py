@@ -19,6 +19,7 @@ from tflab.records.watched import (
     GrownGraph,
     GrownMemory,
     InputPipeline,
+    KeptResults,
     OpenRun,
     Process,
     SampledLine,
@@ -55,7 +56,8 @@ REST = "not seen"
 # What a process may not have come to
 NOTHING: Mapping[str, Any] = {
     **{of: {} for of in ("owners", sampler.LINES, sampler.CALLS, *sampler.KINDS)},
-    **dict.fromkeys(("groups", "graphs", "grown", "compiled", "functions", "notes", "faults"), ()),
+    **dict.fromkeys(("groups", "graphs", "grown", "kept", "compiled"), ()),
+    **dict.fromkeys(("functions", "notes", "faults"), ()),
     **dict.fromkeys(("until_ns", "own_ns", "runs", "in_run_of"), 0),
     **dict.fromkeys(("final", "forked", "stopped"), False),
     "memory": None,
@@ -116,6 +118,7 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
         findings=tuple(fates.get("findings", ())) if large else (),
         input_pipeline=input_pipeline(segment),
         grown_graphs=tuple(GrownGraph(**grown) for grown in segment["grown"]),
+        kept_results=tuple(KeptResults(**kept) for kept in segment["kept"]),
         grown_memory=GrownMemory(**segment["memory"]) if segment["memory"] else None,
         notes=tuple(notes_of(segment, wall_ns)),
         functions=tuple(TracedFunction(**function) for function in segment["functions"]),

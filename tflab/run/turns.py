@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, cycle, islice
@@ -191,7 +191,7 @@ def together(programs: Sequence[Program], steps: int) -> list[Watched]:
     return [ended[at] for at in range(len(programs))]
 
 
-def process_of(program: Program, steps: int, turn_ns: int) -> Iterator[Watched | None]:
+def process_of(program: Program, steps: int, turn_ns: int) -> Generator[Watched | None, None, None]:
     """Run a program, and interrupt it after `steps` steps if they are not 0. Yield None at the end
     of each of its turns, and at last what was seen.
 

@@ -222,6 +222,12 @@ def growing(seen: Watched) -> Iterator[str]:
             f"{graph.first:,} to {units.plural(graph.last, 'node')}{at}: make nodes once, before "
             f"the first run. All first runs took {units.time(first_ns)}."
         )
+    for kept in seen.kept_results:
+        at = f" at {kept.place}" * bool(kept.place)
+        yield (
+            f"Live tensors grew with each call of {kept.function}{at}: after call {kept.calls:,}, "
+            f"{kept.tensors:,} of its results were still kept."
+        )
     if memory := seen.grown_memory:
         rise = f"{units.size(memory.first_bytes)} to {units.size(memory.last_bytes)}"
         place = f", at {memory.place}" if memory.place else ""
