@@ -65,7 +65,8 @@ def empty(folder: Path) -> None:
 def dump_into(folder: Path) -> Iterator[None]:
     """Let every graph that a session builds be dumped into the folder while this is open."""
     os.environ[DUMP_FOLDER] = str(folder)
-    dump_names(DUMP_ENVIRONMENT[DUMPED_NAMES])
+    os.environ[DUMPED_NAMES] = DUMP_ENVIRONMENT[DUMPED_NAMES]
+    sessions.read_dump_settings()
     try:
         yield
     finally:
@@ -77,16 +78,8 @@ def pause() -> None:
     """Let the runtime make no graphs to dump until `dump_into`. Without a folder for them it would
     make them all the same, and take more than twice as long to prepare a step of a large graph."""
     if DUMP_FOLDER not in os.environ and DUMPED_NAMES in os.environ and prepare():
-        dump_names(None) or dump_names(DUMP_ENVIRONMENT[DUMPED_NAMES])
-
-
-def dump_names(names: str | None) -> bool:
-    """Dump the graphs of these names; return whether the runtime knows them."""
-    if names is None:
-        os.environ.pop(DUMPED_NAMES, None)
-    else:
-        os.environ[DUMPED_NAMES] = names
-    return "tensorflow" not in sys.modules or sessions.read_dump_settings()
+        del os.environ[DUMPED_NAMES]
+        sessions.read_dump_settings()
 
 
 def read(folder: Path) -> list[Snapshot]:

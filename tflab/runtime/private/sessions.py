@@ -272,6 +272,14 @@ class TraceBuffers:
             self._client.TF_DeleteBuffer(metadata)
 
 
+@cache
+def framework() -> ctypes.PyDLL:
+    """Return the runtime's library. No other thread of Python runs during a call of it."""
+    from tensorflow.python.client import session
+
+    return ctypes.PyDLL(str(Path(session.__file__).parents[2] / "libtensorflow_framework.so.2"))
+
+
 class Log:
     """The runtime's log. A trace and a dump of graphs write lines into it, which the program would
     not have written; and Grappler dumps its graphs where its file logs in detail.
@@ -289,13 +297,7 @@ class Log:
             "the level of the runtime's log",
             "libtensorflow_framework.so.2",
         ):
-            from tensorflow.python.client import session
-
-            package = Path(session.__file__).parents[2]
-            try:
-                library = ctypes.PyDLL(str(package / "libtensorflow_framework.so.2"))
-            except OSError as error:
-                raise AttributeError(str(error)) from error
+            library = framework()
             space = next((at for at in self.SPACES if hasattr(library, at + LEVEL)), self.SPACES[0])
             self._level = library[space + LEVEL]
             self._set = library[f"{space}14SetMinLogLevelENS0_18LogSeverityAtLeastE"]
@@ -413,34 +415,16 @@ def ctrl_c_kept() -> Iterator[None]:
 # The graphs that the runtime dumps while it prepares a step
 
 
-@cache
-def dumper() -> Callable[[], object] | None:
-    """Return a function that lets the runtime read the environment variables of its dumps again.
+def read_dump_settings() -> None:
+    """Let the runtime read the environment variables of its dumps again, which it usually reads
+    once, before its first step. No graph may be prepared in another thread meanwhile.
 
-    None if the library lacks the names that compilers on Linux and macOS give to
     `DebugDataDumper::Global` and `DebugDataDumper::LoadEnvvars` in
     tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
     """
-    from tensorflow.python.client import session
-
-    package = Path(session.__file__).parents[2]
-    (file, *_) = [*package.glob("libtensorflow_framework.*"), None]
-    try:
-        library = ctypes.PyDLL(str(file))  # no other thread of Python runs meanwhile
-        the_dumper = library._ZN10tensorflow15DebugDataDumper6GlobalEv
-        load = library._ZN10tensorflow15DebugDataDumper11LoadEnvvarsEv
-    except (OSError, AttributeError):
-        return None
+    with corner("the settings of graph dumps", "tensorflow/core/util/debug_data_dumper.cc"):
+        the_dumper = framework()._ZN10tensorflow15DebugDataDumper6GlobalEv
+        load = framework()._ZN10tensorflow15DebugDataDumper11LoadEnvvarsEv
     the_dumper.argtypes, the_dumper.restype = (), ctypes.c_void_p
     load.argtypes, load.restype = (ctypes.c_void_p,), None
-    return lambda: load(the_dumper())
-
-
-def read_dump_settings() -> bool:
-    """Let the runtime read the environment variables of its dumps again, which it usually reads
-    once, before its first step; return whether it did. No graph may be prepared in another thread
-    meanwhile."""
-    load = dumper()
-    if load is not None:
-        load()
-    return load is not None
+    load(the_dumper())
