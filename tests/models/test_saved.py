@@ -1,6 +1,5 @@
 """Graphs from files: each form goes through the stages, or gets one sentence that says why not."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorflow.core.framework.function_pb2 import FunctionDef
-from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 
 from tests import graphs
 from tests.approval import approve, refused
@@ -19,7 +17,7 @@ from tflab.cli import confined
 from tflab.errors import RefusedError, TflabError
 from tflab.lifecycle.backward import CAME, NO_LOSS
 from tflab.models import graph_file, saved
-from tflab.records.graph import Call, Function, Source
+from tflab.records.graph import Call, Function
 from tflab.records.options import Options, Saved
 from tflab.runtime import functions, nodes, session
 
@@ -375,66 +373,6 @@ def test_an_output_of_a_function_is_counted_through_all_outputs_of_its_node():
     (read,) = functions.of_graph_def(graph)
     assert read.nodes[1].inputs == ("split:1", "split", "split", "top:1", "parse:2")
     assert len(read.nodes[4].outputs) == nodes.MOST_OUTPUTS
-
-
-# Lines of programs that saved them
-
-
-class Doubler(tf.Module):
-    def __init__(self):
-        self.weight = tf.Variable(np.ones([4, 2], np.float32))
-
-    @tf.function(input_signature=[tf.TensorSpec([None, 4])])
-    def __call__(self, x):
-        product = tf.matmul(x, self.weight)
-        return tf.nn.relu(product)
-
-
-@pytest.fixture(scope="module")
-def with_lines(tmp_path_factory):
-    """A SavedModel with the lines of its nodes."""
-    folder = tmp_path_factory.mktemp("lines") / "saved"
-    model = Doubler()
-    options = tf.saved_model.SaveOptions(save_debug_info=True)
-    tf.saved_model.save(model, str(folder), model.__call__, options)
-    return folder
-
-
-def test_nodes_of_a_file_have_the_lines_that_are_saved_with_it(with_lines):
-    stages = walk(with_lines, "placement")
-    first = Doubler.__call__.python_function.__code__.co_firstlineno
-    inside = [node for function in stages["frontend"].functions for node in function.nodes]
-    for group in (inside, stages["placement"].nodes):
-        made_at = {node.op.removeprefix("_Mkl"): node.source for node in group}
-        assert {
-            op: (source.file, source.line - first)
-            for op, source in made_at.items()
-            if op in ("MatMul", "Relu")
-        } == {"MatMul": (__file__, 2), "Relu": (__file__, 3)}
-
-
-def test_damaged_lines_are_told_with_what_goes_without_them(with_lines, tmp_path):
-    folder = tmp_path / "copy"
-    shutil.copytree(with_lines, folder)
-    (folder / graph_file.LINES).write_bytes(b"\xff")
-    with pytest.raises(TflabError, match=r"lines of the nodes .* To show the graph without lines"):
-        walk(folder, "frontend")
-    (folder / graph_file.LINES).unlink()
-    assert not [node for node in walk(folder, "frontend")["frontend"].nodes if node.source]
-
-
-def test_the_line_of_a_node_is_the_innermost_outside_of_libraries():
-    info = GraphDebugInfo(files=["user.py", "site-packages/tensorflow/python/ops/math_ops.py"])
-    info.frames_by_id[7].CopyFrom(GraphDebugInfo.FileLineCol(file_index=0, line=3, func="f"))
-    info.frames_by_id[8].CopyFrom(GraphDebugInfo.FileLineCol(file_index=1, line=99))
-    info.traces_by_id[1].frame_id.extend([7, 8, 1234])  # of which the last is not there
-    info.name_to_trace_id["mul"] = 1
-    info.name_to_trace_id["add@function"] = 1
-    info.name_to_trace_id["lost"] = 2
-    assert dict(graph_file.lines_of(info)) == {
-        (None, "mul"): Source("user.py", 3, "f", ""),
-        ("function", "add"): Source("user.py", 3, "f", ""),
-    }
 
 
 def test_gradients_of_a_loss_that_is_no_number_say_why(tmp_path):

@@ -58,7 +58,7 @@ KEPT = (
 )
 # The parts of a SavedModel's folder
 SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
-PARTS = (*SAVED_MODELS, "fingerprint.pb", "variables", "assets", "assets.extra", "debug")
+PARTS = (*SAVED_MODELS, "fingerprint.pb", "variables", "assets", "assets.extra")
 SPARSE_BYTES, SPARSE = 2**30, 20  # a larger file that occupies less than this part of its size
 UNCONFINED = (
     "this process cannot be confined: that needs Landlock (Linux 5.13 and later). --trust runs the "

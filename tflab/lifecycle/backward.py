@@ -253,7 +253,7 @@ def added_functions(
     before = {function.name for function in frontend.functions}
     lines: dict[tuple[str | None, str], Source | None] = {}
     lines |= {(None, node.name): node.line for node in listed}
-    for function in functions.of_graph(graph, frontend.live.model.lines):
+    for function in functions.of_graph(graph):
         sources = (lines.get((call.function, call.node)) for call in function.called_by)
         caller = next((source for source in sources if source), None)
         body = [

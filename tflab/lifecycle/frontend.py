@@ -73,8 +73,8 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         optimizer_line=nodes.constructed(model.optimizer),
         layers=source_lines.layer_names(graph),
     )
-    listed = nodes.from_graph(graph, model.lines)
-    called = functions.of_graph(graph, model.lines)
+    listed = nodes.from_graph(graph)
+    called = functions.of_graph(graph)
     step = step_of(program_built, listed, options)
     return Frontend(
         program=program_built,

@@ -32,11 +32,7 @@ FILES = (".pb", ".pbtxt", KERAS, ".h5", ".hdf5", ".meta")  # suffixes; a module 
 PACKAGE = "package.module:function"
 
 # What to do with a program instead of a model function
-ELSE = (
-    "Or save what it computes with tf.saved_model.save(..., "
-    "options=tf.saved_model.SaveOptions(save_debug_info=True)), which keeps the lines, and give "
-    "that folder."
-)
+ELSE = "Or save what it computes with tf.saved_model.save, and give that folder."
 
 
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:

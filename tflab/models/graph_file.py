@@ -6,31 +6,27 @@ nothing, and opens only plain files of the model (`confined.model_files`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import tensorflow.compat.v1 as tf1
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
-from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 from tensorflow.core.protobuf.meta_graph_pb2 import AssetFileDef, SignatureDef
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from tflab import untrusted
 from tflab.cli import confined
 from tflab.errors import TflabError, UsageError, did_you_mean
-from tflab.records.graph import Lines, Source, node_of
+from tflab.records.graph import node_of
 
 M = TypeVar("M", bound=Message)
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
 LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
 HDF5 = b"\x89HDF\r\n\x1a\n"
-LINES = Path("debug", "saved_model_debug_info.pb")  # in the folder of a SavedModel
-LIBRARY = re.compile(r"(^|[/\\])(tensorflow|keras|tf_keras)[/\\](python|core|compiler|src)[/\\]")
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,6 @@ class GraphFile:
     name: str  # what the user calls it
     meta: tf1.MetaGraphDef  # of a GraphDef, without signatures, saver and collections
     checkpoint: str | None = None  # prefix of the files with the values of its variables
-    lines: Lines = field(default_factory=dict)  # the lines of Python that made its nodes
 
     @property
     def graph_def(self) -> tf1.GraphDef:
@@ -77,12 +72,10 @@ def read(path: Path) -> GraphFile:
     if not metas:
         raise UsageError(f"'{path}' is not a graph, or is damaged. A graph is {KINDS}.")
     kind, meta = max(metas, key=lambda known: len(known[1].graph_def.node))
-    lines, prefix = dict(lines_of(meta.graph_def.debug_info)), path.with_suffix("")
-    if kind == "SavedModel":
-        lines |= lines_beside(path.parent)
-        prefix = path.parent / "variables" / "variables"
+    saved = kind == "SavedModel"
+    prefix = path.parent / "variables" / "variables" if saved else path.with_suffix("")
     checkpoint = str(prefix) if Path(f"{prefix}.index").is_file() else None
-    return GraphFile(kind, path, name, meta, checkpoint, lines)
+    return GraphFile(kind, path, name, meta, checkpoint)
 
 
 def parsed(content: bytes) -> Iterator[tuple[str, tf1.MetaGraphDef]]:
@@ -160,39 +153,3 @@ def asset_files(meta: tf1.MetaGraphDef) -> Iterator[AssetFileDef]:
             asset = AssetFileDef()
             if packed.Unpack(asset):
                 yield asset
-
-
-# The lines of the program that made a graph, in a GraphDebugInfo (tensorflow/core/framework/
-# graph_debug_info.proto): for each node the Python stack at its creation, the outermost frame
-# first. A GraphDef may contain one, and a SavedModel may have one next to it. The source files that
-# it names are not opened, because the file may name any path.
-
-
-def lines_beside(folder: Path) -> Lines:
-    """Return the lines next to a SavedModel. Raises TflabError if they are damaged."""
-    path = folder / LINES
-    if not path.is_file():
-        return {}
-    try:
-        return dict(lines_of(GraphDebugInfo.FromString(untrusted.content(path))))
-    except (DecodeError, OSError) as error:
-        raise TflabError(
-            f"The lines of the nodes in '{path}' cannot be read: {' '.join(str(error).split())}. "
-            "To show the graph without lines, remove that file."
-        ) from error
-
-
-def lines_of(info: GraphDebugInfo) -> Iterator[tuple[tuple[str | None, str], Source]]:
-    """Yield the innermost line outside of libraries, by (function or None, node). The keys in the
-    file are `node` and `node@function`."""
-    for key, number in info.name_to_trace_id.items():
-        trace = info.traces_by_id.get(number)
-        for frame_id in reversed(trace.frame_id if trace else ()):
-            frame = info.frames_by_id.get(frame_id)
-            known = frame and 0 <= frame.file_index < len(info.files)
-            file = info.files[frame.file_index] if known else ""
-            if file and not LIBRARY.search(file):
-                node, _, function = key.partition("@")
-                source = Source(file, frame.line, frame.func, frame.code.strip())
-                yield (function or None, node), source
-                break

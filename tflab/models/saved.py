@@ -81,7 +81,6 @@ def build(file: GraphFile, options: Saved) -> Model:
         fetches=fetches,
         parameters=imported.parameters(loss, fed) if loss is not None else (),
         start=start,
-        lines=file.lines,
         made_up=tuple(label(t) for t in fed if not isinstance(given.get(t.name), np.ndarray)),
         unready=None if fetches else TflabError(f"'{file.name}' {NOTHING}"),
     )
@@ -120,12 +119,10 @@ def import_graph(file: GraphFile, graph: tf.Graph, trusted: bool) -> None:
 
 
 def not_importable(file: GraphFile, why: str) -> NotImportableError:
-    lines = nodes.graph_lines(file.lines)
-    makers = {name: Node(name, "", source=source) for name, source in lines.items()}
     return NotImportableError(
         f"The graph '{file.name}' is shown but cannot be run: {with_full_stop(why)}",
-        nodes.from_graph_def(file.graph_def, makers, {}),
-        functions.of_graph_def(file.graph_def, file.lines),
+        nodes.from_graph_def(file.graph_def, {}, {}),
+        functions.of_graph_def(file.graph_def),
     )
 
 

@@ -26,10 +26,6 @@ class Source:
     code: str
 
 
-# The lines of nodes, by name and by the function that contains them (None: the graph itself)
-Lines = Mapping[tuple[str | None, str], Source]
-
-
 @dataclass(frozen=True)
 class Tensor:
     """One output of a node."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from tflab.errors import TflabError
-from tflab.records.graph import Lines, Source
+from tflab.records.graph import Source
 
 Live: TypeAlias = Any  # an object of TensorFlow's: records import none of its types
 Data: TypeAlias = Any  # a `tflab.datasets.Dataset`
@@ -59,8 +59,6 @@ class Model:
     notes: tuple[str, ...] = ()  # what tflab chose or made up for it, for the reader
     start: Start | None = None  # if the variables' own initialisers must not run
     updates: tuple[Live, ...] = ()  # ops that run with every training step: moving averages
-    # of nodes that TensorFlow records no user's line for
-    lines: Lines = field(default_factory=dict)
     made_up: tuple[str, ...] = ()  # columns of the data with made-up values
     not_trained: str = ""  # why it has no loss or no optimiser, if that needs a reason
     unready: TflabError | None = None  # why no step of it can run, and what would help

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, zip_longest
@@ -19,7 +18,7 @@ from tensorflow.compat.v1 import GraphDef, NodeDef
 from tensorflow.core.framework.function_pb2 import FunctionDef
 from tensorflow.core.framework.op_def_pb2 import OpDef
 
-from tflab.records.graph import Call, Function, Lines, Node, Shape, Tensor, output_name
+from tflab.records.graph import Call, Function, Node, Shape, Tensor, output_name
 from tflab.runtime import nodes
 from tflab.runtime.private import graphs
 
@@ -28,22 +27,21 @@ ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument wh
 Traced = Mapping[str, tf.Graph | None]  # function -> the graph that this process traced it in
 
 
-def of_graph(graph: tf.Graph, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
-    """Return the functions of a live graph. Those made in this process know the user's lines; for
-    others, `lines` may have them."""
+def of_graph(graph: tf.Graph) -> tuple[Function, ...]:
+    """Return the functions of a live graph. Those made in this process know the user's lines."""
     traced = graphs.traced_graphs(graph)
     if not traced:
         return ()  # so the graph need not be serialised to find its library
-    library = Library(graph.as_graph_def().library.function, traced, lines)
+    library = Library(graph.as_graph_def().library.function, traced)
     ops = graph.get_operations()
     return library.read(
         op.node_def for op in ops if op.type in library.definitions or calling(op.type)
     )
 
 
-def of_graph_def(graph_def: GraphDef, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
+def of_graph_def(graph_def: GraphDef) -> tuple[Function, ...]:
     """Return the functions of a graph that need not be importable."""
-    return Library(graph_def.library.function, {}, lines).read(graph_def.node)
+    return Library(graph_def.library.function, {}).read(graph_def.node)
 
 
 @functools.cache
@@ -55,15 +53,12 @@ def calling(op: str) -> tuple[str, ...]:
 
 
 class Library:
-    """The functions of a graph, with the lines of their nodes where these are known."""
+    """The functions of a graph, with the lines of their nodes if this process traced them."""
 
-    def __init__(self, definitions: Iterable[FunctionDef], traced: Traced, lines: Lines) -> None:
+    def __init__(self, definitions: Iterable[FunctionDef], traced: Traced) -> None:
         self.definitions = {one.signature.name: one for one in definitions}
         self.signatures = {name: one.signature for name, one in self.definitions.items()}
         self.traced = traced
-        self.makers: defaultdict[str | None, dict[str, Node]] = defaultdict(dict)
-        for (function, node), source in lines.items():
-            self.makers[function][node] = Node(node, "", source=source)
 
     def read(self, graph_nodes: Iterable[NodeDef]) -> tuple[Function, ...]:
         """Return the functions in the order in which the graph's calls reach them, then the others.
@@ -112,13 +107,13 @@ class Library:
         if name not in self.definitions:
             return Function(name, called_by)
         definition, traced = self.definitions[name], self.traced.get(name)
-        makers, shapes = traced_nodes(definition, traced) if traced else (self.makers[name], {})
+        makers, shapes = traced_nodes(definition, traced) if traced else ({}, {})
         by_name = {node.name: node for node in definition.node_def}
         body = []
         known = traced.inputs if traced else ()  # the tensors of the arguments
         for arg, tensor in zip_longest(definition.signature.input_arg, known):
             if arg:
-                body.append(argument(arg, tensor, makers.get(arg.name)))
+                body.append(argument(arg, tensor))
         for node_def in definition.node_def:
             node = nodes.from_node_def(node_def, makers, shapes, self.signatures)
             inputs = tuple(self.graph_name(tensor, by_name) for tensor in node.inputs)
@@ -150,10 +145,10 @@ class Library:
         return node if rest in ([], ["0"]) else ":".join([node, *rest])
 
 
-def argument(arg: OpDef.ArgDef, tensor: tf.Tensor | None, maker: Node | None) -> Node:
+def argument(arg: OpDef.ArgDef, tensor: tf.Tensor | None) -> Node:
     """Return an argument as a node; `tensor` represented it when this process traced it, if it
     did."""
-    shape, source = None, maker.source if maker else None
+    shape, source = None, None
     if tensor is not None:
         shape, source = nodes.shape_of(tensor.shape), nodes.made_by(tensor.op)[0]
     outputs = (Tensor(nodes.dtype_name(arg.type), shape),) if arg.type else ()

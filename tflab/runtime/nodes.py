@@ -25,7 +25,6 @@ from tflab.records.graph import (
     FORWARD,
     UPDATE,
     VARIABLES,
-    Lines,
     Node,
     Shape,
     Source,
@@ -45,18 +44,10 @@ UNSIZED = ("resource", "string", "variant")  # the shape of such a tensor says n
 NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
-def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
-    """Return every node of a graph under construction, in the order in which they were made.
-
-    `lines` are the lines of imported nodes: TensorFlow does not know their makers.
-    """
+def from_graph(graph: tf.Graph) -> tuple[Node, ...]:
+    """Return every node of a graph under construction, in the order in which they were made."""
     ops = graph.get_operations()
-    line_of = graph_lines(lines)
-    graph_nodes = [from_operation(op) for op in ops]
-    graph_nodes = [
-        replace(n, source=line_of[n.name]) if n.name in line_of else n for n in graph_nodes
-    ]
-    return phased(graph_nodes, ops)
+    return phased([from_operation(op) for op in ops], ops)
 
 
 def needed(graph: tf.Graph, names: Iterable[str]) -> set[str]:
@@ -66,11 +57,6 @@ def needed(graph: tf.Graph, names: Iterable[str]) -> set[str]:
         for op in graph.get_operations()
     }
     return reach(names, parents)
-
-
-def graph_lines(lines: Lines) -> dict[str, Source | None]:
-    """Return the lines of the nodes that are in no function."""
-    return {node: source for (inside, node), source in lines.items() if inside is None}
 
 
 def from_operation(op: tf.Operation) -> Node:
