@@ -11,7 +11,7 @@ from tests.graph_notation import graph
 from tflab.analysis import values
 from tflab.analysis.values import Bad
 from tflab.records.graph import Tensor
-from tflab.records.values import Entered, Statistics
+from tflab.records.values import Statistics
 
 NAN, INF = float("nan"), float("inf")
 FLOAT8 = (ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn)
@@ -165,12 +165,3 @@ LIST = "log; put=Push(log); get=Pop(put); mul=Mul(get:1)"
 )
 def test_an_origin_is_a_node_whose_inputs_are_finite(nodes, given, expected):
     assert origins(nodes, **given) == expected
-
-
-# What went in
-
-
-def test_what_a_node_took_is_counted_and_what_has_no_numbers_is_left_out():
-    inputs = (np.float32([[0, -2, 3], [-1, 0, 7]]), None, np.array([b"a"], object), np.zeros(0))
-    named = [(f"in{number}", array) for number, array in enumerate(inputs)]
-    assert list(values.entered(named)) == [Entered("in0", 6, 2, 2, -2, 7)]

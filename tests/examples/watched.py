@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests import graph_notation as notation
 from tflab.records.graph import Node, Source
-from tflab.records.values import Entered, NotFinite, Value
+from tflab.records.values import NotFinite, Value
 from tflab.records.watched import (
     Group,
     OpTimes,
@@ -176,7 +176,6 @@ MADE_NAN = NotFinite(
     *("y:0", "y", "_Fused", "computed", 1, 0, 3),
     source=None,
     derives=None,
-    entered=(Entered("x", 2, 0, 1, -4.0, 1e300),),
 )
 VALUES = RecordedValues(
     group=2,

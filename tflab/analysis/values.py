@@ -17,7 +17,6 @@ from tflab.records.values import (
     IMAGE,
     KERNEL,
     LAYER,
-    Entered,
     FeatureMap,
     Maps,
     Probabilities,
@@ -207,22 +206,6 @@ def consumed(node: Node, by_name: Mapping[str, Node], known: Collection[str]) ->
         elif node_of(tensor) in by_name:
             waiting += by_name[node_of(tensor)].inputs
     return taken
-
-
-def entered(inputs: Iterable[tuple[str, np.ndarray | None]]) -> Iterator[Entered]:
-    """Yield what a node took: the statistics of each input that has numbers."""
-    for tensor, array in inputs:
-        if array is None or (values := computable(array)).dtype.kind not in "fiu":
-            continue
-        if values.size:
-            yield Entered(
-                tensor=tensor,
-                size=values.size,
-                zeros=int((values == 0).sum()),
-                negative=int((values < 0).sum()),
-                min=float(values.min()),
-                max=float(values.max()),
-            )
 
 
 # Feature maps

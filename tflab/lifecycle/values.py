@@ -157,7 +157,7 @@ def origins(
     graph: Sequence[Node], values: Fetched, listed: Sequence[Value], live: tf.Graph
 ) -> tuple[NotFinite, ...]:
     """Return the origins of NaN and Inf in topological order, those from before the step first,
-    with their lines and what they took. `listed` are the rows of all values."""
+    with their lines. `listed` are the rows of all values."""
     fed = {graph_def_name(tensor): np.asarray(array) for tensor, array in values.fed.items()}
     known = {**values.computed, **fed, **values.before}
     bads = {name: bad for name, array in known.items() if (bad := analysis.bad_elements(array))}
@@ -178,10 +178,6 @@ def origins(
         kind = UPDATE if row is None or node.name in spoiled else row.kind
         if harmless and kind == CONSTANT:  # it is infinite, and meant to be
             continue
-        taken: list[tuple[str, np.ndarray]] = []
-        if kind in (COMPUTED, UPDATE):
-            names = analysis.consumed(node, by_name, known.keys())
-            taken = [(name, array) for name, array in known.items() if name in names]
         origin = NotFinite(
             tensor=row.tensor if row else tensor,
             node=node.name,
@@ -190,7 +186,6 @@ def origins(
             **vars(bads.get(tensor) or after[tensor]),
             source=node.line or by_name[node_of(tensor)].line,
             derives=nodes.forward_of(live, node.name),
-            entered=tuple(analysis.entered(taken)),
         )
         made.append(origin)
     return tuple(sorted(made, key=lambda one: one.kind not in (FED, VARIABLE)))  # a stable sort

@@ -44,18 +44,6 @@ class Value(Statistics):
 
 
 @dataclass(frozen=True)
-class Entered:
-    """An input of a node that made NaN or Inf."""
-
-    tensor: str
-    size: int  # elements
-    zeros: int
-    negative: int
-    min: float
-    max: float
-
-
-@dataclass(frozen=True)
 class NotFinite:
     """A tensor with NaN or infinite elements that were computed from finite ones alone."""
 
@@ -68,7 +56,6 @@ class NotFinite:
     size: int
     source: Source | None  # the user's line
     derives: str | None  # for a gradient node, the forward node
-    entered: tuple[Entered, ...]
 
 
 @dataclass(frozen=True)

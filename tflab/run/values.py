@@ -244,9 +244,8 @@ class Ops:
         frame: FrameType,
     ) -> NotFinite:
         """Return the record of an op with a result that is not finite."""
-        floats = [given for given in inputs if given.dtype.is_floating]
-        arrays = [(f"input {at}", given.numpy()) for at, given in enumerate(floats)]
-        given = [found for _, value in arrays if (found := analysis.bad_elements(value))]
+        arrays = [given.numpy() for given in inputs if given.dtype.is_floating]
+        given = [found for array in arrays if (found := analysis.bad_elements(array))]
         read = (
             watched_functions.locals_of(watched_functions.READS, frame).get("self")
             if not arrays
@@ -266,7 +265,6 @@ class Ops:
             size=bad.size,
             source=Source(*line, linecache.getline(*line[:2]).strip()) if line else None,
             derives=forward.get("op_name"),
-            entered=() if given else tuple(analysis.entered(arrays)),
         )
 
 

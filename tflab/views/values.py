@@ -14,7 +14,6 @@ from tflab.records.values import (
     FED,
     UPDATE,
     VARIABLE,
-    Entered,
     NotFinite,
     Statistics,
     Value,
@@ -54,17 +53,7 @@ def origin(record: NotFinite) -> str:
     name = record.node if record.kind in (CONSTANT, UPDATE) else graph_def_name(record.tensor)
     began = f"{what} began in {name} ({', '.join(about)})"
     counts = f"{record.nan:,} NaN and {record.infinite:,} infinite."
-    inputs = "; ".join(map(input_text, record.entered))
-    about_inputs = f" Its inputs: {inputs}." if inputs else ""
-    return f"{began}: of {plural(record.size, 'element')} {counts}{about_inputs}"
-
-
-def input_text(record: Entered) -> str:
-    """Return `x: 64 elements (1 zero, 1 negative), from -3 to 5`."""
-    name = graph_def_name(record.tensor)
-    signs = f"{record.zeros:,} zero, {record.negative:,} negative"
-    ends = f"from {number(record.min)} to {number(record.max)}"
-    return f"{name}: {plural(record.size, 'element')} ({signs}), {ends}"
+    return f"{began}: of {plural(record.size, 'element')} {counts}"
 
 
 def consequence(results: Sequence[str]) -> str:
