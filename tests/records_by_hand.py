@@ -120,4 +120,4 @@ def config_times(
     spread = Spread(median, 0.8 * median, 1.2 * median)
     step_ns = default_ns * against.ratio if against else median
     usual_ns = default_ns or median
-    return ConfigTimes(config, size, spread, 1e9 * size / median, usual_ns, step_ns, against, ())
+    return ConfigTimes(config, size, spread, usual_ns, step_ns, against)

@@ -228,10 +228,10 @@ def test_what_ends_the_configurations_keeps_the_sweep_and_the_observations(
     assert err == said
     found = json.loads(out)
     assert (found["interrupted"], found["steps"]["16"]["steps"]) == (status == 130, 4)
-    names = [(row["config"], row["observations_ns"]) for row in found["configs"]]
+    names = [(row["config"], row["untraced_ns"]["median"]) for row in found["configs"]]
     raced = [f"without {one['name']}" for one in found["passes"] if one["has_switch"]]
     assert {"without model_pruner", "without constant_folding"} & {*raced}
-    assert names == [(name, [105, 105]) for name in ("default", "no-grappler", *raced)]
+    assert names == [(name, 105) for name in ("default", "no-grappler", *raced)]
     assert all(one["changed_nodes"] and one["first_run_ns"] > 0 for one in found["passes"])
 
 
@@ -323,8 +323,6 @@ def test_configurations_are_measured_at_every_batch_size_against_default(monkeyp
         (size, config) for size in (4, 16) for config in configs
     ]
     for row in found:
-        rate = 1e9 * row.batch_size / row.untraced_ns.median
-        assert row.median_images_per_second == pytest.approx(rate)
         assert (row.verdict is None) == (row.config == "default")
         assert row.verdict is None or row.verdict.observations == 3
 

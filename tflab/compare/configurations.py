@@ -213,11 +213,9 @@ def judged(
             config=config,
             batch_size=size,
             untraced_ns=spread,
-            median_images_per_second=1e9 * size / spread.median,
             default_ns=default_ns,
             step_ns=default_ns * verdict.ratio if verdict else default_ns,
             verdict=verdict,
-            observations_ns=tuple(float(median(of_process)) for of_process in times),
         )
         rows.append(row)
     return tuple(rows)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from tflab import datasets, models
 from tflab.cli import terminal
-from tflab.compare import DEFAULT, SweepOptions
+from tflab.compare import SweepOptions
 from tflab.errors import RefusedError, UsageError
-from tflab.escaping import visible
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
-from tflab.records.graph import node_of, nodes_needed
+from tflab.records.graph import nodes_needed
 from tflab.records.measured import ChangingPass
 from tflab.records.options import Options, Program
 from tflab.records.stages import Backward, Placement
 from tflab.records.timed import StepTime
-from tflab.runtime import machine_load, measure, nodes, session
+from tflab.runtime import machine_load, measure, session
 
-CALLS_PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
 SPLITS = {"inference": "test", "training": "train"}  # phase -> split of its data
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, but done in a few seconds
 
@@ -81,13 +77,6 @@ def prepare(
     images = image_count(backward, batch_sizes, chosen)
     step = session.step_of(program, placed[batch_sizes[0]].fetches)
     job = measure.job_of(program, step, options)
-    if len(chosen.configs) > 1 and (caller := python_caller(job)):
-        terminal.say(
-            f"tflab: No other configuration is measured, because {visible(caller)} calls a Python "
-            "function that only this process has.",
-            sys.stderr,
-        )
-        chosen = replace(chosen, configs=(DEFAULT,))
     if chosen.seconds is not None:
         columns = list(session.feed_columns(program, split).values())
         images = affordable(chosen.seconds, job, columns, batch_sizes, images)
@@ -134,17 +123,6 @@ def rows_within(seconds: float, step_ns: Mapping[tuple[int, bool], int], rows: i
     row_ns = sum(ns / size for (size, _), ns in step_ns.items())
     whole_batches = int(seconds * 1e9 / row_ns) // largest * largest
     return min(rows, max(largest, whole_batches))
-
-
-def python_caller(job: measure.Job) -> str | None:
-    """Return a node of the step, or of its start, that calls a Python function. The GraphDef has
-    only the function's number, so another process cannot run the step."""
-    ends = (*job.step.fetches, *job.step.targets, *job.start.targets)
-    needed = nodes.needed(job.graph, [node_of(end) for end in ends])
-    graph_def = job.graph.as_graph_def()
-    of_functions = chain.from_iterable(f.node_def for f in graph_def.library.function)
-    reached = chain((node for node in graph_def.node if node.name in needed), of_functions)
-    return next((node.name for node in reached if node.op in CALLS_PYTHON), None)
 
 
 def with_gradients(model: str, options: Options) -> Backward:

@@ -104,11 +104,9 @@ class ConfigTimes:
     config: str
     batch_size: int
     untraced_ns: Spread  # of all steps
-    median_images_per_second: float  # the batch size divided by the median step
     default_ns: float  # the default in the same turns: geometric mean of the observations
     step_ns: float  # that of the default, times the ratio
     verdict: Verdict | None  # compared with the default; None for the default itself
-    observations_ns: tuple[float, ...]  # the median step of each observation
 
 
 @dataclass(frozen=True)
