@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.records.measured import Comparison
-from tflab.records.options import SWITCHES, Options
+from tflab.records.options import Options
 
 DEFAULT = "default"
 PASSES = "passes"  # among --configs: one without each pass that changed the graph
@@ -20,7 +20,6 @@ class Configuration:
     """The settings that differ from the defaults."""
 
     about: str
-    setting: str  # how to get it without tflab
     options: Mapping[str, Any] = field(default_factory=dict)  # fields of Options
     environment: Mapping[str, str] = field(default_factory=dict)  # read when TensorFlow is imported
     # whether `default` needs that environment, too, for the comparison
@@ -28,33 +27,28 @@ class Configuration:
 
 
 CONFIGURATIONS = {
-    DEFAULT: Configuration("the runtime's default settings", ""),
+    DEFAULT: Configuration("the runtime's default settings"),
     "xla": Configuration(
         "XLA compiles what it can into its own code",
-        "tf.config.optimizer.set_jit(True)",
         {"xla": True},
     ),
     "no-onednn": Configuration(
         "TensorFlow's own kernels, mostly Eigen, instead of oneDNN's",
-        "TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is imported",
         environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
     ),
     "no-grappler": Configuration(
         "the graph runs as written: no pass of Grappler rewrites it",
-        'tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})',
         {"without": ("grappler",)},
     ),
     # Otherwise all sessions share the threads of the first (core/common_runtime/local_device.cc).
     "one-thread": Configuration(
         "one thread instead of one for each processor, as on a single core",
-        "one thread within an op and one between ops, as tf.config.threading sets them",
         {"threads": 1},
         {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"},
         beside_default=True,
     ),
     "gpu": Configuration(
         "on a GPU; ops that it cannot run stay on the processor",
-        "the GPU",
         {"soft_placement": True},
     ),
 }
@@ -65,8 +59,7 @@ def setting_of(config: str) -> Configuration:
     if not config.startswith(WITHOUT):
         return CONFIGURATIONS[config]
     name = config.removeprefix(WITHOUT)
-    setting = f"{SWITCHES[name]} in graph_options.rewrite_options of the session's ConfigProto"
-    return Configuration(f"the pass {name} is off", setting, {"without": (name,)})
+    return Configuration(f"the pass {name} is off", {"without": (name,)})
 
 
 @dataclass(frozen=True)

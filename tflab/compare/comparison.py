@@ -117,7 +117,7 @@ def concluded(
         images=prepared.images,
         tasks=len(options.cluster),
         load=during,
-        diagnosis=findings.diagnose(evidence, raced),
+        diagnosis=findings.diagnose(evidence),
         rounds={
             size: Rounds(
                 step_ns=tuple(median(times) for times in batch.untraced_rounds()),

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tflab.analysis import slow_steps, verdicts
-from tflab.analysis.slow_steps import Evidence, Reason
-from tflab.compare import setting_of
-from tflab.records.measured import Compared, ConfigTimes, Diagnosis, StepTimes
-from tflab.units import percent, time
+from tflab.analysis.slow_steps import Evidence
+from tflab.records.measured import Compared, Diagnosis, StepTimes
+from tflab.units import percent
 from tflab.views.words import ends_text
 
 GREW = 0.05  # a smaller change of a share has no sentence
 WIDE = 2  # times its lower end: an interval that ends there says nothing
-HELPS = 1.1  # the least factor by which a configuration has to help
 
 
 def sentences(
@@ -73,28 +71,9 @@ def by_round(small: StepTimes, large: StepTimes) -> list[float]:
 MOST = 3  # sentences
 
 
-def faster(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
-    """Yield the configurations under which the step is faster, by their verdicts."""
-    for row in configs:
-        verdict, default = row.verdict, row.default_ns
-        if verdict is None or verdict.word != "faster" or verdict.ratio * HELPS > 1:
-            continue
-        saved = default * (1 - verdict.ratio)
-        sentence = (
-            f"{row.config} is {1 / verdict.ratio:.2f} x as fast as default on this machine, at "
-            f"batch {row.batch_size} [{1 / verdict.high:.2f}, {1 / verdict.low:.2f}] "
-            f"({time(row.step_ns)} against {time(default)}). Try "
-            f"{setting_of(row.config).setting}."
-        )
-        diagnosis = Diagnosis(sentence, saved, saved / default, row.batch_size, "configuration")
-        yield Reason(diagnosis, f"configuration {row.config}")
-
-
-def diagnose(
-    evidence: Sequence[Evidence], configs: Sequence[ConfigTimes] = ()
-) -> tuple[Diagnosis, ...]:
+def diagnose(evidence: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
     """Return the most expensive reasons, by their share of a step.
 
     A reason that holds at several batch sizes is given for the one at which it costs most.
     """
-    return slow_steps.costliest([*slow_steps.reasons(evidence), *faster(configs)], MOST)
+    return slow_steps.costliest(slow_steps.reasons(evidence), MOST)

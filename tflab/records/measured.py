@@ -216,7 +216,7 @@ class Diagnosis:
     cost_ns: float  # the part of a step that is lost to it, at most; 0 if nothing stands out
     share: float  # of the untraced step at that batch size, by which reasons are ranked
     batch_size: int
-    kind: str  # movement, format, small ops, one op, session, feeds, configuration, or none
+    kind: str  # movement, format, small ops, one op, session, feeds, or none
 
 
 # Two comparisons, or two programs
