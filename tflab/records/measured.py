@@ -178,7 +178,7 @@ class Experiment:
     low_ns: float  # lower end of the 95 % interval of the median
     high_ns: float
     observations: int  # each in new sessions
-    predicted_ns: float | None = None  # always None; programs that read the JSON expect the key
+    predicted_ns: None = None  # not predicted; programs that read the JSON expect the key
 
 
 @dataclass(frozen=True)
