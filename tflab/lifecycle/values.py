@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,8 @@ import tensorflow as tf
 
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
-from tflab.records.graph import UPDATE as UPDATING
 from tflab.records.graph import Node, graph_def_name, node_of, output_name
-from tflab.records.options import Options, Program
+from tflab.records.options import Options
 from tflab.records.stages import Execution, Placement
 from tflab.records.values import (
     COMPUTED,
@@ -37,8 +35,6 @@ from tflab.runtime.values import Fetched
 from tflab.units import plural
 
 WHICH = "the first step after initialisation, on the first batch"
-# Packages of tflab that add nodes to a program: gradients, updates, training
-OWN = tuple(Path(__file__).parents[1] / name for name in ("lifecycle", "train"))
 
 
 def record(execution: Execution, placement: Placement, options: Options) -> Execution:
@@ -57,8 +53,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     start = time.perf_counter_ns()
     program = placement.program
     step = session.step_of(program, placement.fetches)
-    listed = tuple(nodes_of(program, placement.user_nodes))
-    graph = analysis.needed(listed, placement.fetches, step.feeds)
+    graph = analysis.needed(placement.user_nodes, placement.fetches, step.feeds)
     wanted = analysis.fetchable(graph, step.feeds)
     tensors = runtime.selected(program.graph, wanted, options.batch_size)
     batches = session.feed_batches(program, options.batch_size)
@@ -84,18 +79,6 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
             lambda tensor: fetched.computed.get(tensor, fetched.fed.get(f"{tensor}:0")),
         ),
     )
-
-
-def nodes_of(program: Program, listed: Iterable[Node]) -> Iterator[Node]:
-    """Yield the nodes of a program. A line of tflab's own does not count as a node's line. An
-    update that tflab added has the line that made the optimiser."""
-    for node in listed:
-        source = node.source
-        if source is not None and Path(source.file).parent in OWN:
-            source = None
-        if source is None and node.phase == UPDATING:
-            source = program.optimizer_line
-        yield replace(node, source=source)
 
 
 # Rows
