@@ -165,7 +165,7 @@ def test_another_file_is_refused(seen, tmp_path):
     for change, sentence in (
         ({"kind": "other"}, "is not a watched run; give a file that"),
         ({"format": 99}, "is of format 99; this tflab reads format 6."),
-        ({"groups": 3}, "is not in the format that tflab writes: groups is not a list."),
+        ({"groups": 3}, "is damaged, or another version of tflab wrote it."),
     ):
         file.write_text(json.dumps(json.loads(watched.as_text(seen)) | change))
         assert sentence in refused(watched.read, str(file))

@@ -81,7 +81,7 @@ def read(path: str, content: dict[str, Any]) -> SavedComparison:
         raise UsageError(f"'{path}' is not a saved comparison; {GIVE}.")
     saved: SavedComparison = codec.decode_file(SavedComparison, content, path)
     if any(min(times, default=1) <= 0 for times in steps(saved).values()):
-        raise UsageError(f"'{path}' is not in the format that tflab writes: a step takes no time.")
+        raise codec.wrong(path)  # a step takes no time
     return saved
 
 

@@ -29,13 +29,6 @@ OF_TENSORS = ("mean", "min", "max")  # of the elements of a tensor, which may be
 NULL = {"low": 0.0, "low_ns": -math.inf, "high": math.inf, "high_ns": math.inf}
 
 
-class WrongError(ValueError):
-    """A value that does not fit its field: where it is, and what is wrong."""
-
-    def __init__(self, path: str, wrong: str) -> None:
-        super().__init__(f"{path.lstrip('.') or 'its content'} {wrong}")
-
-
 Json: TypeAlias = Any  # what `json` reads and writes
 Kind: TypeAlias = Any  # the type of a field
 Record: TypeAlias = Any  # a dataclass or a named tuple, and what is in it
@@ -82,46 +75,42 @@ def encoded(
     return part(value, within)
 
 
-def decoded(kind: Kind, value: Json, path: str = "", field: str = "") -> Record:
+def decoded(kind: Kind, value: Json, field: str = "") -> Record:
     """Return a value of this type. `field` names the field of a record if this is its direct value.
-    Raises WrongError for another value."""
+    Raises ValueError for another value."""
     origin: Kind = get_origin(kind)
     arguments = get_args(kind)
     if is_dataclass(kind):
-        return record(kind, value, path)
+        return record(kind, value)
     if origin in (Union, types.UnionType):
         some = next(argument for argument in arguments if argument is not types.NoneType)
-        return None if value is None else decoded(some, value, path, field)
+        return None if value is None else decoded(some, value, field)
     if origin in (tuple, Sequence):
-        check(isinstance(value, list), path, "is not a list")
+        check(isinstance(value, list))
         same = origin is Sequence or arguments[-1] is Ellipsis
         kinds = arguments[:1] * len(value) if same else arguments
-        wrong = f"has {len(value)} items instead of {len(kinds)}"
-        check(len(kinds) == len(value), path, wrong)
-        items = enumerate(zip(kinds, value, strict=True))
-        return tuple(decoded(kind, item, f"{path}[{at}]") for at, (kind, item) in items)
+        return tuple(decoded(kind, item) for kind, item in zip(kinds, value, strict=True))
     if origin is Mapping:
-        check(isinstance(value, dict), path, "is not an object")
+        check(isinstance(value, dict))
         of_key, of_value = arguments
-        return {
-            key_of(of_key, key, path): decoded(of_value, item, f"{path}.{key}")
-            for key, item in value.items()
-        }
-    return scalar(kind, value, path, field)
+        # Keys in JSON are text; an integer key is a batch size
+        keys = {key: decoded(of_key, int(key) if of_key is int else key) for key in value}
+        return {keys[key]: decoded(of_value, item) for key, item in value.items()}
+    return scalar(kind, value, field)
 
 
-def check(right: bool, path: str, wrong: str) -> None:
+def check(right: bool) -> None:
     if not right:
-        raise WrongError(path, wrong)
+        raise ValueError
 
 
-def record(kind: Kind, value: Json, path: str) -> Record:
-    check(isinstance(value, dict), path, "is not an object")
+def record(kind: Kind, value: Json) -> Record:
+    check(isinstance(value, dict))
     values = {}
     for name, of_field, optional in fields_of(kind):
-        check(optional or name in value, f"{path}.{name}", "is missing")
+        check(optional or name in value)
         if name in value:
-            values[name] = decoded(of_field, value[name], f"{path}.{name}", name)
+            values[name] = decoded(of_field, value[name], name)
     return kind(**values)
 
 
@@ -136,39 +125,22 @@ def fields_of(kind: Kind) -> tuple[tuple[str, Kind, bool], ...]:
     )
 
 
-def key_of(kind: Kind, key: str, path: str) -> str | int:
-    """Return the key of a mapping. Keys in JSON are text; an integer key is a batch size."""
-    if kind is not int:
-        return text(key, path)
-    number = key.isascii() and key.isdecimal() and len(key) < 10 and key == str(int(key))
-    check(number, path, f"has the key '{key[:40]}', which is not a batch size")
-    return int(key)
-
-
-def scalar(kind: Kind, value: Json, path: str, field: str) -> Json:
+def scalar(kind: Kind, value: Json, field: str) -> Json:
     if kind is float and value is None and field in NULL:
         return NULL[field]
     if kind is str or (kind is Any and isinstance(value, str)):
-        return text(value, path)
-    element = kind is Any or field in OF_TENSORS  # of a tensor: a number or a truth
-    if kind is bool:
-        check(isinstance(value, bool), path, "is neither true nor false")
+        check(isinstance(value, str) and len(value) <= LONGEST)
+        value.encode()  # raises ValueError for an unpaired surrogate
         return value
-    right = isinstance(value, int if kind is int else (int, float))
-    whole = "whole " if kind is int else ""
-    check(right and (element or not isinstance(value, bool)), path, f"is not a {whole}number")
-    limit = sys.float_info.max if element else MOST
-    check(abs(value) <= limit, path, "is a number outside the permitted range")
-    check(element or value >= 0 or field in BELOW_ZERO, path, "is below zero")
+    if kind is bool:
+        check(isinstance(value, bool))
+        return value
+    element = kind is Any or field in OF_TENSORS  # of a tensor: a number or a truth
+    check(isinstance(value, int if kind is int else (int, float)))
+    check(element or not isinstance(value, bool))
+    check(abs(value) <= (sys.float_info.max if element else MOST))
+    check(element or value >= 0 or field in BELOW_ZERO)
     return value
-
-
-def text(value: Json, path: str) -> str:
-    check(isinstance(value, str), path, "is not a string")
-    check(len(value) <= LONGEST, path, f"is a text of {len(value):,} characters")
-    surrogate = any("\ud800" <= character <= "\udfff" for character in value)
-    check(not surrogate, path, "contains an unpaired surrogate")
-    return str(value)
 
 
 # Files that commands wrote
@@ -179,20 +151,23 @@ def read_object(path: str, give: str) -> dict[str, Any]:
     which says what file to give."""
     try:
         content = json.loads(untrusted.content(path, LARGEST))
+        check(isinstance(content, dict))
     except FileNotFoundError as error:
         raise UsageError(f"There is no file '{path}'; {give}.") from error
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"'{path}' is not JSON; {give}.") from error
-    if not isinstance(content, dict):
-        raise UsageError(f"'{path}' has no JSON object; {give}.")
-    return content
+        raise UsageError(f"'{path}' has no JSON object; {give}.") from error
+    return dict(content)
 
 
 def decode_file(kind: type, content: dict[str, Any], path: str) -> Any:
     """Return the record in a file's content. Raise UsageError if a value does not fit its field."""
     try:
         return decoded(kind, content)
-    except WrongError as error:
-        raise UsageError(f"'{path}' is not in the format that tflab writes: {error}.") from error
+    except ValueError as error:
+        raise wrong(path) from error
+
+
+def wrong(path: str) -> UsageError:
+    return UsageError(f"'{path}' is damaged, or another version of tflab wrote it.")

@@ -438,13 +438,13 @@ class Largest:
 
 def read(folder: Path) -> tuple[Recorded | None, RecordedValues | None]:
     """Return the saved graph and values; None if they are missing or incomplete."""
-    from tflab.records.codec import WrongError, decoded
+    from tflab.records.codec import decoded
     from tflab.records.watched import Recorded, RecordedValues
 
     def read_record(kind: type, name: str) -> Any:
         try:
             return decoded(kind, json.loads((folder / name).read_text(encoding="utf-8")))
-        except (OSError, WrongError, ValueError):
+        except (OSError, ValueError):
             return None
 
     return read_record(Recorded, NAME), read_record(RecordedValues, VALUES)
