@@ -18,7 +18,7 @@ from typing import Any
 
 from tflab.cli import command, environment
 from tflab.errors import TflabError
-from tflab.records.blocks import Block, Column, Frame, Strip, table
+from tflab.records.blocks import Block, Column, sentences, table
 from tflab.units import plural
 
 SECONDS = 90  # time limit; an import takes 2 to 5, much more on a busy machine
@@ -79,8 +79,8 @@ def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
         if check.remedy:
             advised.setdefault(check.remedy, []).append(f"{check.what}: {check.found}")
     if advised:
-        frames = (Frame("; ".join(found), "", (what,)) for what, found in advised.items())
-        yield Strip("What to do", tuple(frames))
+        said = (f"{'; '.join(found)}. {what}" for what, found in advised.items())
+        yield sentences("What to do", said)
     if wrong := sum(not check.works for check in checks):
         yield f"{plural(wrong, 'thing')} {'is' if wrong == 1 else 'are'} wrong."
     elif any(check.found.startswith(UNKNOWN) for check in checks):

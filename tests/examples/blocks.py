@@ -1,6 +1,6 @@
 """Blocks of every kind, with every kind of column: for the tests of their formats."""
 
-from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.blocks import Column, Table, listing, sentences
 
 NODE = Column("node", lambda row: row[0], elastic=True, name=True)
 CALLS = Column("calls", lambda row: f"{row[1]:,}", right=True)
@@ -18,17 +18,17 @@ OPS = Table(
     option="--top",
     tone=lambda row: {3: "less", 64: "dearest"}.get(row[1], ""),
 )
-STRIP = Strip(
+PASSES = listing(
     "The_passes",
     (
-        Frame("re_mapper", "2 of <3> nodes", ("fused: conv_1", "taken: bias")),
-        Frame("layout", "", ("moved: pool_1, because its neighbours are in another layout",)),
-        Frame("", "", ("By the dumps_.",)),
+        ("re_mapper", ("2 of <3> nodes", "fused: conv_1", "taken: bias")),
+        ("layout", ("moved: pool_1, because its neighbours are in another layout",)),
     ),
 )
 BLOCKS = (
     "Two *ops* of [bold]12[/bold] ran.",
-    STRIP,
+    PASSES,
+    sentences("Findings", ("By the dumps_.", "- word " * 20)),
     OPS,
     Table("Graph", (NODE, CALLS), (("●", 1), ("│ ●", 20)), drawing=True, more=5),
     Table(

@@ -1,7 +1,7 @@
 """Notebook: a result shows itself as HTML. Names that would act are in test_strangers."""
 
 from tests.approval import approve
-from tests.examples.blocks import BLOCKS, OPS, STRIP
+from tests.examples.blocks import BLOCKS, OPS
 from tests.records_by_hand import a_frontend
 from tflab.exporters import notebook
 from tflab.records import blocks
@@ -15,9 +15,8 @@ def test_a_cell_has_every_block():
     approve("blocks.html", "\n".join(filter(str.strip, lines)))
 
 
-def test_tables_strips_and_stages_show_themselves():
+def test_tables_and_stages_show_themselves():
     assert OPS._repr_html_() == notebook.render([OPS])
-    assert STRIP._repr_html_() == notebook.render([STRIP])
     nodes = (Node("x", "NoOp"), Node("y", "Neg", inputs=("x",)))
     page = notebook.render(stages.page(a_frontend(Program("m", None, None, None), nodes)))
     assert "<p>Frontend: Python calls become nodes.</p>" in page

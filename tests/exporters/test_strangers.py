@@ -19,7 +19,7 @@ from tflab.convert import conversion
 from tflab.convert import read as reading
 from tflab.escaping import visible
 from tflab.exporters import chrome_trace, csv, json, markdown, notebook, text, xspace
-from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.blocks import Column, Table, listing, sentences
 from tflab.records.measured import OpStats
 from tflab.records.timed import Capture, OpRun, StepTime
 from tflab.report import html
@@ -40,7 +40,8 @@ def blocks_of(name: str) -> list:
     columns = (Column(name, lambda row: row), Column("n", lambda row: "1", right=True))
     return [
         name,
-        Strip(name, (Frame(name, name, (name,)), Frame("", "", (name,)))),
+        listing(name, ((name, (name, name)),)),
+        sentences(name, (name,)),
         Table(name, columns, (name,)),
         Table(name, columns, (name,), drawing=True, more=1, option="--top"),
     ]
@@ -56,10 +57,15 @@ def test_no_text_notebook_or_markdown_lets_a_name_act(name):
     page = markdown.page(name, environment, blocks_of(name))
     for output in (text.as_text(blocks_of(name)), cells, page, markdown.fenced(visible(name))):
         silent(output)
-    in_cell = {"p", "b", "i", "ul", "li", "table", "caption", "tr", "th", "td"}
+    in_cell = {"p", "table", "caption", "tr", "th", "td"}
     assert set(Page(cells).tags) <= in_cell
     shown = visible(name).strip()
-    assert [cell.strip() for cell in Page(cells).cells] == [shown, "n", shown, "1"] * 2
+    listed = ["", "", shown, shown, "", shown, "", shown]
+    held = [cell.strip() for cell in Page(cells).cells]
+    assert held == [*listed, *[shown, "n", shown, "1"] * 2]
+
+
+IN_TABLE = ("table", "thead", "tbody", "tr", "th", "td")
 
 
 class Page(HTMLParser):
@@ -91,10 +97,12 @@ class Page(HTMLParser):
 def test_in_markdown_a_name_stays_text_within_its_own_block(name):
     read = MarkdownIt("commonmark").enable("table").render
     shown = " ".join(visible(name).split())
-    paragraph, strip, table, drawing = (Page(read(markdown.rendered(b))) for b in blocks_of(name))
+    pages = (Page(read(markdown.rendered(block))) for block in blocks_of(name))
+    paragraph, listed, said, table, drawing = pages
     assert set(paragraph.tags) <= {"p"}
-    assert set(strip.tags) <= {"p", "strong", "ul", "li"}
-    assert set(table.tags) <= {"p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
+    assert set(said.tags) <= {"p", "strong", "ul", "li"}
+    for of_cells in (listed, table):
+        assert set(of_cells.tags) <= {"p", "strong", *IN_TABLE}
     assert [cell.strip() for cell in table.cells] == [shown, "n", shown, "1"]
     assert drawing.tags == ["p", "strong", "pre", "code", "p"][: len(drawing.tags)]
     assert Page(read(markdown.fenced(visible(name)))).tags == ["pre", "code"]

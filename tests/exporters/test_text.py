@@ -12,7 +12,7 @@ from tests.approval import approve
 from tests.commands import Terminal
 from tests.examples.blocks import BLOCKS, CALLS
 from tflab.exporters import text
-from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.blocks import Column, Table, listing
 
 PRINTABLE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=150)
 COLOUR = re.compile(r"\x1b\[([0-9;]*)m")
@@ -30,12 +30,11 @@ def lines(*shown) -> list[str]:
     return text.as_text(shown).splitlines()
 
 
-LONG = Strip("Passes", (Frame("pass", "y" * 92 + " z", ("x" * 1000, "short")),))
+LONG = listing("Passes", (("pass", ("y" * 92 + " z", "x" * 200, "short")),))
 
 
 @pytest.mark.parametrize("width", ["100", "44", "30"])
 def test_every_line_of_all_kinds_of_blocks(monkeypatch, width):
-    """A long line of a strip takes no more than the letters of four lines."""
     monkeypatch.setenv("COLUMNS", width)
     stream = io.StringIO()
     text.show_section(text.console(stream), TITLE, [*BLOCKS, LONG, "word " * 60])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tflab import units
 from tflab.records import blocks
-from tflab.records.blocks import Column, Fact, Frame, Strip, Table
+from tflab.records.blocks import Column, Fact, Table
 
 COLUMNS = (Column("name", str), Column("twice", lambda row: str(2 * row), right=True))
 
@@ -41,10 +41,11 @@ def test_only_a_table_that_can_show_more_offers_the_option_that_does():
     assert blocks.in_full(blocks.offered(long, "--full")) == Table("t", COLUMNS, (1, 2))
 
 
-def test_a_frame_in_full_has_every_line():
-    short, long = Frame("a", "", ("1",)), Frame("b", "", ("2", "..."), everything=("2", "3"))
-    strip = Strip("t", (short, long))
-    assert blocks.in_full(strip) == Strip("t", (short, Frame("b", "", ("2", "3"))))
+def test_of_a_long_part_of_a_listing_the_first_lines_are_shown_and_in_full_every_line():
+    listed = blocks.listing("t", (("a", ["1"]), ("b", ["2", "3", "4"])), most=1)
+    assert listed.rows == (("a", "1"), ("b", "2"), ("", "... and 2 more"))
+    assert blocks.in_full(listed).rows == (("a", "1"), ("b", "2"), ("", "3"), ("", "4"))
+    assert blocks.listing("t", (("a", ["1"]),), most=1).everything is None
 
 
 def test_a_fact_is_its_label_its_value_and_what_the_value_is():

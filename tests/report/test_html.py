@@ -16,7 +16,7 @@ from tests.examples.layer import EVIL, STAGES
 from tests.records_by_hand import CPU_0, CPU_1, a_frontend
 from tflab.escaping import visible
 from tflab.follow import node_history
-from tflab.records.blocks import Column, Fact, Frame, Strip, Table
+from tflab.records.blocks import Column, Fact, Table, listing
 from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 from tflab.report import drawing, html, viewer_data
@@ -63,7 +63,7 @@ def evil_report():
     return report(
         EVIL,
         table,
-        Strip(EVIL, (Frame(EVIL, EVIL, (EVIL,)),)),
+        listing(EVIL, ((EVIL, (EVIL,)),)),
         Picture("p", EVIL, evil_svg(), b""),
         drawn_graph((a_frontend(nodes=nodes),), EVIL),
         title=EVIL,
@@ -128,10 +128,7 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
         "A sentence.",
         Table("Costs", columns, rows, more=1_234),
         Table("Pairs", bare, rows[:1]),
-        Strip(
-            "Passes",
-            (Frame("placer", "devices", ("moved", "rewired")), Frame("", "hidden", ("folded",))),
-        ),
+        listing("Passes", (("placer", ("moved", "rewired")), ("layout", ("folded",)))),
         Picture("curves", "A curve.", "<svg><text>y</text></svg>", b""),
     )
     chapters = (

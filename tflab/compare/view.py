@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from tflab.analysis import row_labels
 from tflab.compare import WITHOUT
-from tflab.records.blocks import Block, Column, Frame, Strip, Table, dearest, numbers, table
+from tflab.records.blocks import Block, Column, Table, dearest, numbers, sentences, table
 from tflab.records.measured import Change, ChangingPass, Compared, Comparison, StepTimes
 from tflab.units import plural, size, time
 from tflab.views import execution, op_table
@@ -59,43 +59,40 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
         yield work(comparison, batch, top)
 
 
-def strip(title: str, sentences: Sequence[str]) -> Iterator[Strip]:
-    if sentences:
-        yield Strip(title, (Frame("", "", tuple(sentences)),))
-
-
-def first(comparison: Comparison) -> Iterator[Strip]:
+def first(comparison: Comparison) -> Iterator[Table]:
     """Yield the first reason why a step is slow, and the first findings."""
     reasons = [reason.sentence for reason in comparison.diagnosis]
     every = (*reasons, *comparison.findings)
     shown = (*reasons[:1], *comparison.findings)[:CONCLUSIONS]
     some = f" ({len(shown)} of {len(every)}; --full shows all)" if len(shown) < len(every) else ""
-    return strip(f"{FINDINGS}{some}", shown)
+    if shown:
+        yield sentences(f"{FINDINGS}{some}", shown)
 
 
-def findings(comparison: Comparison) -> Iterator[Strip]:
-    return strip(FINDINGS, comparison.findings)
+def findings(comparison: Comparison) -> Iterator[Table]:
+    if comparison.findings:
+        yield sentences(FINDINGS, comparison.findings)
 
 
-def diagnosis(comparison: Comparison) -> Iterator[Strip]:
+def diagnosis(comparison: Comparison) -> Iterator[Table]:
     """Yield why a step is slow."""
-    sentences = [reason.sentence for reason in comparison.diagnosis]
-    return strip("Why a step is slow (largest cost first)", sentences)
+    if reasons := [reason.sentence for reason in comparison.diagnosis]:
+        yield sentences("Why a step is slow (largest cost first)", reasons)
 
 
 def opening(comparison: Comparison) -> str:
     images = f"{'up to ' if comparison.partial else ''}{plural(comparison.images, comparison.unit)}"
-    sentences = [
+    said = [
         f"{comparison.model}, {comparison.phase}, {images} of {comparison.data} at each batch "
         f"size, each processed once untraced and once traced, alternating, after "
         f"{plural(comparison.warmup, 'step')} that warm up.",
     ]
     if comparison.tasks:
-        sentences.append(
+        said.append(
             f"A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
             "tensors on the wire."
         )
-    return " ".join(sentences)
+    return " ".join(said)
 
 
 def steps(comparison: Comparison) -> Table:

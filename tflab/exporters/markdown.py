@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tflab.escaping import visible
-from tflab.records.blocks import Block, Strip, Table
+from tflab.records.blocks import Block, Table
 
 Environment = Mapping[str, Any]  # what `cli.environment.describe` returns, or names and values
 
@@ -38,19 +38,7 @@ def joined(heading: str, environment: Environment, parts: Iterable[str]) -> str:
 
 
 def rendered(block: Block) -> str:
-    if isinstance(block, str):
-        return paragraph(block)
-    return strip(block) if isinstance(block, Strip) else table(block)
-
-
-def strip(block: Strip) -> str:
-    lines = [f"**{escape(block.title)}**", ""] if block.title else []
-    for frame in block.frames:
-        if frame.heading:
-            lines.append(f"- **{escape(frame.heading)}** {escape(frame.about)}".rstrip())
-        indent = "  " if frame.heading else ""
-        lines += [f"{indent}- {paragraph(line)}" for line in frame.lines]
-    return "\n".join(lines)
+    return paragraph(block) if isinstance(block, str) else table(block)
 
 
 def machine(environment: Environment) -> str:
@@ -71,6 +59,8 @@ def table(block: Table) -> str:
         widths = [max(map(len, column)) for column in zip(*drawn, strict=True)]
         padded = ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in drawn)
         lines.append(fenced("\n".join(padded)))
+    elif len(header) == 1 and not header[0]:  # sentences
+        lines += [f"- {paragraph(cell)}" for (cell,) in block.cells()]
     else:
         rules = ["---:" if column.right else "---" for column in block.columns]
         rows = [map(escape, header), rules, *(map(escape, cells) for cells in block.cells())]

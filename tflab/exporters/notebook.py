@@ -7,19 +7,13 @@ from typing import Any
 
 import jinja2
 
-from tflab.records.blocks import HTML, Block, Strip, Table, readable
+from tflab.records.blocks import HTML, Block, Table, readable
 
 CELLS = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
     """
 {% for block in blocks %}
 {% if block is string %}
 <p>{{ block }}</p>
-{% elif block.frames is defined %}
-<p><b>{{ block.title }}</b></p>
-{% for frame in block.frames %}
-{% if frame.heading %}<p>{{ frame.heading }} <i>{{ frame.about }}</i></p>{% endif %}
-<ul>{% for line in frame.lines %}<li>{{ line }}</li>{% endfor %}</ul>
-{% endfor %}
 {% else %}
 <table>
 <caption>{{ block.title }}</caption>
@@ -49,4 +43,3 @@ def render(blocks: Iterable[Block]) -> str:
 
 
 show_as(Table, lambda table: [table])
-show_as(Strip, lambda strip: [strip])

@@ -6,7 +6,6 @@ import io
 import os
 import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
@@ -19,14 +18,13 @@ from rich.text import Text
 
 from tflab.escaping import visible
 from tflab.exporters import fitting, markdown
-from tflab.records.blocks import Block, Strip, Table, readable
+from tflab.records.blocks import Block, Table, readable
 
 WIDTH = 100  # of prose, and of everything if the width of the output is unknown
 LEAST_WIDTH = 20
 INDENT = 2  # of tables
 # How a row is drawn that stands out; what it says has the same in words or by its place
 TONES = {"": "", "less": "dim", "dearest": "bold yellow", "slower": "red", "faster": "green"}
-STRIP_LINES = 4  # of text, at most, for one line of a frame
 
 
 class Terminal(Console):
@@ -95,35 +93,12 @@ def show_block(out: Console, block: Block, apart: bool = True) -> None:
     block = readable(block)
     if isinstance(block, str):
         out.print(Text(block), width=prose_width(out))
-    elif isinstance(block, Strip):
-        show_strip(out, block)
     else:
         show_table(out, block)
 
 
 def prose_width(out: Console) -> int:
     return min(out.width, WIDTH)
-
-
-def show_strip(out: Console, strip: Strip) -> None:
-    out.print(Text(strip.title, style="bold"))
-    for frame in strip.frames:
-        heading = Text.assemble("  ", (frame.heading, "bold"), f"  {frame.about}".rstrip())
-        if frame.heading and heading.cell_len <= prose_width(out):
-            out.print(heading)
-        elif frame.heading:
-            show_line(out, frame.heading, 2, "bold")
-            show_line(out, frame.about, 4)
-        for line in frame.lines:
-            show_line(out, fitting.cut(line, STRIP_LINES * (WIDTH - 8)), 6)
-
-
-def show_line(out: Console, words: str, indent: int, style: str = "") -> None:
-    """Print a text in lines, all but the first of which are two characters further in."""
-    first, rest = " " * indent, " " * (indent + 2)
-    width = prose_width(out)
-    for line in textwrap.wrap(words, width, initial_indent=first, subsequent_indent=rest):
-        out.print(Text(line, style=style))
 
 
 def show_table(out: Console, table: Table) -> None:
@@ -142,7 +117,7 @@ def show_table(out: Console, table: Table) -> None:
     for fitted in columns:
         header = Text(fitted.column.header, overflow="fold")
         justify: JustifyMethod = "right" if fitted.column.right else "left"
-        grid.add_column(header, justify=justify, width=fitted.width)
+        grid.add_column(header, justify=justify, width=fitted.width, overflow="fold")
     for row, *cells in zip(table.rows, *(fitted.cells for fitted in columns), strict=True):
         grid.add_row(*map(Text, cells), style=TONES[table.tone(row)])
     out.print(Padding(grid, (0, 0, 0, INDENT), expand=False))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tflab.analysis.chain_rule import WHY
 from tflab.analysis.fates import CALLS, SWITCHES
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.records.blocks import Block, Frame, Strip, Table, numbers, table
+from tflab.records.blocks import Block, Table, listing, numbers, table
 from tflab.records.graph import GradientNode, graph_def_name, node_of
 from tflab.records.options import STAGES
 from tflab.records.placed import Fate
@@ -96,16 +96,15 @@ class Section:
 
 def blocks(history: NodeHistory) -> Iterable[Block]:
     """Yield the sections and the times, below the line on the load."""
-    frames = (
-        Frame(
+    parts = (
+        (
             f"{1 + STAGES.index(section.stage)}  {section.stage.title()}",
-            section.about,
-            tuple(map(line_text, section.lines)),
+            [*filter(None, [section.about]), *map(line_text, section.lines)],
         )
         for section in sections(history)
     )
     yield from execution.load_line(history.load)
-    yield Strip(f"The history of {history.name} ({history.op})", tuple(frames))
+    yield listing(f"The history of {history.name} ({history.op})", parts)
     if (table := times(history)).rows:
         yield table
         if len({statistics.calls for statistics in history.times.values()}) > 1:

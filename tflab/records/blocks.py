@@ -1,4 +1,4 @@
-"""Blocks: facts, sentences, tables and strips, independent of their layout.
+"""Blocks: facts, sentences and tables, independent of their layout.
 
 A column is a header, a function of a record and an alignment (after dm-haiku's `summarise.py`).
 Exporters decide how it looks.
@@ -6,8 +6,12 @@ Exporters decide how it looks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain, repeat
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from tflab.escaping import visible
@@ -71,25 +75,7 @@ class Table(Shown):
         return f"... and {self.more:,} more{f' ({self.option} shows more)' if self.option else ''}"
 
 
-@dataclass(frozen=True)
-class Frame:
-    """One part of a strip: a heading, its subject, and lines."""
-
-    heading: str
-    about: str
-    lines: tuple[str, ...]
-    everything: tuple[str, ...] = ()  # all lines, if `lines` are fewer or folded
-
-
-@dataclass(frozen=True)
-class Strip(Shown):
-    """Frames that are read from top to bottom."""
-
-    title: str
-    frames: tuple[Frame, ...]
-
-
-Block = str | Table | Strip
+Block = str | Table
 
 
 @dataclass(frozen=True)
@@ -111,6 +97,28 @@ def fact_table(facts: Iterable[Fact]) -> Table:
     """Return a table of one fact per line, without a title or headers."""
     columns = Column("", lambda fact: fact.label), Column("", lambda fact: fact.text)
     return Table("", columns, tuple(facts))
+
+
+def sentences(title: str, said: Iterable[str]) -> Table:
+    """Return a table of sentences, without headers."""
+    return Table(title, (Column("", str),), tuple(said))
+
+
+def listing(
+    title: str, parts: Iterable[tuple[str, Sequence[str]]], most: int = sys.maxsize
+) -> Table:
+    """Return a table of the lines of each part beside its heading, without headers: of a long part
+    the first ones, and how many more there are."""
+    every = list(parts)
+
+    def rows(most: int) -> Iterator[tuple[str, str]]:
+        for heading, lines in every:
+            rest = [f"... and {len(lines) - most:,} more"] * (len(lines) > most)
+            yield from zip(chain([heading], repeat("")), (*lines[:most], *rest), strict=False)
+
+    columns = Column("", itemgetter(0)), Column("", itemgetter(1))
+    whole = partial(rows, sys.maxsize) if any(len(lines) > most for _, lines in every) else None
+    return Table(title, columns, tuple(rows(most)), everything=whole)
 
 
 def dearest(rows: Iterable[Row], cost: Callable[[Row], float]) -> Callable[[Row], str]:
@@ -139,12 +147,6 @@ def in_full(block: Block) -> Block:
     """Return the block with all that it omits and folds, for `--full`."""
     if isinstance(block, Table) and block.everything:
         return replace(block, rows=tuple(block.everything()), everything=None, more=0, option="")
-    if isinstance(block, Strip):
-        frames = tuple(
-            replace(frame, lines=frame.everything or frame.lines, everything=())
-            for frame in block.frames
-        )
-        return replace(block, frames=frames)
     return block
 
 
@@ -159,12 +161,6 @@ def readable(block: Block) -> Block:
     """Return the block with all of its text made visible: exporters pass all through this."""
     if isinstance(block, str):
         return visible(block)
-    if isinstance(block, Strip):
-        frames = (
-            Frame(visible(frame.heading), visible(frame.about), tuple(map(visible, frame.lines)))
-            for frame in block.frames
-        )
-        return Strip(visible(block.title), tuple(frames))
     columns = tuple(map(readable_column, block.columns))
     return replace(block, title=visible(block.title), columns=columns)
 

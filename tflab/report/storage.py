@@ -22,7 +22,7 @@ from tflab import untrusted
 from tflab.cli import environment
 from tflab.errors import TflabError, reason
 from tflab.follow import view
-from tflab.records.blocks import Block, Column, Frame, Strip, Table
+from tflab.records.blocks import Block, Column, Table
 from tflab.records.placed import Fate
 from tflab.records.stages import NodeHistory
 from tflab.report import html, viewer_data
@@ -81,9 +81,6 @@ def block(part: Block) -> object:
         columns = [[column.header, column.right] for column in part.columns]
         rows = [list(cells) for cells in part.cells()]
         return {"table": part.title, "columns": columns, "rows": rows, "more": part.more}
-    if isinstance(part, Strip):
-        frames = [[frame.heading, frame.about, list(frame.lines)] for frame in part.frames]
-        return {"strip": part.title, "frames": frames}
     return part
 
 
@@ -91,11 +88,6 @@ def read_block(part: Any) -> Block:
     """Return a block from the data of `block`. Raises the usual exceptions for wrong types."""
     if isinstance(part, str):
         return part
-    if "strip" in part:
-        frames = (
-            Frame(str(head), str(about), texts(lines)) for head, about, lines in part["frames"]
-        )
-        return Strip(str(part["strip"]), tuple(frames))
     columns = tuple(
         Column(str(header), itemgetter(place), right=bool(right))
         for place, (header, right) in enumerate(part["columns"])

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tflab.analysis.passes import BETWEEN, PURPOSES, RUN
 from tflab.cli import environment
-from tflab.records.blocks import LONGEST, Block, Column, Fact, Frame, Strip, Table, numbers, table
+from tflab.records.blocks import LONGEST, Block, Column, Fact, Table, listing, numbers, table
 from tflab.records.graph import Tensor
 from tflab.records.placed import CompiledKernel, FirstPart, FirstRun, Generated, Pass, Takeover
 from tflab.records.stages import Placement
@@ -197,6 +197,7 @@ def kernels(stage: Placement) -> Table:
 
 SHOWN = 4  # kernels; the listings have the rest
 LINES = 4  # of a language
+LETTERS = 300  # of a line
 INSTRUCTIONS = "A listing of machine instructions"
 # Instructions of LLVM IR, x86-64 and AArch64 that compute with floating-point numbers
 ARITHMETIC = re.compile(
@@ -219,7 +220,8 @@ def code_of_cluster(code: Generated, stage: Placement) -> Iterable[Block]:
     larger = sorted(code.kernels, key=lambda kernel: -kernel.bytes)
     own = [kernel for kernel in larger if kernel.bytes or (not size and kernel.llvm)]
     for kernel in own[:SHOWN]:
-        yield Strip(f"{kernel.name}: {', '.join(kernel.nodes)}{not_run}", tuple(listings(kernel)))
+        parts = ((language, [about, *lines]) for language, about, lines in listings(kernel))
+        yield listing(f"{kernel.name}: {', '.join(kernel.nodes)}{not_run}", parts)
     yield (
         f"The complete listings are in the logdir, under code/{code.cluster}, if the command runs "
         "all stages or has --logdir DIR."
@@ -231,28 +233,28 @@ def bytes_of(size: int) -> str:
     return f", {size:,} bytes of machine code" if size else ""
 
 
-def listings(kernel: CompiledKernel) -> Iterable[Frame]:
-    """Yield the kernel in each language by its first lines, but only those instructions that
-    compute with floating-point numbers."""
+def listings(kernel: CompiledKernel) -> Iterable[tuple[str, str, list[str]]]:
+    """Yield the kernel in each language, with the count of its lines, by its first lines, but only
+    those instructions that compute with floating-point numbers."""
     languages = {"HLO": kernel.hlo, "LLVM IR": kernel.llvm, "machine code": kernel.machine}
     for language, lines in languages.items():
         chosen = [line for line in lines if ARITHMETIC.search(line)] or lines
-        shown = [" ".join(line.split()) for line in chosen[:LINES]]
+        shown = [" ".join(line.split())[:LETTERS] for line in chosen[:LINES]]
         about = plural(len(lines), "line")
         if len(chosen) < len(lines):
             about += f", {len(chosen):,} of floating-point arithmetic"
         if (more := len(chosen) - LINES) > 0:
             shown.append(f"... and {more:,} more")
         if lines:
-            yield Frame(language, about, tuple(shown))
+            yield language, about, shown
 
 
 def lines_of(kernel: CompiledKernel) -> Iterable[str]:
     """Yield the kernel as lines of text."""
     yield f"{kernel.name}: {counted(kernel.opcodes)}{bytes_of(kernel.bytes)}"
-    for part in listings(kernel):
-        for number, line in enumerate(part.lines):
-            yield f"{'' if number else part.heading:13}{line}"
+    for language, _, lines in listings(kernel):
+        for number, line in enumerate(lines):
+            yield f"{'' if number else language:13}{line}"
 
 
 # The pass log
@@ -266,24 +268,22 @@ TAKEN = {  # fates of nodes that others took over, in words
 }
 
 
-def pass_log(stage: Placement) -> Strip:
-    """Return the passes that changed the graph, one frame each, and the others in one line."""
-    frames = []
+def pass_log(stage: Placement) -> Table:
+    """Return the passes that changed the graph with what they did, and the others in one line."""
+    parts: list[tuple[str, Sequence[str]]] = []
     idle: list[str] = []
     for step, lines in changes(stage):
         if lines:
-            again = f" (iteration {step.iteration + 1})" if step.iteration else ""
-            heading = f"{step.name}{again} {step.before:,} -> {step.after:,}"
-            more = len(lines) - LONGEST
-            shown = (*lines[:LONGEST], f"... and {more:,} more") if more > 0 else lines
-            about = PURPOSES.get(step.name, "")
-            frames.append(Frame(heading, about, shown, lines if more > 0 else ()))
+            again = f", iteration {step.iteration + 1}" if step.iteration else ""
+            purpose = f": {PURPOSES[step.name]}" if step.name in PURPOSES else ""
+            about = f"{step.before:,} -> {step.after:,} nodes{again}{purpose}"
+            parts.append((step.name, [about, *lines]))
         else:
             idle.append(step.name)
     if idle:
         names = listed([*dict.fromkeys(idle)], NAMED)
-        frames.append(Frame(plural(len(idle), "run"), f"{IDLE}: {names}", ()))
-    return Strip("What each pass did to the graph (nodes before -> after)", tuple(frames))
+        parts.append((plural(len(idle), "run"), [f"{IDLE}: {names}"]))
+    return listing("What each pass did to the graph", parts, LONGEST)
 
 
 def changes(stage: Placement) -> Iterator[tuple[Pass, tuple[str, ...]]]:

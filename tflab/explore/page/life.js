@@ -60,7 +60,7 @@ export class Life {
   /* The generated code of a node, or all of it. */
   show(name) {
     const part = [...this.parts.querySelectorAll("details")].find((details) => details.querySelector("h2").textContent === CODE);
-    const titles = [...(part?.querySelectorAll(".strip > p") ?? [])];
+    const titles = [...(part?.querySelectorAll(".grid > p") ?? [])];
     part?.setAttribute("open", "");
     (titles.find((title) => title.textContent.split(/[ :,]+/).includes(name)) ?? part)?.scrollIntoView({ block: "center" });
   }
