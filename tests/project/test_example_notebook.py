@@ -86,4 +86,4 @@ def test_a_watched_cell_shows_where_its_time_went(cells):
     text, page = only(cells["%%tflab watch"])
     assert "steps of group 2" in text
     assert "steps of group 2</td>" in page
-    assert "at the first run of the largest group: " in " ".join(text.split())
+    assert "at the first run of the group that took longest: " in " ".join(text.split())

@@ -68,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
         default=0,
         type=command.count("number of steps"),
         metavar="N",
-        help="interrupt the program after N runs of one kind, if it would not end by itself",
+        help="interrupt the program after N runs of one group, if it would not end by itself",
     )
     add(
         "--overhead",
@@ -89,14 +89,14 @@ def parser() -> argparse.ArgumentParser:
         const=THIRD,
         type=command.count("number of a run"),
         metavar="RUN",
-        help="show the values of this run of the largest group, and the origin of NaN and Inf "
-        "(default: %(const)s)",
+        help="show the values of this run of the group that takes longest, and the origin of NaN "
+        "and Inf (default: %(const)s)",
     )
     add(
         "--logdir",
         type=command.path("logdir"),
         metavar="DIR",
-        help="write the largest group's graph, and some of its steps, for TensorBoard",
+        help="write the graph and some steps of the group that takes longest, for TensorBoard",
     )
     add(
         "--html",

@@ -50,7 +50,7 @@ def costliest(seen: Watched) -> Table:
         Column("line", place, right=bool(name)),
         *(numbers(header, time_at(at), SPARE.get(header, 0)) for at, header in enumerate(HEADERS)),
         Column("its nodes", note, elastic=True, least=22, spare=2),
-        Column("code", lambda line: line.code, elastic=True, least=30, spare=1),
+        Column("code", lambda line: line.code, elastic=True, least=20, spare=1),
     )
     columns = tuple(column for column in columns if any(map(column.cell, known[:MOST])))
     return table(title, known, *columns, most=MOST)

@@ -63,8 +63,8 @@ def explained(seen: Watched) -> str:
     if seen.graph is None:
         return EXPLAINED
     return (
-        f"{EXPLAINED} The drawing and the notes behind the lines show the largest group, "
-        f"{seen.graph.group}, without the nodes that it does not need. Point at a line to see its "
+        f"{EXPLAINED} The drawing and the notes behind the lines show group {seen.graph.group}, "
+        "which took longest, without the nodes that it does not need. Point at a line to see its "
         "nodes; click a node to see its line."
     )
 
@@ -76,7 +76,7 @@ EXPLAINED = (
     "TensorFlow is the time of its calls to TensorFlow and Keras. Both are sampled outside of "
     "runs. Ops run at the same time, so the program without the nodes of a line saves at most "
     "their time. "
-    f"{lines.ONCE} marks what one traced run says."
+    f"{lines.ONCE} marks a time that comes from one traced run."
 )
 
 

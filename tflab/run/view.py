@@ -28,6 +28,11 @@ CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
 WAITING = 0.01  # of the time, from which on waiting for data is told
 NAMED = 3  # lines, arguments and functions in a sentence
 ORIGINS = 2  # of NaN and Inf, each with a sentence
+WHERE = "Where the time went (shares are of all time but tflab's)"
+GROUPS = (
+    "A group is the runs of one graph with the same fetches and fed shapes, or the calls of one "
+    "traced function. Its first run is in the first runs, all others are its steps."
+)
 LATER = "runs unlike those of all earlier groups"
 ALIKE = (
     "with arguments that read the same (TensorFlow also traces again for another object, graph, "
@@ -55,7 +60,9 @@ OWNERS = (
 
 def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     yield f"tflab: {' '.join((ending(seen), *in_short(seen)))}"
-    yield table("Where the time went", rows(seen), *OWNERS, drawing=True)
+    yield table(WHERE, rows(seen), *OWNERS, drawing=True)
+    if any(map(is_run, seen.process.owners)):
+        yield GROUPS
     yield from seen.findings
     yield from waiting(seen)
     yield from growing(seen)
@@ -94,7 +101,7 @@ def program_ns(seen: Watched) -> int:
 
 
 def in_short(seen: Watched) -> Iterator[str]:
-    """Yield `16 % at train.py:88.`, then a run that did not end, and the runs in other threads."""
+    """Yield the share of the costliest line, a run that did not end, and runs in other threads."""
     all_ns, others = program_ns(seen), sum(group.in_other_threads for group in seen.groups)
     if at_line := seen.costliest and share_at(seen.costliest, all_ns):
         if not any(map(is_run, seen.process.owners)):
@@ -116,11 +123,11 @@ def in_short(seen: Watched) -> Iterator[str]:
 
 
 def share_at(line: SampledLine, all_ns: int) -> str:
-    """Return `16 % at train.py:88 in next_batch`; nothing if that is less than one percent."""
+    """Return `16 % of the time passed at train.py:88 in main`; "" for less than one percent."""
     if 100 * line.ns < all_ns:
         return ""
     share = lines.spread(lambda value: f"{value:.0f} %", 100 * line.ns / all_ns, line.samples)
-    return f"{share} at {line.place}"
+    return f"{share} of the time passed at {line.place}"
 
 
 def no_runs(seen: Watched) -> str:
@@ -166,21 +173,22 @@ def rows(seen: Watched) -> Iterator[Row]:
 
 def about_group(group: Group) -> str:
     """Return `1,499 runs, median 3.10 ms, 112 traced: loss:0, train`"""
-    waits = " with waiting for data" * any(group.waited_ns)
+    waits = " including waiting for data" * any(group.waited_ns)
     middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}{waits}"
     unnamed = LATER if group.graph == summary.LATER else "compiled steps"
     names = ", ".join(group.fetches) or unnamed
-    how = "profiled" if is_function(group) else "traced"
+    kind, how = ("call", "profiled") if is_function(group) else ("run", "traced")
     traced = f", {group.traced:,} {how}" if group.traced else ""
-    return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{traced}: {names}"
+    return f"{units.plural(group.calls - group.first_runs, kind)}{middle}{traced}: {names}"
 
 
 def ops(seen: Watched) -> Table:
     profiled = any(is_function(group) and group.traced for group in seen.groups)
-    how = units.plural(sum(group.traced for group in seen.groups), "traced run")
+    how = "profiled run" if profiled else "traced run"
+    runs = units.plural(sum(group.traced for group in seen.groups), how)
     lack = ", which may lack the shortest ops of functions" * profiled
     return table(
-        f"The costliest ops without first runs, estimated from {how}{lack}",
+        f"The costliest ops in all but the first runs, estimated from {runs}{lack}",
         seen.ops[:OPS],
         Column("type", lambda row: row.op),
         numbers("calls", lambda row: f"{row.calls:,}"),
@@ -281,7 +289,7 @@ def fates(seen: Watched) -> str:
     branches = f" No traced run took the branches of {seen.not_run or 0:,} of the executed nodes."
     return (
         f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first run "
-        f"of the largest group: {of_fates}.{branches * bool(seen.not_run)}"
+        f"of the group that took longest: {of_fates}.{branches * bool(seen.not_run)}"
     )
 
 
