@@ -32,7 +32,9 @@ FILES = (".pb", ".pbtxt", KERAS, ".h5", ".hdf5", ".meta")  # suffixes; a module 
 PACKAGE = "package.module:function"
 
 # What to do with a program instead of a model function
-ELSE = "Or save what it computes with tf.saved_model.save, and give that folder."
+ELSE = (
+    "A program can also save its graph with tf.saved_model.save: give the folder that it wrote."
+)
 
 
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
@@ -46,8 +48,9 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
     module_name, _, function_name = MODELS.get(name, name).partition(":")
     if module_name.endswith(".py") or name.endswith(FILES) or "/" in module_name:
         raise UsageError(
-            f"There is no saved graph '{name}'. Give the path of one, or {PACKAGE} of a function "
-            f"that takes no arguments and returns a tflab.records.Model or a Keras model. {ELSE}"
+            f"There is no saved graph '{name}'. Give the path of a saved graph, or {PACKAGE}; the "
+            "function takes no arguments and returns a tflab.records.Model or a Keras model. "
+            f"{ELSE}"
         )
     if not (module_name and function_name):
         hint = did_you_mean(name, list(MODELS))
