@@ -42,7 +42,10 @@ def test_a_walk_that_ended_early_has_the_states_until_there(length, count):
 
 def test_states_of_other_walks():
     """There is nothing to differentiate, it was differentiated before, or nothing was checked."""
-    stages = [a_backward(None, FORWARD, unchecked=why) for why in ("no loss", "it has them")]
+    stages = [
+        a_backward(None, FORWARD, unchecked=why)
+        for why in ("no loss", "the graph came with gradients")
+    ]
     stages.append(replace(BACKWARD, gradient_checks=()))
     others = [graph_states.with_gradients(FRONTEND, stage) for stage in stages]
     approve("report-other-states.txt", told(others))

@@ -55,8 +55,8 @@ def throughput(
         low, high = verdicts.interval(gains)
         if low * WIDE > high:
             yield (
-                f"Batch {large} processes {gain:.2f} x {ends_text(low, high)} as many {unit}s per "
-                f"second as batch {small}."
+                f"Batch {large} processes {gain:.2f} times {ends_text(low, high)} as many {unit}s "
+                f"per second as batch {small}."
             )
 
 

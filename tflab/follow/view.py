@@ -35,8 +35,8 @@ INSIDE = "used before the steps to compute a constant"
 NOT_TAKEN = "in the graph that runs, but its branch was not taken in any traced step"
 BECAUSE = " did not run: its branch was not taken in any traced step"
 CALLS_DIFFER = (
-    "The calls differ: the walk has its own number of steps, and every other batch size processes "
-    "the same number of rows."
+    "The numbers of calls differ: the batch size of the stages above has its own number of steps; "
+    "at every other one as many rows are processed."
 )
 UNKNOWN = " is in a branch or after one; no run was traced, so whether it ran is not known"
 CHANGES = {
@@ -195,7 +195,7 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"device {short_device(kernel.device)}",)
         yield (f"kernel registered for {kernel.op}: {kernel.constraints or 'no constraints'}",)
         if kernel.on_gpu:
-            yield (f"a GPU would use (not run): {kernel.on_gpu}",)
+            yield (f"kernel for a GPU (not run): {kernel.on_gpu}",)
     if history.code:
         ran = history.fate is not None and history.fate.fate == "compiled"
         beside = "generated for it" if ran else "would generate for it; it did not run here"
@@ -231,7 +231,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
     for size, why in history.untimed.items():
         yield (f"A batch of {size} is not measured. {why}",)
     if history.critical:
-        yield ("on the critical path by median traced times",)
+        yield ("on the critical path, by the median times of traced steps",)
 
 
 def value_lines(history: NodeHistory) -> Iterator[Line]:
