@@ -288,6 +288,7 @@ BASIS = (
     "processes, in which the configuration and the default take turns; both times are those of "
     "these turns. The interval contains the true ratio in 99 of 100 comparisons. The control is "
     "the default compared with itself in the same turns, with the interval of 90 of 100. Slower "
-    "and faster mean that the interval is clear of 1 and of the control, alike that it is within "
-    "5 % of 1; otherwise there are too few observations, or the machine is too noisy."
+    "and faster mean that the interval is clear of 1 and of the control. Alike means that it is "
+    "within 5 % of 1. Otherwise tflab cannot tell: there are too few observations, or the machine "
+    "is too noisy."
 )

@@ -77,18 +77,18 @@ def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
 
 
 def fit_widths(columns: Sequence[Sized], available: int) -> None:
-    """Reduce the widths to what is available. Elastic columns shrink first, the widest and names
-    last; then headers of numbers are wrapped; then the widest column shrinks."""
+    """Reduce the widths to what is available. Headers of numbers are wrapped first; then elastic
+    columns shrink, the widest and names last; then the widest column does."""
 
     def excess() -> int:
         return max(0, sum(one.width for one in columns) - available)
 
-    for one in sorted(columns, key=lambda one: (one.column.name, -one.width)):
-        if one.column.elastic:
-            one.width -= min(excess(), max(0, one.width - one.column.least))
     if excess():
         for one in columns:
             one.width = min(one.width, one.wrapped)
+    for one in sorted(columns, key=lambda one: (one.column.name, -one.width)):
+        if one.column.elastic:
+            one.width -= min(excess(), max(0, one.width - one.column.least))
     while excess() and (widest := max(columns, key=lambda one: one.width)).width > 1:
         widest.width -= 1
 

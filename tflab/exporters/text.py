@@ -124,7 +124,7 @@ def show_table(out: Console, table: Table) -> None:
     below = table.rest(), f"Columns omitted (terminal too narrow): {', '.join(left_out)}."
     for line in below if left_out else below[:1]:
         if line:
-            out.print(Text(f"  {line}", style="dim"))
+            out.print(Padding(Text(line, style="dim"), (0, 0, 0, INDENT), expand=False))
 
 
 def show_in_format(
