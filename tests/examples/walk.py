@@ -150,9 +150,9 @@ EXECUTION = blank(
     top_ops=TOTALS,
     top_types=TOTALS[:2],
     time_ledger=(
-        Owner("before the first op (session, feeds)", 1_800_000),
+        Owner("before the first op (session and feeds)", 1_800_000),
         Owner("at least one op running", 9_000_000),
-        Owner("no op running between ops (scheduling, waiting)", 4_500_000),
+        Owner("no op running between ops (scheduling and waiting)", 4_500_000),
         Owner("after the last op (fetching, and collecting the trace)", 2_700_000),
     ),
     wall_ns=18_000_000,

@@ -14,10 +14,10 @@ from tflab.analysis import op_runs
 from tflab.analysis.op_runs import Kind, OpRuns
 from tflab.records.timed import OpRun, Owner, Spread, StepTime
 
-BEFORE = "before the first op (session, feeds)"
+BEFORE = "before the first op (session and feeds)"
 BUSY = "at least one op running"
 WIRE = "no op running, a tensor on its way between tasks (network)"
-GAPS = "no op running between ops (scheduling, waiting)"
+GAPS = "no op running between ops (scheduling and waiting)"
 # The runtime records the end of neither; reading the trace comes later and is part of no step.
 AFTER = "after the last op (fetching, and collecting the trace)"
 

@@ -51,7 +51,7 @@ def stops(stage: Backward) -> Iterator[Fact]:
 def added(stage: Backward) -> Iterator[Fact]:
     """Yield how many nodes each source added."""
     made = [len(gradient.nodes) for gradient in stage.gradients if gradient.nodes]
-    of = f"of {len(made):,} of {plural(len(stage.gradients), 'forward node')}"
+    of = f"for {len(made):,} of {plural(len(stage.gradients), 'forward node')}"
     yield Fact("by gradient functions", plural(sum(made), "node"), of, detail=True)
     shared = len(stage.added_nodes) - sum(made) - len(stage.update_nodes)
     yield Fact("shared", plural(shared, "node"), "by several ops", detail=True)
@@ -159,13 +159,13 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
             yield Fact(total(row.variable), f"{row.formula} = {first(row.value)}", note)
     missing = stage.variable_count - len(stage.derivatives)
     if stage.chain_rule and missing > 0:
-        of = f"{missing:,} of {plural(stage.variable_count, 'derivative')}"
-        why = stage.no_formula or NO_FORMULA
-        yield Fact("without formula", of, why, detail=not stage.derivatives)
+        of = f"{missing:,} of {stage.variable_count:,} without a formula"
+        why = f"because {stage.no_formula or NO_FORMULA}"
+        yield Fact("derivatives", of, why, detail=not stage.derivatives)
     if missing_at := [link.forward for link in stage.chain_rule if not link.formula]:
-        of = f"{len(missing_at):,} of {plural(len(stage.chain_rule), 'step')}"
+        of = f"{len(missing_at):,} of {len(stage.chain_rule):,} without a formula"
         at = listed([*dict.fromkeys(missing_at)], NAMED)
-        yield Fact("without formula", f"{of}, at {at}", NO_FORMULA, detail=True)
+        yield Fact("steps", f"{of}, at {at}", f"because {NO_FORMULA}", detail=True)
     if stage.stopped:
         yield Fact("stop_gradient", listed(stage.stopped, NAMED), STOPS)
     if stage.custom_gradients:

@@ -88,7 +88,7 @@ def parallel(path: CriticalPath) -> Iterator[Fact]:
         runs = plural(len(path.nodes), "op run")
         yield Fact("critical path", f"{time(path.ns)} in a traced step, {runs}")
         longer = f"{path.parallelism:.2f} x as long as the critical path"
-        yield Fact("ops of the graph", longer, detail=True)
+        yield Fact("ops, added up", longer, detail=True)
     else:
         yield Fact("critical path", "not shown", NO_CHAIN)
 
@@ -111,8 +111,8 @@ def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
     curve = memory.curve
     if curve.holders and memory.peak_bytes and not compiled(nodes):
         yield table(
-            f"The peak of the step of median length, {size(curve.peak_bytes)} after "
-            f"{time(curve.peak_ns)}: what held it",
+            f"What held the {size(curve.peak_bytes)} at the peak of the step of median length, "
+            f"after {time(curve.peak_ns)}",
             curve.holders,
             Column("allocated by", lambda holder: holder.name, elastic=True, name=True),
             Column("type that ran", lambda holder: holder.op, spare=1),

@@ -56,9 +56,11 @@ def lines(nodes: Sequence[Node]) -> Table:
     if len(groups) > SHORT:
         groups.sort(key=len, reverse=True)
         order = "the most nodes first"
-    count, made = plural(len(groups), "line"), sum(map(len, groups))
+    count = f"{len(groups):,} lines" if len(groups) > 1 else "line"
+    made = sum(map(len, groups))
+    some = "all" if made == len(nodes) else f"{made:,} of"
     return table(
-        f"{count} of the program made {made:,} of {len(nodes):,} nodes, {order}",
+        f"The {count} of the program that made {some} {plural(len(nodes), 'node')}, {order}",
         groups,
         Column("line", lambda nodes: place(nodes[0].source)),
         Column("code", lambda nodes: nodes[0].source.code, elastic=True, least=28),

@@ -23,7 +23,9 @@ RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
 def facts(stage: Placement) -> Iterator[Fact]:
-    yield Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.user_nodes):,} nodes before")
+    before = f"{len(stage.user_nodes):,} nodes before"
+    new = f", {len(stage.origins):,} new" if stage.origins else ""
+    yield Fact("graph", f"{graph_size(stage.nodes)}, {before}{new}")
     if stage.ledger:
         counts = Counter(row.fate for row in stage.ledger).most_common()
         yield Fact("fates", ", ".join(f"{count:,} {fate}" for fate, count in counts), brief=True)
@@ -95,8 +97,7 @@ def first_run(stage: Placement) -> Iterator[Fact]:
         idle = [part.ns for part in first.parts if changed(stage, part) == "nothing"]
         if idle:
             spent = f"{time(sum(idle))} of the first run"
-            passes = f"in passes that ran {len(idle):,} times"
-            yield Fact("changed nothing", spent, passes, detail=True)
+            yield Fact("without effect", spent, "in passes that changed nothing", detail=True)
 
 
 def first_run_parts(stage: Placement, first: FirstRun) -> Table:
@@ -342,7 +343,8 @@ def removals(
     into_others = [taken for taken in removed if taken.into and not taken.replaced]
     if bypassed := [taken for taken in into_others if taken not in fed]:
         first = bypassed[0]
-        now = f"consumers of {first.name} now take {first.into}"
+        one_of = "for example, " * (len(bypassed) > 1)
+        now = f"{one_of}consumers of {first.name} now take {first.into}"
         yield f"bypassed: {counts(bypassed, types)}; {now}"
     if gone := [taken for taken in removed if not taken.into and taken.name not in renamed]:
         yield f"no longer needed: {counts(gone, types)}"

@@ -71,7 +71,7 @@ def on_one_screen(stage: Stage) -> list[Block]:
     short = [
         replace(
             one,
-            title=one.title + f", {rows} shown" * (len(one.rows) > rows),
+            title=one.title + f": the first {rows}" * (len(one.rows) > rows),
             rows=one.rows[:rows],
             more=0,
             everything=None,
