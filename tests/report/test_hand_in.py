@@ -87,11 +87,14 @@ def test_each_entry_of_the_dictionary_has_the_same_blanks_and_is_chinese():
 
 def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
     assert contents.chinese("No such sentence.") == "No such sentence."
-    table = chapters.dearest(replace(COMPARED, tables={64: COMPARED.tables[64][:1]}))
+    row = replace(
+        COMPARED.tables[64][0], ops=("_Fused",), fused_from=("a/Conv2D",), nodes=("a/Relu",)
+    )
+    table = chapters.dearest(replace(COMPARED, tables={64: (row,)}))
     named, fused = replace(table, rows=(replace(table.rows[0], key="loss"),)), "由哪些算子融合而成"
     assert grid(contents.chinese_part(named))[1:] == [
         ("算子", "调用次数", "总耗时", "平均耗时", "占比", "每步申请的内存", fused),
-        ("loss", "1,001", "49.0 ms", "20.1 us", "19.0%", "512 B", ""),
+        ("loss", "1,001", "49.0 ms", "20.1 us", "19.0%", "512 B", "Conv2D, Relu"),
         0,
     ]
 

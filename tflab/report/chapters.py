@@ -344,6 +344,7 @@ def dearest(comparison: Comparison) -> Table:
     size = comparison.batch_sizes[-1]
     rows = comparison.tables.get(size, ())
     of = f"{TOP} most expensive of {len(rows)}" if len(rows) > TOP else f"{len(rows)}"
+    fused = Column("made of", made_of, elastic=True)
     return table(
         f"The {of} op types at batch {size}, {comparison.phase}",
         rows[:TOP],
@@ -351,7 +352,7 @@ def dearest(comparison: Comparison) -> Table:
         *op_table.columns(
             ("calls", "total", "mean", "share", "requested"), {"requested": "memory a step"}
         ),
-        Column("made of", made_of, elastic=True),
+        *([fused] if any(map(made_of, rows[:TOP])) else []),
     )
 
 

@@ -82,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="give the program tensorflow.compat.v1 as tensorflow, and the tutorials' MNIST reader",
     )
-    add("--lines", action="store_true", help="show the 15 costliest lines of the program")
+    add("--lines", action="store_true", help="show the 15 most expensive lines of the program")
     add(
         "--values",
         nargs="?",

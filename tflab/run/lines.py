@@ -41,7 +41,7 @@ def costliest(seen: Watched) -> Table:
     name = f" of {os.path.basename(files.pop())}" if len(files) == 1 else ""
     runs = sum(group.traced for group in seen.groups)
     from_runs = f", with times of ops estimated from {units.plural(runs, 'traced run')}"
-    title = f"The costliest lines{name}{from_runs * bool(runs)}"
+    title = f"The most expensive lines{name}{from_runs * bool(runs)}"
 
     def place(line: WatchedLine) -> str:
         return str(line.line) if name else f"{os.path.basename(line.file)}:{line.line}"

@@ -188,7 +188,7 @@ def ops(seen: Watched) -> Table:
     runs = units.plural(sum(group.traced for group in seen.groups), how)
     lack = ", which may lack the shortest ops of functions" * profiled
     return table(
-        f"The costliest ops in all but the first runs, estimated from {runs}{lack}",
+        f"The most expensive ops in all but the first runs, estimated from {runs}{lack}",
         seen.ops[:OPS],
         Column("type", lambda row: row.op),
         numbers("calls", lambda row: f"{row.calls:,}"),
@@ -209,7 +209,7 @@ def waiting(seen: Watched) -> Iterator[str]:
         share = units.percent(data.waited_ns / all_ns)
         said = f"Input pipeline: {who} waited {waited} for data, {share} of the time"
         if data.stage:
-            said += f"; its costliest stage is {data.stage}"
+            said += f"; its most expensive stage is {data.stage}"
         if line := data.line:
             said += f"; its Python took {lines.sampled(line.ns, line.samples)} at {line.place}"
         yield f"{said}."
