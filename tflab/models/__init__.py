@@ -32,9 +32,7 @@ FILES = (".pb", ".pbtxt", KERAS, ".h5", ".hdf5", ".meta")  # suffixes; a module 
 PACKAGE = "package.module:function"
 
 # What to do with a program instead of a model function
-ELSE = (
-    "A program can also save its graph with tf.saved_model.save: give the folder that it wrote."
-)
+ELSE = "A program can also save its graph with tf.saved_model.save: give the folder that it wrote."
 
 
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:

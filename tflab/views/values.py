@@ -40,7 +40,7 @@ def not_finite(stage: Execution) -> Iterable[str]:
 
 
 def origin(record: NotFinite) -> str:
-    """Return `Inf began in log (Log, model.py:12: y = log(x)): NaN in 0 of 16 elements, ...`."""
+    """Return `Inf began in log (Log, model.py:2: y = log(x)): NaN in 0 of 9 elements, Inf in 4.`."""
     what = "NaN" if not record.infinite else "NaN and Inf" if record.nan else "Inf"
     about = [KINDS.get(record.kind, record.op)]
     if record.kind == UPDATE:
@@ -52,7 +52,9 @@ def origin(record: NotFinite) -> str:
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
     name = record.node if record.kind in (CONSTANT, UPDATE) else graph_def_name(record.tensor)
     began = f"{what} began in {name} ({', '.join(about)})"
-    counts = f"NaN in {record.nan:,} of {plural(record.size, 'element')}, Inf in {record.infinite:,}"
+    counts = (
+        f"NaN in {record.nan:,} of {plural(record.size, 'element')}, Inf in {record.infinite:,}"
+    )
     return f"{began}: {counts}."
 
 
