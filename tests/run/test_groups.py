@@ -178,7 +178,7 @@ def test_results_are_kept_if_nine_of_ten_since_half_as_many_calls_are_alive(kept
             program += made
     made = None
     expected = {"calls": calls, "tensors": tensors, "place": "train.py:256 in main"}
-    assert results.kept == (expected if calls else None)
+    assert results.found == (expected if calls else None)
     program.clear()
     assert not results.alive  # nothing is kept by counting
 
@@ -189,8 +189,8 @@ def test_the_first_results_of_a_call_are_counted_and_few_calls_are_not_told():
     for made in program:
         results.add(made, lambda: None)
     assert len(results.alive) == 64 * groups.MOST_RESULTS
-    assert results.kept is None
+    assert results.found is None
     nothing = groups.Results()
     for _ in range(200):
         nothing.add([], lambda: None)
-    assert nothing.kept is None
+    assert nothing.found is None

@@ -371,6 +371,20 @@ def test_steps_interrupt_the_program_again_and_again(lab, monkeypatch):
     assert lab.seen.stopped_by_steps
 
 
+def test_results_that_the_program_keeps_are_told_and_a_function_may_return_nothing(lab):
+    step = lab.run(10)
+    kept = []
+    for _ in range(groups.LEAST_KEPT_CALLS):
+        kept.append(groups.Results())  # anything that a weak reference can be made to
+        assert lab.seen.returned(step, kept[-1:]) == kept[-1:]
+    assert lab.seen.returned(step, None) is None
+    assert lab.seen.returned(None, kept) is kept
+    (told,) = lab.seen.segment(False)["kept"]
+    assert (told["function"], told["calls"], told["tensors"]) == ("", 128, 128)
+    lab.seen.returned(step, [3])  # no weak reference can be made to it
+    assert "weak reference" in str(lab.faults)
+
+
 def test_a_process_stops_itself_at_the_end_of_a_step_when_its_turn_is_over(lab, monkeypatch):
     stopped_ns = []
 

@@ -173,6 +173,9 @@ def test_the_step_is_the_group_that_took_longest_and_stays_it():
     seen = replace(WATCHED, groups=(*WATCHED.groups, short))
     first = turns.run_of(seen, 0, None)
     assert (first.group, first.times[WHOLE, STEP]) == ("loss:0, train with x:0 (8, 4)", 900)
+    waits = replace(short, fetches=("enqueue",), total_ns=9_000, calls=5, in_other_threads=5)
+    assert turns.run_of(replace(seen, groups=(*seen.groups, waits)), 0, None).group == first.group
+    assert turns.run_of(replace(seen, groups=(waits,)), 0, None).group.startswith("enqueue")
     again = turns.run_of(seen, 0, "eval with x:0 (8, 4)")
     assert (again.group, again.times[WHOLE, STEP]) == ("eval with x:0 (8, 4)", 5)
 

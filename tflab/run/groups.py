@@ -375,7 +375,7 @@ class Results:
     def __init__(self) -> None:
         self.calls = self.tensors_before = 0
         self.alive: dict[int, weakref.ref[Any]] = {}
-        self.kept: dict[str, Any] | None = None  # the fields of `KeptResults`
+        self.found: dict[str, Any] | None = None  # the fields of `KeptResults`
 
     def add(self, tensors: Sequence[Any], line: Callable[[], Line | None]) -> None:
         """Count what a call returned, and at each power of two what is alive."""
@@ -386,10 +386,10 @@ class Results:
             self.alive[id(reference)] = reference
         if self.calls & (self.calls - 1) == 0:
             new, alive = self.calls // 2 * len(counted), len(self.alive)
-            self.kept = None
+            self.found = None
             if self.calls >= LEAST_KEPT_CALLS and alive - self.tensors_before >= KEPT * new > 0:
-                at = place(*found) if (found := line()) else ""
-                self.kept = {"calls": self.calls, "tensors": alive, "place": at}
+                at = place(*made_at) if (made_at := line()) else ""
+                self.found = {"calls": self.calls, "tensors": alive, "place": at}
             self.tensors_before = alive
 
     def forget(self, reference: weakref.ref[Any]) -> None:

@@ -18,6 +18,7 @@ from _thread import RLock, get_ident, interrupt_main
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from glob import glob
 from itertools import pairwise
 from signal import SIG_DFL, SIG_IGN, SIGINT, SIGSTOP, getsignal
@@ -337,13 +338,18 @@ class Recorder:
             self.look(self.last_call, watched_functions.numbers_of(value))
         return value
 
-    def returned(self, run: Run | None, results: Sequence[tf.Tensor]) -> Sequence[tf.Tensor]:
+    def returned(
+        self, run: Run | None, results: Sequence[tf.Tensor] | None
+    ) -> Sequence[tf.Tensor] | None:
         """Look at the results of a function, and note which of them the program keeps."""
-        if run and not run.group.later:
-            run.group.kept.add(results, lambda: self.sampler.line_of(outwards(sys._getframe(2))))
-        if run and run.group.results:
-            named = dict(zip(run.group.results, results, strict=False))
-            self.look(run, watched_functions.numbers_of(named))
+        if run and results:  # a function may return nothing
+            try:
+                line = partial(self.sampler.line_of, outwards(sys._getframe(1)))
+                run.group.kept.add(results, line)
+                named = dict(zip(run.group.results, results, strict=False))
+                self.look(run, watched_functions.numbers_of(named))
+            except Exception as error:
+                self.broke(error)
         return results
 
     def look(self, run: Run, values: Iterable[tuple[str, Any]]) -> None:
@@ -487,7 +493,11 @@ class Recorder:
             "groups": [group.segment(self.graphs.graphs) for group in groups],
             "graphs": self.graphs.segment(groups, final),
             "grown": self.graphs.grown_segment(),
-            "kept": [{"function": g.function, **g.kept.kept} for g in groups if g.kept.kept],
+            "kept": [
+                {"function": group.function, **group.kept.found}
+                for group in groups
+                if group.kept.found and not group.later
+            ],
             "fates": self.write_largest(groups) if final else {},
             "compiled": [*self.compilations.made.values()],
             "functions": self.functions.segment(),

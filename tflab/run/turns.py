@@ -240,9 +240,13 @@ def has_stopped(process: subprocess.Popen[bytes]) -> bool:
 
 def run_of(seen: Watched, place: int, group: str | None) -> Run:
     """Return the times of a process. Its steps are the runs of this group or, without one, of the
-    group that took longest."""
+    group that took longest: in the main thread, if one runs there, because runs in others wait."""
     repeated = [each for each in seen.groups if each.median_ns]
-    steps = max(repeated, key=lambda of: (name_of(of) == group, of.total_ns), default=None)
+
+    def rank(of: Group) -> tuple[bool, bool, int]:
+        return name_of(of) == group, of.in_other_threads < of.calls, of.total_ns
+
+    steps = max(repeated, key=rank, default=None)
     times: defaultdict[Row, float] = defaultdict(float)
     if steps and steps.median_ns:
         times[WHOLE, STEP] = steps.median_ns
