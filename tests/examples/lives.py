@@ -23,5 +23,4 @@ def small_life() -> dict[str, Any]:
             ]
         },
         "nodes": {"mul": ["forward", "Mul(x, y) -> float32 []", None]},
-        "numbers": {"nodes": 3},
     }

@@ -30,7 +30,6 @@ STAGE = {
         ]
     },
     "nodes": {"a": ["forward", "Const()", None]},
-    "numbers": {"nodes": 1},
 }
 
 
@@ -193,7 +192,7 @@ def test_stages_are_told_as_markup_in_which_no_name_acts(site):
 def test_an_edit_is_told_against_the_last_life_of_its_own_page(site):
     site.run()
     site.worker.said = [
-        {**STAGE, "nodes": {"b": ["forward", "Add()", None]}, "numbers": {"nodes": 2}},
+        {**STAGE, "nodes": {"b": ["forward", "Add()", None]}},
         {"error": {"message": "no", "line": 1}},
     ]
     stage, error = site.run(number=2)

@@ -91,7 +91,6 @@ def test_each_stage_comes_with_its_drawing_and_the_line_of_every_node(run):
     assert lines["gradients/mul_grad/Mul"] == [3]
     loss = stages["values"]["graph"]["nodes"][names(stages["values"]).index("loss")]
     assert loss["data"] == "6"  # 2 * 1 + 2 * 2, of a batch that has the two rows that are fed
-    assert stages["values"]["numbers"]["FLOPs"] > 0
     assert "data" not in stages["execution"]["graph"]["nodes"][0]
 
 
@@ -102,7 +101,6 @@ def facts_of(stage: dict) -> dict[str, str]:
 
 def test_of_compiled_nodes_no_fusion_and_no_memory_is_told(run):
     last = by_stage(run(DENSE, xla=True))["values"]
-    assert last["numbers"]["bytes"] is None
     facts = facts_of(last)
     assert "fused" not in facts
     assert facts["memory"] == "not recorded, code that XLA compiled ran"

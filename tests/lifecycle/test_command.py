@@ -179,7 +179,7 @@ def test_markdown_has_a_section_for_each_stage_until_the_last_one(run_in):
 
 
 def test_the_logdir_holds_both_graphs_profiles_and_the_life(walk, logdir):
-    _, backward, placement, execution = json.loads(walk.stdout)["stages"]
+    _, backward, placement, _ = json.loads(walk.stdout)["stages"]
     assert drawn(logdir / "written") == {node["name"] for node in backward["nodes"]}
     assert drawn(logdir / "executed") == {node["name"] for node in placement["nodes"]}
     events = EventAccumulator(str(logdir / "executed")).Reload()
@@ -192,8 +192,6 @@ def test_the_logdir_holds_both_graphs_profiles_and_the_life(walk, logdir):
     life = storage.read(storage.runs(logdir)["."])
     shown = {node["name"] for node in life["graph"]["nodes"]}
     assert shown >= {fate["name"] for fate in placement["ledger"]}
-    assert life["numbers"]["nodes that ran"] == len(placement["nodes"])
-    assert life["numbers"]["bytes"] == execution["memory"]["peak_bytes"]
     assert life["parts"].keys() >= {"In short", "Derivatives", "Passes", "Ops"}
 
 

@@ -56,11 +56,11 @@ DEEP = "[" * 1_000 + "]" * 1_000
             gzip.compress(text)
             for text in (b"not JSON", b"[" * 100_000, b"[1]", b'{"kind": "another"}')
         ),
-        gzip.compress(b'{"kind": "tflab life", "format": 3}'),
-        gzip.compress(b'{"kind": "tflab life", "format": 3}')[:-9],
+        gzip.compress(b'{"kind": "tflab life", "format": 4}'),
+        gzip.compress(b'{"kind": "tflab life", "format": 4}')[:-9],
         gzip.compress(
-            b'{"kind": "tflab life", "format": 3, "stage": "", "graph": {"more": %s}, "parts": {}, '
-            b'"nodes": {}, "numbers": {}}' % DEEP.encode()
+            b'{"kind": "tflab life", "format": 4, "stage": "", "graph": {"more": %s}, "parts": {}, '
+            b'"nodes": {}}' % DEEP.encode()
         ),
     ],
     ids=["empty", "plain", "text", "deep", "list", "other", "parts", "cut", "nested"],

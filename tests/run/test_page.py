@@ -44,7 +44,7 @@ def said(seen):
         told += ["", f"# {chapter.title}"]
         for part in chapter.parts:
             told += annotated(part) if isinstance(part, Annotated) else whole([part])
-    told += ["", "# TensorBoard", *(str(item) for item in page.life(seen)["numbers"].items())]
+    told += ["", f"# TensorBoard: {page.life(seen)['stage']}"]
     drawn = page.drawn_graph(seen.graph, seen.values)
     told += ["", f"# {drawn.name}, from state {drawn.start}"]
     for state in drawn.drawing.states:

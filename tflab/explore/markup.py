@@ -18,14 +18,12 @@ from tflab.records.blocks import Block, Column, Table, table
 from tflab.records.codec import encoded
 from tflab.records.options import SWITCHES
 from tflab.report import html, storage
-from tflab.units import size, time
-from tflab.views.op_table import flops_text
 
 FOLDER = Path(__file__).resolve().parent / "page"
 
 
-def for_page(life: storage.Life, before: storage.Life | None = None) -> storage.Life:
-    """Return a life for a page; with an earlier life, also the differences."""
+def for_page(life: storage.Life, before: Nodes | None = None) -> storage.Life:
+    """Return a life for a page; with the nodes of an earlier life, also the differences."""
     parts = {
         title: html.fragment(map(storage.read_block, blocks))
         for title, blocks in life["parts"].items()
@@ -36,9 +34,8 @@ def for_page(life: storage.Life, before: storage.Life | None = None) -> storage.
     shown["parts"] = parts
     if before is None:
         return shown
-    nodes = before["nodes"], life["nodes"]
-    since = differences(*nodes, before["numbers"], life["numbers"])
-    return shown | {"since": html.fragment(since), "marks": marks(*nodes)}
+    since = differences(before, life["nodes"])
+    return shown | {"since": html.fragment(since), "marks": marks(before, life["nodes"])}
 
 
 def style() -> str:
@@ -106,11 +103,6 @@ def read(name: str) -> str:
 LISTED = 8  # names of nodes in a line, and rows of a table
 
 Nodes = Mapping[str, tuple[str, str, str | None]]  # node -> its kind, its signature, its fate
-Numbers = Mapping[str, float | None]
-WRITTEN = {"FLOPs": flops_text, "bytes": size, "ns": time}
-TIMES = ("ns", "low_ns", "high_ns")  # of a step: median, p10, p90
-HEADS = ("before", "now")
-CALLED = {"bytes": "memory at most", "ns": "a step, median"}
 
 
 def marks(before: Nodes, now: Nodes) -> dict[str, str]:
@@ -120,7 +112,7 @@ def marks(before: Nodes, now: Nodes) -> dict[str, str]:
     return new | {name: "changed" for name in both if before[name][1] != now[name][1]}
 
 
-def differences(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> Iterator[Block]:
+def differences(before: Nodes, now: Nodes) -> Iterator[Block]:
     """Yield the changes for readers; a sentence if there are none."""
     marked = marks(before, now)
     new, changed = ([n for n, word in marked.items() if word == w] for w in ("new", "changed"))
@@ -144,23 +136,7 @@ def differences(before: Nodes, now: Nodes, earlier: Numbers, later: Numbers) -> 
         if name in before and fate and (earlier_fate := before[name][2]) not in (None, fate)
     ]
     if fates:
-        yield texts("Other fates", ("node", *HEADS), fates)
-    numbers = [
-        (CALLED.get(what, what), number_text(what, earlier[what]), number_text(what, later[what]))
-        for what in later
-        if what in earlier and differ(what, earlier, later)
-    ]
-    if numbers:
-        yield texts("Totals", ("", *HEADS), numbers, right=True)
-
-
-def differ(what: str, earlier: Numbers, later: Numbers) -> bool:
-    """Return whether a number differs. A time differs only if nearly all steps took longer, or
-    nearly all took less."""
-    if what not in TIMES:
-        return earlier[what] != later[what]
-    before, now = ([numbers[name] or 0.0 for name in TIMES[1:]] for numbers in (earlier, later))
-    return what == "ns" and (before[1] < now[0] or now[1] < before[0])
+        yield texts("Other fates", ("node", "before", "now"), fates)
 
 
 def listed(names: Sequence[str], by_name: Nodes) -> str:
@@ -170,18 +146,7 @@ def listed(names: Sequence[str], by_name: Nodes) -> str:
     return ", ".join(ordered[:LISTED]) + more
 
 
-def number_text(what: str, number: float | None) -> str:
-    if number is None:
-        return "not known"
-    return WRITTEN[what](number) if what in WRITTEN else f"{number:,.0f}"
-
-
-def texts(
-    title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], right: bool = False
-) -> Table:
-    """Return a table of texts; with `right`, all columns except the first are right-aligned."""
-    columns = (
-        Column(head, itemgetter(place), right=right and place > 0)
-        for place, head in enumerate(heads)
-    )
+def texts(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
+    """Return a table of texts."""
+    columns = (Column(head, itemgetter(place)) for place, head in enumerate(heads))
     return table(title, rows, *columns, most=LISTED)

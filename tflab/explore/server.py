@@ -36,7 +36,7 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 CLOSED = "Open the whole address that the terminal shows."
-Life = dict[str, Message]  # stage -> its nodes and numbers
+Life = dict[str, markup.Nodes]  # by stage
 
 
 class App:
@@ -112,7 +112,7 @@ class App:
         life: Life = {}
         for message in self.worker.life(name, number, given):
             if stage := message.get("stage"):
-                life[stage] = {key: message[key] for key in ("nodes", "numbers")}
+                life[stage] = message["nodes"]
                 message = markup.for_page(message, earlier.get(stage))
             yield message
             if "done" in message:

@@ -16,7 +16,7 @@ from tflab.records.blocks import Block
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.report import drawing, html, questions, storage
 from tflab.report.contents import DrawnGraph, Walked
-from tflab.runtime import costs, functions
+from tflab.runtime import functions
 from tflab.units import size
 from tflab.views import backward as backward_view
 from tflab.views import execution as execution_view
@@ -25,7 +25,7 @@ from tflab.views import stages as views
 
 
 def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> storage.Life:
-    """Return the drawing of the stages so far, their tables and numbers. With the `file` of the
+    """Return the drawing of the stages so far, and their tables. With the `file` of the
     program, its nodes have the lines whose work they do."""
     histories = node_history.histories(stages)
     last = stages[-1]
@@ -37,26 +37,7 @@ def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> st
         ns=critical_path.median_per_step(ran.runs) if ran else {},
         file=file,
     )
-    return storage.life(views.name(last), graph, parts(stages), numbers(stages))
-
-
-def numbers(stages: Sequence[Stage]) -> dict[str, float | None]:
-    """Return the numbers of the whole graph that an edit may change."""
-    totals: dict[str, float | None] = {}
-    for stage in stages:
-        if isinstance(stage, Placement):
-            totals["nodes that ran"] = len(stage.nodes) - len(stage.not_run)
-            counts = costs.flops_of_nodes(stage).values()
-            unknown = any(count is None for count in counts)
-            totals["FLOPs"] = None if unknown else sum(count or 0 for count in counts)
-        elif isinstance(stage, Execution):
-            compiled = execution_view.compiled(stage.nodes)
-            totals["bytes"] = None if compiled else stage.memory.peak_bytes
-            step = stage.untraced_step_ns
-            totals |= {"ns": step.median, "low_ns": step.p10, "high_ns": step.p90}
-        else:
-            totals["nodes"] = len(stage.nodes)
-    return totals
+    return storage.life(views.name(last), graph, parts(stages))
 
 
 def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:

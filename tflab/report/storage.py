@@ -12,7 +12,7 @@ import json
 import os
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import islice, takewhile
 from operator import itemgetter
 from pathlib import Path
@@ -30,30 +30,26 @@ from tflab.report.contents import DrawnGraph
 
 PLACE = ("plugins", "life")
 NAME = "life.json.gz"
-KIND, FORMAT = "tflab life", 3
+KIND, FORMAT = "tflab life", 4
 MOST_NODES = 20_000  # limit for a graph; the page of 15,000 opens in two seconds
 MOST_BYTES = 2**23  # of a file
 MOST_TEXT = 2**26  # of its JSON
 LEVEL = 6  # of compression: the highest takes twice as long, for a tenth fewer bytes
 MOST_STATES = 1_000
 MOST_FOLDERS, SEARCH_S = 20_000, 2.0  # of a logdir that are searched, and for how long
-HOLDS = {"stage": str, "graph": dict, "parts": dict, "nodes": dict, "numbers": dict}
+HOLDS = {"stage": str, "graph": dict, "parts": dict, "nodes": dict}
 DAMAGED = "The file of this run is damaged: "
 
 Life = dict[str, Any]
-Numbers = Mapping[str, float | None]  # of the whole graph, by the names in `changes`
 
 
-def life(
-    stage: str, graph: DrawnGraph, parts: Iterable[tuple[str, Iterable[Block]]], numbers: Numbers
-) -> Life:
+def life(stage: str, graph: DrawnGraph, parts: Iterable[tuple[str, Iterable[Block]]]) -> Life:
     """Return a graph up to a stage: its drawing, its blocks by title, and data for comparisons."""
     message = {
         "stage": stage,
         "graph": viewer_data.graph_data(graph),
         "parts": {title: list(map(block, blocks)) for title, blocks in parts},
         "nodes": {name: signature(history) for name, history in graph.histories.items()},
-        "numbers": dict(numbers),
     }
     readable: Life = html.readable(message)
     return readable

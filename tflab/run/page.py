@@ -51,11 +51,8 @@ def life(seen: Watched) -> storage.Life | None:
         return None
     _, *where = view.blocks(seen, with_lines=False)
     parts = (("In short", where),)
-    ran = len(seen.graph.executed) - len(not_taken(seen.graph.executed, seen.graph.ops))
-    numbers = {"nodes": len(seen.graph.nodes), "nodes that ran": ran}
-    return storage.life(
-        STAGES[-1 if seen.graph.executed else 0], drawn_graph(seen.graph), parts, numbers
-    )
+    stage = STAGES[-1 if seen.graph.executed else 0]
+    return storage.life(stage, drawn_graph(seen.graph), parts)
 
 
 def explained(seen: Watched) -> str:
