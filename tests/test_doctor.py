@@ -48,10 +48,10 @@ def test_every_package_of_an_extra_is_known_by_its_import():
 
 @pytest.fixture
 def answer(monkeypatch):
-    """`answer({...})`: the result of a process of its own, or its error."""
+    """`answer([...])`: the result of a process of its own, or its error."""
 
     def answering(result):
-        def call(function, seconds):
+        def call(function):
             if isinstance(result, TflabError):
                 raise result
             return result
@@ -64,10 +64,9 @@ def answer(monkeypatch):
 def test_devices_are_listed_and_a_gpu_that_is_not_seen_has_a_remedy(answer, monkeypatch, tmp_path):
     checks = []
     for driver, result in (
-        ("none", {"devices": ["CPU:0"]}),
-        ("", {"devices": ["CPU:0"]}),
-        ("", {"devices": ["CPU:0", "GPU:0"]}),
-        ("", processes.LateError("late")),
+        ("none", ["CPU:0"]),
+        ("", ["CPU:0"]),
+        ("", ["CPU:0", "GPU:0"]),
     ):
         answer(result)
         monkeypatch.setattr(doctor, "NVIDIA", tmp_path / driver)
@@ -118,7 +117,7 @@ def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
     checks = [doctor.profile_plugin()]
     provide("xprof", "2.24.2")
     provide("xprof", "2.24.2")  # an entry may be listed twice
-    for result in ({}, {"error": "ImportError: no .so"}):
+    for result in ([], TflabError("ImportError: no .so")):
         answer(result)
         checks.append(doctor.profile_plugin())
     provide("tensorboard-plugin-profile", "2.13.1")
@@ -128,8 +127,8 @@ def test_one_package_provides_the_profile_plugin(monkeypatch, answer):
 
 @pytest.mark.tensorflow
 def test_what_is_installed_here_loads():
-    assert doctor.imported()["devices"][0] == "CPU:0"
-    assert doctor.loaded() == {}
+    assert doctor.imported()[0] == "CPU:0"
+    assert doctor.loaded() == []
 
 
 def test_the_table_has_every_check_and_the_remedies_are_below_it(monkeypatch, capsys):

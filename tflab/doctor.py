@@ -14,14 +14,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tflab.cli import command, environment
 from tflab.errors import TflabError
 from tflab.records.blocks import Block, Column, sentences, table
 from tflab.units import plural
 
-SECONDS = 90  # time limit; an import takes 2 to 5, much more on a busy machine
 NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
 PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
 INSTALL = "python -m pip install -r requirements.txt"
@@ -31,7 +29,6 @@ REPLACE = (
 )
 ABSENT = "not installed"  # and needed only by some commands
 NOT_HERE = "not on this machine"  # and not needed
-UNKNOWN = "unknown"
 EXTRAS = {  # what needs each
     "profile": "TensorBoard's page Profile",
     "report": "plots, drawings, and the digits that replace MNIST",
@@ -83,8 +80,6 @@ def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
         yield sentences("What to do", said)
     if wrong := sum(not check.works for check in checks):
         yield f"{plural(wrong, 'thing')} {'is' if wrong == 1 else 'are'} wrong."
-    elif any(check.found.startswith(UNKNOWN) for check in checks):
-        yield "Nothing that could be checked is wrong."
     else:
         yield "Everything that tflab needs works."
 
@@ -92,7 +87,7 @@ def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
 def status(check: Check) -> str:
     if not check.works:
         return "wrong"
-    return "" if check.found.startswith((ABSENT, NOT_HERE, UNKNOWN)) else "ok"
+    return "" if check.found.startswith((ABSENT, NOT_HERE)) else "ok"
 
 
 def packages() -> Iterator[Check]:
@@ -122,12 +117,10 @@ def packages() -> Iterator[Check]:
 
 def devices() -> Check:
     """Import TensorFlow, and list its devices."""
-    answer, checked = answer_of("imported"), "TensorFlow loads"
-    if answer.get("late"):
-        return unknown("devices", checked)
-    if error := answer.get("error"):
+    found, error = answer_of("imported")
+    checked = "TensorFlow loads"
+    if error:
         return Check("devices", error, checked, False, INSTALL)
-    found = answer["devices"]
     unseen = NVIDIA.exists() and not any("GPU" in name for name in found)
     remedy = 'To use the GPU: python -m pip install "tensorflow[and-cuda]"' if unseen else ""
     return Check("devices", ", ".join(found), checked, True, remedy)
@@ -162,46 +155,37 @@ def profile_plugin() -> Check:
         return Check("Profile plugin", ABSENT, checked, True)
     if len(found) > 1:
         return Check("Profile plugin", " and ".join(found), checked, False, REPLACE)
-    answer = answer_of("loaded")
-    if answer.get("late"):
-        return unknown("Profile plugin", checked)
-    error = answer.get("error")
+    _, error = answer_of("loaded")
     return Check("Profile plugin", error or found[0], checked, not error, INSTALL if error else "")
 
 
-def unknown(what: str, checked: str) -> Check:
-    found = f"{UNKNOWN}: it did not load within {SECONDS} s"
-    return Check(what, found, checked, True, "Try again when the machine is less busy.")
+# Checks that load a package run in a process of their own, so that a crash is a finding.
 
 
-# Checks that load a package run in a process of their own, so that a crash or a hang is a finding.
-
-
-def answer_of(function: str) -> dict[str, Any]:
+def answer_of(function: str) -> tuple[list[str], str]:
+    """Return what a function of this module returns, and its error or ""."""
     from tflab.runtime import processes
 
     try:
-        return processes.call(f"tflab.doctor:{function}", seconds=SECONDS)
-    except processes.LateError:
-        return {"late": True}
+        return processes.call(f"tflab.doctor:{function}"), ""
     except TflabError as error:
-        return {"error": str(error)}
+        return [], str(error)
 
 
-def imported() -> dict[str, Any]:
+def imported() -> list[str]:
     import tensorflow as tf
 
     names = (device.name for device in tf.config.list_physical_devices())
-    return {"devices": [name.removeprefix("/physical_device:") for name in names]}
+    return [name.removeprefix("/physical_device:") for name in names]
 
 
-def loaded() -> dict[str, Any]:
+def loaded() -> list[str]:
     """Load the plugins as TensorBoard does, and the compiled library of the Profile plugin."""
     from tensorboard import default
     from xprof.convert import raw_to_tool_data  # noqa: F401
 
     default.get_dynamic_plugins()  # raises where a plugin would keep TensorBoard from starting
-    return {}
+    return []
 
 
 if __name__ == "__main__":

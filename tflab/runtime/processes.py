@@ -27,10 +27,6 @@ Process = subprocess.Popen[bytes]
 TAIL = 4_096  # bytes of an output that are read again
 
 
-class LateError(TflabError):
-    """A process did not answer within its limit of time."""
-
-
 def start(
     module: str,
     *words: str,
@@ -78,7 +74,7 @@ def started(module: str, *words: str, **options: Any) -> Iterator[tuple[Process,
                     pipe.close()
 
 
-def has_output(process: Process, seconds: float | None) -> bool:
+def has_output(process: Process, seconds: float) -> bool:
     """Wait for output of a process, or for its end; return False if this takes longer."""
     assert process.stdout
     with selectors.DefaultSelector() as selector:
@@ -101,22 +97,18 @@ def last_lines(output: IO[bytes], most: int) -> list[str]:
     return output.read().decode(errors="backslashreplace").strip().splitlines()[-most:]
 
 
-def call(function: str, *args: object, seconds: float | None = None) -> Any:
-    """Return the result of `module:function(*args)`, computed in a process of its own, which has
-    this time.
+def call(function: str, *args: object) -> Any:
+    """Return the result of `module:function(*args)`, computed in a process of its own.
 
     Raises the TflabError that the function raised, or one that says how the process ended.
     """
-    with stream(function, *args, seconds=seconds) as results:
+    with stream(function, *args) as results:
         return next(results)
 
 
 @contextmanager
 def stream(
-    function: str,
-    *args: object,
-    environment: Mapping[str, str] | None = None,
-    seconds: float | None = None,
+    function: str, *args: object, environment: Mapping[str, str] | None = None
 ) -> Iterator[Iterator[Any]]:
     """Yield the items of the generator `module:function(*args)`, made in a process of its own that
     stands still until the next item is requested, and is killed with the context.
@@ -130,20 +122,16 @@ def stream(
             # The length comes first, so that nothing is imported before all of it is read.
             process.stdin.write(b"%d\n" % len(pickled) + pickled)
             process.stdin.flush()
-        yield items(function, process, errors, seconds)
+        yield items(function, process, errors)
 
 
-def items(
-    function: str, process: Process, errors: IO[bytes], seconds: float | None
-) -> Iterator[Any]:
+def items(function: str, process: Process, errors: IO[bytes]) -> Iterator[Any]:
     name = f"The process that ran {function}"
     assert process.stdin and process.stdout
     while True:
         try:
             process.stdin.write(b"\n")
             process.stdin.flush()
-            if not has_output(process, seconds):
-                raise LateError(f"{name} did not end within {seconds} s.")
             worked, result = pickle.load(process.stdout)
         except (pickle.UnpicklingError, EOFError, OSError):
             raise TflabError(f"{name} ended {ending(process, errors)}") from None
