@@ -8,7 +8,7 @@ import pytest
 from tests.approval import approve
 from tests.examples.comparison import POOL, STEPS
 from tests.examples.lab import COMPARED, HISTORY, LAB, LINEAR, RACED
-from tests.records_by_hand import LOAD, config_times, op_stats, verdict
+from tests.records_by_hand import LOAD, config_times, verdict
 from tests.shown import grid
 from tflab.compare import CONFIGURATIONS
 from tflab.records.graph import Tensor
@@ -16,6 +16,7 @@ from tflab.records.measured import Load
 from tflab.report import chapters, contents, handout, html
 from tflab.report.contents import Picture
 from tflab.units import plural
+from tflab.views import op_table
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -87,23 +88,13 @@ def test_each_entry_of_the_dictionary_has_the_same_blanks_and_is_chinese():
 
 def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
     assert contents.chinese("No such sentence.") == "No such sentence."
-    row = replace(
-        COMPARED.tables[64][0], ops=("_Fused",), fused_from=("a/Conv2D",), nodes=("a/Relu",)
-    )
-    table = chapters.dearest(replace(COMPARED, tables={64: (row,)}))
-    named, fused = replace(table, rows=(replace(table.rows[0], key="loss"),)), "由哪些算子融合而成"
+    table = op_table.costs(COMPARED, 64, 1)
+    named = replace(table, rows=(replace(table.rows[0], key="loss"),))
     assert grid(contents.chinese_part(named))[1:] == [
-        ("算子", "调用次数", "总耗时", "平均耗时", "占比", "每步申请的内存", fused),
-        ("loss", "1,001", "49.0 ms", "20.1 us", "19.0%", "512 B", "Conv2D, Relu"),
-        0,
+        ("算子", "调用次数", "总耗时", "平均耗时", "中位数", "占比"),
+        ("loss", "1,001", "49.0 ms", "20.1 us", "10.1 us", "19.0%"),
+        11,
     ]
-
-
-def test_a_fused_op_is_made_of_what_was_fused_into_it_and_of_itself():
-    conv = op_stats(
-        "x", ops=("_FusedConv2D",), nodes=("a/Relu", "b/Relu"), fused_from=("a/Conv2D",)
-    )
-    assert [chapters.made_of(row) for row in (conv, POOL.cells[4])] == ["Conv2D, Relu", ""]
 
 
 def test_a_call_is_compared_with_the_batch_size_before_if_a_step_has_as_many():

@@ -15,8 +15,8 @@ from tflab.compare import CONFIGURATIONS, view
 from tflab.exporters import plots
 from tflab.exporters.plots.graph import Edge, Track
 from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, table
-from tflab.records.graph import Node, edge_count, node_of
-from tflab.records.measured import Compared, Comparison, History, OpStats
+from tflab.records.graph import Node, node_of
+from tflab.records.measured import Comparison, History
 from tflab.records.stages import Backward, Execution
 from tflab.records.values import Maps
 from tflab.report import contents, drawing, questions
@@ -296,7 +296,7 @@ def training(model: str, history: History | None) -> Iterator[Part]:
 def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield found(comparison)
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
-    yield calls_at_each_size(comparison)
+    yield view.calls_and_totals(comparison, TOP, comparison.batch_sizes)
     yield from view.findings(comparison)
     yield view.steps(comparison)
     yield swept(comparison)
@@ -336,50 +336,6 @@ def finding_at(comparison: Comparison, size: int) -> str:
         f"{three_digits(cell.mean_ns / smaller.mean_ns)} times as long ({time(cell.mean_ns)} "
         f"instead of {time(smaller.mean_ns)}) for {size / before:g} times the {comparison.unit}s; "
         f"its share of the op time goes from {percent(smaller.share)} to {percent(cell.share)}."
-    )
-
-
-def dearest(comparison: Comparison) -> Table:
-    """Return the ops that took most of the time at the largest batch size."""
-    size = comparison.batch_sizes[-1]
-    rows = comparison.tables.get(size, ())
-    of = f"{TOP} most expensive of {len(rows)}" if len(rows) > TOP else f"{len(rows)}"
-    fused = Column("made of", made_of, elastic=True)
-    return table(
-        f"The {of} op types at batch {size}, {comparison.phase}",
-        rows[:TOP],
-        op_table.key("op"),
-        *op_table.columns(
-            ("calls", "total", "mean", "share", "requested"), {"requested": "memory a step"}
-        ),
-        *([fused] if any(map(made_of, rows[:TOP])) else []),
-    )
-
-
-def made_of(row: OpStats) -> str:
-    """Return `Conv2D, BiasAdd, Relu` for a fused op: the last parts of its nodes' names."""
-    names = (*row.fused_from, *row.nodes) if "Fused" in row.op else ()
-    return ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in names))
-
-
-def calls_at_each_size(comparison: Comparison) -> Table:
-    """Return the time of the costliest ops at every batch size, as calls times their mean."""
-
-    def column(size: int) -> Column:
-        def cell(row: Compared) -> str:
-            stats = row.cells.get(size)
-            if stats is None:
-                return ""
-            calls = f"{stats.calls:,} x {time(stats.mean_ns)}"
-            return f"{calls} = {time(stats.total_ns)}, {percent(stats.share)}"
-
-        return numbers(f"batch {size}", cell)
-
-    return table(
-        "Calls x mean = total, and share of the op time, at each batch size",
-        view.in_order(comparison, TOP)[:TOP],
-        op_table.key("op"),
-        *map(column, comparison.batch_sizes),
     )
 
 
@@ -425,12 +381,15 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
     if not lab.compared:
         return
     compared = lab.compared
-    rows = compared.tables[compared.batch_sizes[-1]]
-    bars = contents.picture("op_bars", plots.op_bars.draw, rows, "op")
+    last = compared.batch_sizes[-1]
+    bars = contents.picture("op_bars", plots.op_bars.draw, compared.tables[last], "op")
     how: tuple[Part, ...] = (*execution.load_line(compared.load), swept(compared))
-    yield Chapter("Step 5: the ten most expensive ops", (dearest(compared), bars, *how))
+    yield Chapter(
+        "Step 5: the ten most expensive ops", (op_table.costs(compared, last, TOP), bars, *how)
+    )
     curves = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
-    sizes = (found(compared), calls_at_each_size(compared), curves, how[-1])
+    ops = view.calls_and_totals(compared, TOP, compared.batch_sizes)
+    sizes = (found(compared), ops, curves, how[-1])
     yield Chapter("Step 6: batch sizes", sizes)
     yield Chapter("Step 7: hardware and configuration", tuple(configurations(compared)))
 
@@ -446,17 +405,9 @@ def graph_sizes(walked: Walked) -> list[tuple[str, tuple[Node, ...]]]:
 
 
 def picture_of_graph(walked: Walked) -> Iterator[Part]:
-    """Yield the picture of the graph, and its size at each stage."""
-    stages = graph_sizes(walked)
-    *_, (which, nodes), _ = stages
+    """Yield the picture of the graph, and where all of its nodes are shown."""
+    *_, (which, nodes), _ = graph_sizes(walked)
     yield contents.picture("graph", plots.graph.draw, walked.model, *layers(walked, nodes))
-    yield table(
-        "",
-        stages,
-        Column("graph", lambda row: row[0]),
-        numbers("nodes", lambda row: f"{len(row[1]):,}"),
-        numbers("edges", lambda row: f"{edge_count(row[1]):,}"),
-    )
     yield (
         f"The picture has the graph {which}. TensorBoard's Graphs shows the graph that ran, node "
         f"by node. The command python -m tflab.lifecycle --model {walked.model} --logdir "
