@@ -105,7 +105,7 @@ def opening(path: Path | None, model: str | None) -> tuple[FirstContent, Source]
         file, function = source_of(model)
         first = markup.FirstContent(file.name, sources.text_of(file))
         return first, Source(file.name, function=function)
-    return markup.FirstContent("program.py", sources.EXAMPLES[0].text), Source("program.py")
+    return markup.FirstContent("program.py", sources.TOY), Source("program.py")
 
 
 def source_of(model: str) -> tuple[Path, str]:

@@ -13,7 +13,6 @@ from pathlib import Path
 import jinja2
 
 from tflab.explore import request
-from tflab.explore.sources import EXAMPLES
 from tflab.records.blocks import Block, Column, Table, table
 from tflab.records.codec import encoded
 from tflab.records.options import SWITCHES
@@ -71,7 +70,6 @@ def page(start: FirstContent) -> tuple[str, str]:
     style and script, and requests to its own server."""
     settings = {
         "start": encoded(start),
-        "examples": encoded(EXAMPLES),
         "defaults": encoded(request.ProgramRequest("")),
     }
     script = html.script(FOLDER / "explore.js")
@@ -81,7 +79,6 @@ def page(start: FirstContent) -> tuple[str, str]:
         script=script,
         settings=html.as_json(settings),
         start=start,
-        examples=EXAMPLES,
         optimisers=request.OPTIMISERS,
         devices=range(1, request.MOST_DEVICES + 1),
         most_rows=request.MOST_ROWS,

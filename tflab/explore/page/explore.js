@@ -32,10 +32,9 @@ async function* messages(response) {
 
 class Explorer {
   constructor() {
-    const { start, defaults, examples } = JSON.parse(document.getElementById("settings").textContent);
+    const { start, defaults } = JSON.parse(document.getElementById("settings").textContent);
     this.start = start;
     this.defaults = defaults;
-    this.examples = examples;
     /** @type {(name: string) => any} */
     this.part = (name) => document.querySelector(`[data-part="${name}"]`);
     this.page = crypto.randomUUID();
@@ -78,14 +77,6 @@ class Explorer {
   controls() {
     this.part("switches").addEventListener("input", () => this.later());
     this.part("switches").addEventListener("submit", (event) => event.preventDefault());
-    this.part("menu").addEventListener("change", (event) => {
-      const example = this.examples[event.target.value];
-      event.target.value = "";
-      this.goal = null;
-      this.hold(false);
-      if (example) this.set({ text: example.text, devices: example.devices, predict: this.predictor.on });
-      this.run();
-    });
     this.part("restart").addEventListener("click", async () => {
       this.say("TensorFlow is loading again.");
       await this.post("/restart", {});
