@@ -13,18 +13,16 @@ SHAPES = {
     "keep_prob=": ("keep_prob", ()),
 }
 NO_SHAPES = ("x", "=3", "x=3,-1", "x=three", "x=3,,4", "")
-NO_OBJECTS = (b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[1]", b"1" * 1_000)
+NO_OBJECTS = (b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[1]")
 
 
 def test_a_shape_is_a_name_and_sizes_or_none_for_a_scalar():
     assert {text: arguments.shape(text) for text in SHAPES} == SHAPES
 
 
-def test_what_is_no_shape_and_what_is_no_object_in_json_is_refused(tmp_path, monkeypatch):
+def test_what_is_no_shape_and_what_is_no_object_in_json_is_refused(tmp_path):
     said = [refused(arguments.shape, text) for text in NO_SHAPES]
     for content in NO_OBJECTS:
-        if content.startswith(b"1"):
-            monkeypatch.setattr(codec, "LARGEST", 100)
         (tmp_path / "x").write_bytes(content)
         said.append(refused(codec.read_object, str(tmp_path / "x"), "give one"))
     approve("given-refused.txt", "\n".join(said).replace(str(tmp_path), "FOLDER"))

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import tflab
-from tflab import untrusted
 from tflab.cli import environment, interrupts, landlock, temporary, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.units import size
@@ -268,10 +267,8 @@ def check_plain(path: Path) -> None:
         status = path.stat()
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {error.strerror}.") from error
-    kind = stat.S_IFMT(status.st_mode)
-    if kind != stat.S_IFREG:
-        why = untrusted.KINDS.get(kind, "it is not a file")
-        raise UsageError(f"'{path}' cannot be read: {why}.")
+    if not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"'{path}' cannot be read: it is not a file.")
     occupied = getattr(status, "st_blocks", status.st_size) * 512
     if status.st_size > SPARSE_BYTES and occupied < status.st_size // SPARSE:
         raise UsageError(

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from tflab import untrusted
 from tflab.analysis import op_runs, timeline
 from tflab.analysis.memory import US
 from tflab.analysis.op_runs import OpRuns
@@ -246,7 +245,7 @@ def traces_in(path: str) -> Iterator[tuple[str, Any]]:
     event file."""
     try:
         if not is_event_file(path):
-            yield Path(path).name, metadata_of(path, untrusted.content(path))
+            yield Path(path).name, metadata_of(path, Path(path).read_bytes())
             return
         empty = True
         for tagged in in_events(path):
@@ -289,7 +288,7 @@ def is_event_file(path: str) -> bool:
     FileWriter adds each trace under a tag."""
     if not os.path.isfile(path):
         return False
-    with untrusted.opened(path) as file:
+    with open(path, "rb") as file:
         return EVENTS in file.read(HEAD)
 
 

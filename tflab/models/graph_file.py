@@ -17,7 +17,6 @@ from google.protobuf.message import DecodeError, Message
 from tensorflow.core.protobuf.meta_graph_pb2 import AssetFileDef, SignatureDef
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-from tflab import untrusted
 from tflab.cli import confined
 from tflab.errors import TflabError, UsageError, did_you_mean
 from tflab.records.graph import node_of
@@ -56,7 +55,7 @@ def read(path: Path) -> GraphFile:
     if path.is_dir():
         path = next(path / part for part in confined.SAVED_MODELS if (path / part).is_file())
     try:
-        content = untrusted.content(path)
+        content = path.read_bytes()
     except OSError as error:
         raise TflabError(f"The graph '{path}' cannot be read: {error.strerror}.") from error
     if content.startswith(HDF5):
