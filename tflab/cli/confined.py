@@ -28,7 +28,6 @@ from typing import Any
 import tflab
 from tflab.cli import environment, interrupts, landlock, temporary, terminal
 from tflab.errors import TflabError, UsageError
-from tflab.units import size
 
 with suppress(ImportError):  # Windows has neither this nor Landlock
     import resource
@@ -58,7 +57,6 @@ KEPT = (
 # The parts of a SavedModel's folder
 SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
 PARTS = (*SAVED_MODELS, "fingerprint.pb", "variables", "assets", "assets.extra")
-SPARSE_BYTES, SPARSE = 2**30, 20  # a larger file that occupies less than this part of its size
 UNCONFINED = (
     "this process cannot be confined: that needs Landlock (Linux 5.13 and later). --trust runs the "
     "graph unconfined"
@@ -218,7 +216,8 @@ def model_files(model: Path) -> list[Path]:
     """Return the files of a model, and nothing beside them: the parts of a SavedModel's folder; or
     a file with the checkpoint of exactly the same stem.
 
-    Raises UsageError for a pipe, a device, a link out of the model, and a file larger than memory.
+    Raises UsageError for a link, and for what is not a file. A link inside a part may lead out of
+    the model, but the kernel does not let the process read there.
     """
     if model.name in SAVED_MODELS:
         model = model.parent
@@ -229,7 +228,8 @@ def model_files(model: Path) -> list[Path]:
         beside = sorted(glob.glob(f"{stem}.index") + glob.glob(f"{stem}.data-?????-of-?????"))
         checkpoint = [Path(path) for path in beside if Path(path) != model]
         for path in checkpoint:
-            check_own(path, None)
+            check_unlinked(path)
+            check_plain(path)
         return [model, *checkpoint]
     if not any((model / name).is_file() for name in SAVED_MODELS):
         entries = ", ".join(sorted(entry.name for entry in model.iterdir())[:5]) or "nothing"
@@ -239,48 +239,26 @@ def model_files(model: Path) -> list[Path]:
         )
     parts = [model / name for name in PARTS if os.path.lexists(model / name)]
     for part in parts:
-        check_own(part, model)
-        for folder, folders, files in os.walk(part):
-            for name in (*folders, *files):
-                check_own(Path(folder, name), model)
+        check_unlinked(part)
     return parts
 
 
-def check_own(path: Path, folder: Path | None) -> None:
-    """Raise UsageError if a part of a model is not a plain file or folder, or links to one outside
-    of the model's folder."""
+def check_unlinked(path: Path) -> None:
+    """Raise UsageError if a part of a model is a link, which may lead anywhere."""
     if path.is_symlink():
-        real = Path(os.path.realpath(path))
-        own = [Path(os.path.realpath(folder), part) for part in PARTS] if folder else []
-        if not any(map(real.is_relative_to, own)):
-            raise UsageError(
-                f"'{path}' is a link to another place, and tflab does not follow it. Replace it by "
-                "a copy of the file, for example with cp -L."
-            )
-    if not path.is_dir():
-        check_plain(path)
+        raise UsageError(
+            f"'{path}' is a link to another place, and tflab does not follow it. Replace it by "
+            "a copy of the file, for example with cp -L."
+        )
 
 
 def check_plain(path: Path) -> None:
-    """Raise UsageError if this is not a regular file that fits into memory. Nothing is opened."""
+    """Raise UsageError if this is not a regular file. Nothing is opened."""
     try:
-        status = path.stat()
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise UsageError(f"'{path}' cannot be read: it is not a file.")
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {error.strerror}.") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise UsageError(f"'{path}' cannot be read: it is not a file.")
-    occupied = getattr(status, "st_blocks", status.st_size) * 512
-    if status.st_size > SPARSE_BYTES and occupied < status.st_size // SPARSE:
-        raise UsageError(
-            f"'{path}' cannot be read: it has {size(status.st_size)}, of which only "
-            f"{size(occupied)} are written."
-        )
-    free = environment.free_memory()
-    if free is not None and status.st_size > free:
-        raise UsageError(
-            f"'{path}' cannot be read: it has {size(status.st_size)}, but only {size(free)} of "
-            "memory is free."
-        )
 
 
 # The confined process

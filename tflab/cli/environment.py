@@ -15,9 +15,6 @@ from tflab.errors import TflabError
 
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it when it is imported
 MEMINFO = Path("/proc/meminfo")
-CGROUP = Path("/sys/fs/cgroup")
-LIMIT_AND_USED = ("memory.max", "memory.current")
-CACHED = ("active_file", "inactive_file")  # pages of files, which the system frees if necessary
 PACKAGES = ("tensorflow", "tensorboard", "xprof", "numpy", "protobuf")
 
 
@@ -104,22 +101,7 @@ def processor() -> str:
 
 
 def free_memory() -> int | None:
-    """Return the bytes that are free on this machine, or in the container; None if unknown."""
-    return min((size for size in (free_of_machine(), free_of_container()) if size), default=None)
-
-
-def free_of_container() -> int | None:
-    """Return the bytes up to the limit of this container (cgroup version 2); None without one."""
-    try:
-        limit, used = (int((CGROUP / name).read_text("ascii")) for name in LIMIT_AND_USED)
-        lines = (CGROUP / "memory.stat").read_text("ascii").splitlines()
-        details = dict(line.split() for line in lines)
-        return max(1, limit - used + sum(int(details[name]) for name in CACHED))
-    except (OSError, KeyError, ValueError):  # no such file, or no limit
-        return None
-
-
-def free_of_machine() -> int | None:
+    """Return the bytes that are free on this machine; None if unknown."""
     try:
         lines = dict(line.split(":", 1) for line in MEMINFO.read_text("ascii").splitlines())
         return sum(int(lines[name].split()[0]) for name in ("MemAvailable", "SwapFree")) * 1024
