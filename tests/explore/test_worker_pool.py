@@ -26,11 +26,6 @@ w = tf1.get_variable("w", [8, 4])
 sums = tf.nn.bias_add(tf.matmul(x, w), tf.ones([4]))
 loss = tf.reduce_mean(tf.sqrt(tf.abs(sums)), name="loss")
 """
-CLEANER = """\
-import glob, shutil, tempfile
-for folder in glob.glob(f"{tempfile.gettempdir()}/tflab-*"):
-    shutil.rmtree(folder)
-"""
 HALF = """\
 import os
 for file in range(3, 30):
@@ -38,10 +33,6 @@ for file in range(3, 30):
         os.write(file, b"half of a line")
     except OSError:
         pass
-"""
-AWAY = """\
-import os, subprocess
-subprocess.Popen(["sleep", "1000"], start_new_session=True)
 """
 SMALL = "x = tf.constant(1.0)\ny = x + 2.0\n"
 
@@ -182,7 +173,7 @@ def test_switches_reach_the_runtime(run):
             3,
             "CPU:2",
         ),
-        ("big = bytearray(10**12)", 1, "MemoryError: a program may have 4.00 GiB in addition to"),
+        ("big = bytearray(10**15)", 1, "MemoryError"),
     ],
 )
 def test_an_error_is_said_with_its_line(run, text, line, words):
@@ -280,17 +271,15 @@ def test_a_process_that_is_lost_is_replaced(run, monkeypatch):
     monkeypatch.setattr(worker_pool, "GRACE_S", 0.2)
     for text, words in (
         ("import os\nos._exit(3)", "ended its process with status 3"),
-        (CLEANER + SMALL, "The program removed tflab's temporary folder"),
         # No signal interrupts it
-        (AWAY + HALF + "sum(range(10**12))", "did not stop within 1 s"),
+        ("sum(range(10**12))", "did not stop within 1 s"),
         (HALF, "it wrote into the results of tflab"),
         ("import os\nos.closerange(3, 100)\nsum(range(10**12))", "it closed the results of tflab"),
     ):
-        before, mark = run.process.process.pid, run.process.mark
+        before = run.process.process.pid
         assert words in run.error(text, seconds=1 if "sum" in text else SECONDS)["message"]
         assert run.process.process.pid != before
         assert not os.path.exists(f"/proc/{before}")
-        assert list(worker_pool.marked(f"{worker_pool.MARK}={mark}")) == []
     assert list(by_stage(run(SMALL))) == STAGES
 
 

@@ -12,7 +12,6 @@ from tflab.records.options import SWITCHES, Options
 NO_OPTIMISER = "none: gradients only"
 OPTIMISERS = ("gradient descent", "momentum", "Adam", NO_OPTIMISER)
 LARGEST_TEXT = 100_000  # characters of a program
-MEMORY = 4 * 2**30  # bytes that a program may take in addition to those after the start
 MOST_ROWS = 1024
 MOST_DEVICES = 4
 STEPS, WARMUP = 5, 2  # enough for a median within a second of an edit

@@ -9,7 +9,7 @@ from functools import partial
 from tflab.analysis import critical_path
 from tflab.errors import RefusedError, TflabError
 from tflab.explore import program
-from tflab.explore.request import MEMORY, Message, ProgramRequest, Source
+from tflab.explore.request import Message, ProgramRequest, Source
 from tflab.follow import node_history
 from tflab.lifecycle import backward, execution, frontend, placement, values
 from tflab.records.blocks import Block
@@ -17,7 +17,6 @@ from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.report import drawing, html, questions, storage
 from tflab.report.contents import DrawnGraph, Walked
 from tflab.runtime import functions
-from tflab.units import size
 from tflab.views import backward as backward_view
 from tflab.views import execution as execution_view
 from tflab.views import placement as placement_view
@@ -107,8 +106,6 @@ def problem(error: BaseException, file: str) -> Message:
     if isinstance(error, TflabError) and line_of(cause, file) is None:
         return {"message": str(error), "line": line}
     message = cause.msg if isinstance(cause, SyntaxError) else str(cause).strip()
-    if isinstance(cause, MemoryError):
-        message = message or f"a program may have {size(MEMORY)} in addition to TensorFlow"
     kind = type(cause).__name__
     return {"message": f"{kind}: {message}" if message else kind, "line": line}
 

@@ -15,16 +15,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
-from pathlib import Path
 from types import FrameType, ModuleType
 
-from tflab.explore.request import MEMORY, Message, Source
+from tflab.explore.request import Message, Source
 from tflab.runtime import dumps, tf_import
 
 PRINTED = 4_000  # characters that are kept of a program's output
 LOOK_S = 1.0  # between two checks whether the server exists
-WITHOUT_FOLDER = "The program removed tflab's temporary folder. tflab starts a new process."
-STATUS = Path("/proc/self/status")  # on Linux
 
 
 class StageTimeoutError(BaseException):
@@ -45,14 +42,13 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     own = os.getpid()
     threading.Thread(target=watch, args=(os.getppid(),), daemon=True).start()
-    folder = dumps.prepare()
+    dumps.prepare()
     tf_import.load()
     from tflab.explore import request, stages_as_data
 
     gc.collect()
     gc.freeze()  # objects of TensorFlow's import stay
     gc.disable()  # within a program: looking for cycles would take almost half of its time
-    limit_memory(MEMORY)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, late)
     walked: Iterator[Message] = iter(())
@@ -73,10 +69,7 @@ def main() -> None:
             walked = stages_as_data.walk_program(
                 request.read(order["asked"]), Source(**order["source"])
             )
-        message = step(stages_as_data, walked, order)
-        if folder and not folder.is_dir():
-            message = {"error": {"message": WITHOUT_FOLDER, "line": None}, "spoiled": True}
-        answer(message | {"mark": given["mark"]})
+        answer(step(stages_as_data, walked, order))
 
 
 def step(stages: ModuleType, walked: Iterator[Message], order: Message) -> Message:
@@ -109,21 +102,8 @@ def late(number: int, frame: FrameType | None) -> None:
     raise StageTimeoutError
 
 
-# The memory and the time of a program. Functions that macOS or Windows do not support do nothing.
-
-
-def limit_memory(more: int) -> None:
-    """Limit the memory that this process can take in addition; beyond it there is a MemoryError."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        lines = STATUS.read_text("ascii").splitlines()
-        taken = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData"))
-        resource.setrlimit(resource.RLIMIT_DATA, (taken + more, taken + more))
-
-
 def limit_time(seconds: float) -> None:
-    """Send SIGALRM to this process after this time; 0 is never."""
+    """Send SIGALRM to this process after this time; 0 is never. Windows has no such signal."""
     with suppress(AttributeError):
         signal.setitimer(signal.ITIMER_REAL, seconds)
 

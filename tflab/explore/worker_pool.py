@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from tflab.errors import TflabError
 from tflab.explore.request import Message, ProgramRequest, Source
@@ -25,10 +23,7 @@ from tflab.runtime import processes
 START_S = 120.0  # time limit for importing TensorFlow, on a busy machine
 SECONDS = 20.0  # of a stage: longer than one of LeNet takes on a busy machine
 GRACE_S = 2.0  # after the time limit of a stage, for the worker to end it
-MOST_BYTES = 2**26  # of an answer
 PART = 2**16  # bytes of it that are read at a time: as many as a pipe holds
-SEARCHES = 3  # for processes of a program, which may start another one meanwhile
-MARK = "TFLAB_WORKER"  # the variable that a worker and all processes of its programs have
 
 
 class LostError(TflabError):
@@ -47,10 +42,8 @@ class WorkerProcess:
 
     def start(self) -> None:
         """Start a new process; it is ready after its first line. Ctrl-C is for the server."""
-        self.mark = secrets.token_hex(8)
         self.process = processes.start(
             "tflab.explore.worker",
-            environment={MARK: self.mark},
             stderr=subprocess.DEVNULL,
             own_session=True,
         )
@@ -92,24 +85,18 @@ class WorkerProcess:
             self.read(START_S)
             self.ready = True
         assert self.process.stdin
-        mark = secrets.token_hex(8)  # identifies the answer
         try:
-            self.process.stdin.write(json.dumps(order | {"mark": mark}).encode() + b"\n")
+            self.process.stdin.write(json.dumps(order).encode() + b"\n")
             self.process.stdin.flush()
         except OSError:
             raise self.lost() from None
-        answer = self.read(self.seconds + GRACE_S)
-        if answer.pop("mark", None) != mark:
-            raise LostError("tflab ended the program: it wrote into the results of tflab.")
-        if answer.pop("spoiled", False):
-            self.replace()
-        return answer
+        return self.read(self.seconds + GRACE_S)
 
     def read(self, seconds: float) -> Message:
-        """Return the next line of the process. Raises LostError if it is late or not complete."""
+        """Return the next answer of the process. Raises LostError if it is late or damaged."""
         assert self.process.stdout
         line, deadline = bytearray(), time.monotonic() + seconds
-        while not line.endswith(b"\n") and len(line) < MOST_BYTES:
+        while not line.endswith(b"\n"):
             if not processes.has_output(self.process, max(0, deadline - time.monotonic())):
                 raise LostError(
                     f"tflab ended the program: it did not stop within {self.seconds:g} s. "
@@ -120,11 +107,13 @@ class WorkerProcess:
             if not part:
                 raise self.lost()
             line += part
-        with suppress(ValueError):
-            message = json.loads(line)
-            if isinstance(message, dict):
-                return message
-        return {}
+        try:
+            message: Message = json.loads(line)
+        except ValueError:
+            raise LostError(
+                "tflab ended the program: it wrote into the results of tflab."
+            ) from None
+        return message
 
     def lost(self) -> LostError:
         """Return how the process ended by itself, or that it only closed its output."""
@@ -143,15 +132,11 @@ class WorkerProcess:
             self.start()
 
     def end(self) -> None:
-        """End the process and all processes that its program started."""
+        """End the process and all processes in its group, such as those of its program."""
         with suppress(AttributeError, OSError):  # its group is empty, or there are no groups
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
-        for _ in range(SEARCHES):  # for those that left its group
-            for other in marked(f"{MARK}={self.mark}"):
-                with suppress(OSError):
-                    os.kill(other, signal.SIGKILL)
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe
             with suppress(OSError):  # it still has data that could not be written
@@ -161,11 +146,3 @@ class WorkerProcess:
         """End the process for good."""
         self.closed = True
         self.end()
-
-
-def marked(variable: str) -> Iterator[int]:
-    """Yield the running processes that were started with this variable, on Linux."""
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # another user's, or it has ended
-            if variable.encode() in path.read_bytes().split(b"\0"):
-                yield int(path.parent.name)
