@@ -41,6 +41,7 @@ from tflab.views.words import ratio_text
 
 ABOUT = "What TensorFlow does between a line of Python and the machine."
 ABOUT_LAB = "Each part names its step of the lab."
+PARTIAL = " Partial: these are the measurements before the interruption."
 TOP = 10  # rows of a table of ops
 OTHERS = "shared by layers"  # the label of a box without one
 Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
@@ -58,26 +59,12 @@ def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> 
     )
     return Report(
         title=f"{'Lab report' if handed_in else 'From Python to op runs'}: {title_of(lab.model)}",
-        about=" ".join([ABOUT_LAB if handed_in else ABOUT, *partial(lab, names)]),
+        about=f"{ABOUT_LAB if handed_in else ABOUT}{PARTIAL * lab.interrupted}",
         command=command,
         questions=() if handed_in else questions.questions(lab),
         chapters=tuple(made),
         numbers=tuple(results(lab)),
     )
-
-
-def partial(lab: Lab, names: Sequence[str]) -> Iterator[str]:
-    """Yield what an interrupted report lacks; the hand-in has what was measured."""
-    if lab.interrupted:
-        yield "Partial: these are the measurements before the interruption."
-        lacking = [
-            name
-            for name in names
-            if name != "lab"
-            and any(getattr(lab, need, "") is None for need in contents.NEEDS[name])
-        ]
-        if lacking:
-            yield f"These chapters are missing: {', '.join(lacking)}."
 
 
 def results(lab: Lab) -> Iterator[Fact]:
