@@ -71,16 +71,6 @@ def test_a_file_that_is_no_life_is_damaged(path, content):
         storage.read(path)
 
 
-def test_a_file_that_unpacks_to_more_than_the_limit_is_damaged(path, life, monkeypatch):
-    file_of(path, whole(life, padding="0" * 10_000))
-    assert storage.read(path) == life
-    monkeypatch.setattr(storage, "MOST_TEXT", 10_000)
-    with pytest.raises(TflabError, match="is damaged"):
-        storage.read(path)
-    with pytest.raises(TflabError, match="its data are too large"):
-        storage.write(path.parents[2] / "run", life | {"padding": "0" * 10_000})
-
-
 def test_a_life_of_another_version_says_so(path, life):
     with pytest.raises(TflabError, match="Another version of tflab wrote this run"):
         storage.read(file_of(path, whole(life, format=1)))
@@ -92,32 +82,10 @@ def test_a_folder_in_place_of_the_file_is_an_error_in_words(path):
         storage.read(path)
 
 
-@pytest.mark.parametrize(
-    ("box", "field", "value"),
-    [
-        (1, "parent", 1),
-        (1, "parent", 2),
-        (1, "parent", "0"),
-        (0, "rows", [[1, 1], [2]]),
-        (2, "rows", [[2]]),
-        (2, "rows", [[0]]),
-        (2, "rows", [[9]]),
-        (1, "rows", 3),
-    ],
-)
-def test_boxes_that_are_in_themselves_are_refused(path, life, box, field, value):
-    life["graph"]["boxes"][box][field] = value
-    with pytest.raises(TflabError, match="its drawing makes no sense"):
-        storage.read(file_of(path, whole(life)))
-
-
-def test_a_graph_with_too_many_nodes_is_neither_written_nor_drawn(tmp_path, path, life):
-    life["graph"]["nodes"] = [{"name": "n"}] * (storage.MOST_NODES + 1)
+def test_a_graph_with_too_many_nodes_is_not_written(tmp_path, life):
     said = storage.keep(tmp_path / "run", storage.MOST_NODES + 1, lambda: life)
     assert said.endswith("it has 20,001 nodes; the limit is 20,000.")
     assert not (tmp_path / "run").exists()
-    with pytest.raises(TflabError, match="makes no sense"):
-        storage.read(file_of(path, whole(life)))
 
 
 def test_runs_are_found_at_any_depth_and_links_to_folders_are_not_followed(tmp_path, life):
