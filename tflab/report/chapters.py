@@ -146,8 +146,9 @@ def warm(step: Execution) -> str:
 def swept(comparison: Comparison) -> str:
     rows = max(step.images for step in comparison.steps.values())
     return (
-        f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size: untraced and "
-        f"traced steps alternate, and the first {comparison.warmup} steps of each are not counted."
+        f"Steps of {comparison.phase} on {plural(rows, comparison.unit)} of {comparison.data} at "
+        "each batch size: untraced and traced steps alternate, and the first "
+        f"{comparison.warmup} steps of each are not counted."
     )
 
 
@@ -263,15 +264,10 @@ def training(model: str, history: History | None) -> Iterator[Part]:
     yield contents.picture("curves", plots.curves.draw, history)
     if history.epochs:
         yield training_view.epochs(history)
-    fitting = (
-        " The rows are as many as this machine can process in the time that a report has."
-        if "training rows" in history.settings.data
-        else ""
-    )
     means = "Losses and accuracies" if classified(history) else "Losses"
     yield (
         f"Trained for this report. {means} are means over rows; the test uses all test rows at the "
-        f"end of each epoch.{fitting} The command python -m tflab.train --model {model} --epochs "
+        f"end of each epoch. The command python -m tflab.train --model {model} --epochs "
         f"{history.settings.epochs} --batch-size {history.settings.batch_size} --rows "
         f"{history.settings.train_rows} repeats the training."
     )
@@ -346,11 +342,6 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
         yield f"Not measured, because without effect on this machine: {skipped}."
     if not names:
         yield "No configuration was compared with the default."
-        return
-    yield (
-        f"After {plural(contents.CONFIGS_S, 'second')} no new observation started, except those "
-        "that a verdict requires."
-    )
 
 
 # The report of the lab, step by step
