@@ -290,7 +290,10 @@ def many():
 
 
 @pytest.mark.parametrize("made", [nested, endless, many], ids=lambda made: made.__name__)
-def test_a_graph_that_asks_for_too_much_is_shown_without_tensorflow(made, tmp_path):
+def test_a_graph_that_asks_for_too_much_is_one_sentence_or_shown(made, tmp_path):
+    """TensorFlow crashes, takes forever, or refuses the graph, which is then only parsed."""
     model = graphs.write(tmp_path / "g.pb", made())
     status, said = run(tmp_path, "--model", model, "--stage", "frontend", import_s=2)
-    assert (status, "call" in said, "Traceback" in said) == (0, True, False), said
+    words = ("within 2 s.", "ended the process that ran it, with SIG", "cannot be run: ")
+    assert (any(word in said for word in words), "Traceback" in said) == (True, False), said
+    assert status == (0 if words[2] in said else 1)

@@ -21,7 +21,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ GIVEN = "TFLAB_CONFINED"  # the variable with the rights of the process
 IMPORT_S = 120  # time limit for importing a graph
 SPARED = 2**30  # free memory in bytes that the process must leave
 PATIENCE_S = 20.0  # time limit for an interrupted process to end by itself
-IMPORTING = "importing"  # a file that is there while the process imports the graph
 CONTENT = "content"  # the name of an output in its place
 ENABLED = True  # tests that call commands in their own process switch the confinement off
 
@@ -72,7 +71,6 @@ class Rights:
     outputs: Mapping[str, tuple[str, str]]  # option -> (folder in which it makes it, final name)
     memory: int  # limit in bytes; 0: none
     import_s: int  # time limit for importing the graph
-    unimported: str = ""  # why TensorFlow must not import the graph: it is only parsed
 
 
 CONFINED: Rights | None = None  # of this process
@@ -86,9 +84,7 @@ def is_wanted(from_file: bool, trusted: bool) -> bool:
 
 def unimported(trusted: bool) -> str:
     """Return why TensorFlow must not import a graph from a file; "" if it may."""
-    if CONFINED:
-        return CONFINED.unimported
-    return "" if trusted or not ENABLED else UNCONFINED
+    return "" if trusted or CONFINED or not ENABLED else UNCONFINED
 
 
 # The process that starts the confined one
@@ -130,14 +126,10 @@ def run(
         )
         words = sys.argv[1:] if argv is None else argv
         status = attempt(command, words, rights)
-        importing = folder / IMPORTING
-        if status < 0 and importing.exists():
-            importing.unlink()
-            ended = signal.Signals(-status).name
-            why = f"TensorFlow's process ended with {ended} while it imported the graph"
-            if -status == signal.SIGALRM:
-                why = f"TensorFlow did not import it within {IMPORT_S} s"
-            status = attempt(command, words, replace(rights, unimported=why))
+        if -status == signal.SIGALRM:
+            raise TflabError(
+                f"TensorFlow did not import the graph '{args.model}' within {IMPORT_S} s."
+            )
         if status < 0:
             ended = signal.Signals(-status).name
             raise TflabError(
@@ -295,14 +287,11 @@ def importing() -> Iterator[None]:
     if CONFINED is None:
         yield
         return
-    mark = Path(CONFINED.temporary, IMPORTING)
-    mark.touch()
     signal.alarm(CONFINED.import_s)
     try:
         yield
     finally:
         signal.alarm(0)
-        mark.unlink()
 
 
 if __name__ == "__main__":
