@@ -16,7 +16,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from tflab import models
 from tflab.analysis import verdicts
 from tflab.cli import environment
 from tflab.compare import view
@@ -41,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Compare two files, and show the result. Raise as `decide` does if --fail-if-slower is
     given."""
     first, second = names_of(args.files)
-    result = compare(first, second, *map(read_content, args.files))
+    result = compare(first, second, *(codec.read_object(path, GIVE) for path in args.files))
     if args.fail_if_slower is not None:
         result = replace(result, gate=gate_of(args.fail_if_slower, of_steps(result)))
     text.show_in_format(
@@ -64,15 +63,6 @@ def names_of(paths: Sequence[str]) -> list[str]:
         raise UsageError(f"The file '{paths[0]}' is given twice; give each file once.")
     short = [Path(path).stem for path in paths]
     return short if short[0] != short[1] else [*paths]
-
-
-def read_content(path: str) -> dict[str, Any]:
-    try:
-        return codec.read_object(path, GIVE)
-    except UsageError as error:
-        if path in models.MODELS:
-            raise UsageError(f"{error} Did you mean '--model {path}'?") from error
-        raise
 
 
 def read(path: str, content: dict[str, Any]) -> SavedComparison:
