@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from tflab.errors import TflabError
 
-PREFIX = "tflab-process-"
+PREFIX = "tflab-work-"
 
 
 @contextmanager
