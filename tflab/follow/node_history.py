@@ -107,8 +107,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
     fates = {fate.name: fate for fate in placement.ledger}
     not_run = set(placement.not_run)
     carried = extra_work(fate for fate in placement.ledger if fate.into in executed)
-    written = {name: [*map(node_of, history.inputs)] for name, history in by_name.items()}
-    touched = touches(placement.passes, written)
+    touched = touches(placement.passes)
     kernels = {kernel.name: kernel for kernel in placement.kernels}
     code: dict[str, list[CompiledKernel]] = {}
     for generated in (kernel for one in placement.generated for kernel in one.kernels):
@@ -196,18 +195,16 @@ def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
     return carried
 
 
-def touches(passes: Sequence[Pass], inputs: dict[str, list[str]]) -> dict[str, list[Touch]]:
-    """Return for each node what each pass did to it, in the order of the passes; `inputs` are those
-    before the first one."""
+def touches(passes: Sequence[Pass]) -> dict[str, list[Touch]]:
+    """Return for each node what each pass did to it, in the order of the passes."""
     found: dict[str, list[Touch]] = {}
     for place, step in enumerate(passes):
-        for name, what, about in changes(step, inputs):
+        for name, what, about in changes(step):
             found.setdefault(name, []).append(Touch(step.name, place, what, about))
-        inputs |= {node.name: [*map(node_of, node.inputs)] for node in step.definitions}
     return found
 
 
-def changes(step: Pass, inputs: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, str, str]]:
+def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
     """Yield (node, what the pass did to it, the other node or the change that this is about)."""
     for name in step.added:
         yield name, "added", ""
@@ -224,10 +221,8 @@ def changes(step: Pass, inputs: Mapping[str, Iterable[str]]) -> Iterator[tuple[s
             yield taken.name, what, into or ""
     for rewrite in step.rewritten:
         yield rewrite.name, "rewritten", f"{rewrite.old} to {rewrite.new}"
-    merged = {taken.name: taken.into for taken in step.taken if taken.fate == "merged"}
     for name in step.rewired:
-        into = next(filter(None, map(merged.get, inputs.get(name, ()))), "")
-        yield name, "input merged" if into else "rewired", into
+        yield name, "rewired", ""
     yield from bypassed
     for name in step.moved:
         yield name, "moved", ""

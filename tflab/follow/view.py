@@ -49,7 +49,6 @@ PREPOSITIONS = {
     "folded": "into",
     "compiled": "into",
     "merged": "with",
-    "input merged": "with",
     "removed": "for",
     "replaced": "by",
     "bypassed": "in favour of",
