@@ -40,7 +40,7 @@ def not_finite(stage: Execution) -> Iterable[str]:
 
 
 def origin(record: NotFinite) -> str:
-    """Return `Inf began in log (Log, model.py:2: y = log(x)): NaN in 0 of 9 elements, Inf in 4.`."""
+    """Return `Inf began in log (Log, m.py:2: y = log(x)): NaN in 0 of 9 elements, Inf in 4.`."""
     what = "NaN" if not record.infinite else "NaN and Inf" if record.nan else "Inf"
     about = [KINDS.get(record.kind, record.op)]
     if record.kind == UPDATE:
