@@ -90,10 +90,6 @@ EXAMPLES = [
     # a scalar is one element, and an empty batch costs nothing
     ("Relu", [()], [()], {}, 1),
     ("Relu", [(0, 3)], [(0, 3)], {}, 0),
-    # 16,384 pairs; of complex numbers, (a + bi)(c + di) = ac - bd + (ad + bc)i and an addition
-    ("MatMul", [(16, 32), (32, 32)], [(16, 32)], {"T": tf.complex64}, 131_072),
-    ("Mul", [(5,), (5,)], [(5,)], {"T": tf.complex128}, 30),
-    ("AddV2", [(5,), (5,)], [(5,)], {"T": tf.complex64}, 10),
     # operations on integers are no floating-point operations
     *(
         (op, [(3, 3), (3, 3)], [(3, 3)], {"T": tf.int32}, 0)

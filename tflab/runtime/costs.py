@@ -58,7 +58,8 @@ def flops(op: str, inputs: Shapes, outputs: Shapes, attributes: Attributes) -> i
 
     `inputs` may be followed by inputs that a kernel of oneDNN adds; `attributes` are those of the
     node that ran, `fused_ops` as strings. Returns None if there is no formula for the type or for
-    an op that was fused into it, or if a shape that the formula needs is unknown.
+    an op that was fused into it, for complex numbers, or if a shape that the formula needs is
+    unknown.
     """
     fused_ops = attributes.get("fused_ops", ())
     base = plain_type(op)
@@ -67,12 +68,12 @@ def flops(op: str, inputs: Shapes, outputs: Shapes, attributes: Attributes) -> i
     if base not in FORMULAS or not FUSED.keys() >= {*fused_ops} or attributes.get("use_nesterov"):
         return None
     dtype = attributes.get("T") or attributes.get("dtype")
-    if base in LOGICAL or (dtype and not (dtype.is_floating or dtype.is_complex)):
+    if dtype and dtype.is_complex:
+        return None
+    if base in LOGICAL or (dtype and not dtype.is_floating):
         return 0  # operations on integers and on truth values
     try:
         count = FORMULAS[base](inputs, outputs, attributes)
-        if dtype and dtype.is_complex:
-            return COMPLEX[base] * count if base in COMPLEX else None
         return count + sum(FUSED[fused] * elements(outputs[0]) for fused in fused_ops)
     except LookupError:  # its definition may differ from that of its op
         return None
@@ -195,16 +196,6 @@ TYPES: Mapping[str, Formula] = {
 }
 FORMULAS = by_type(TYPES)
 LOGICAL = ("All", "Any", "LogicalAnd", "LogicalNot", "LogicalOr")
-# What one operation on complex numbers takes: a multiply-add, which counts as two, is four
-# multiplications and four additions.
-COMPLEX = by_type(
-    {
-        "BatchMatMul BatchMatMulV2 BatchMatMulV3 MatMul": 4,
-        "Add AddV2 AddN AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp": 2,
-        "BiasAdd Neg Sub Sum": 2,
-        "Mul": 6,
-    }
-)
 # By what comes after a product or convolution, for each output
 FUSED = by_type({"Add BiasAdd Elu LeakyRelu Mul Relu Relu6 Sigmoid Tanh": 1, "FusedBatchNorm": 4})
 
