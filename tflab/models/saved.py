@@ -32,6 +32,7 @@ from tflab.records.graph import VARIABLES, Node, node_of, nodes_needed, reach
 from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, session
 from tflab.units import plural, size
+from tflab.views.words import listed
 
 LISTED = 5  # names that a sentence lists
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
@@ -71,7 +72,7 @@ def build(file: GraphFile, options: Saved) -> Model:
     given = imported.given(options)
     fed, needed = imported.fed(given, (*fetches, *([loss.name] if loss is not None else [])))
     start = imported.start(needed)
-    runs = f"runs {listed(fetches)} ({why})" if fetches else "has nothing to run by default"
+    runs = f"runs {listed(fetches, LISTED)} ({why})" if fetches else "has nothing to run by default"
     return model_of(
         fed,
         given,
@@ -248,8 +249,8 @@ class Imported:
         unused = [label(tensor) for tensor in by_user if tensor.op.name not in needed]
         if ends and unused:
             raise UsageError(
-                f"'{unused[0]}' is not needed for {listed(ends)}, so nothing can be fed to it. "
-                "Leave it out, or give another --fetch."
+                f"'{unused[0]}' is not needed for {listed(ends, LISTED)}, so nothing can be fed to "
+                "it. Leave it out, or give another --fetch."
             )
         fed = [t for t in chosen.values() if t.op.name in needed and t.dtype.name not in HANDLES]
         return fed, needed
@@ -384,9 +385,3 @@ def seeded(name: str, dtype: tf.DType, shape: Sequence[int]) -> np.ndarray:
         return rng.standard_normal(shape, np.float32).astype(plain.as_numpy_dtype)
     # Whole numbers are indices or labels: 0 and 1 are valid for most
     return rng.integers(0, 2, shape).astype(plain.as_numpy_dtype)
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many there are more."""
-    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    return f"{', '.join(names[:LISTED])}{more}"
