@@ -57,7 +57,7 @@ def test_the_reasons_of_the_toy_are_the_right_ones(walked):
     assert reasons["x"] == reasons["targets"] == gradients.NO_VARIABLE
     assert reasons["y/Initializer/initial_value"] == gradients.NOT_NEEDED
     assert reasons["y"] == gradients.NO_INPUTS
-    assert reasons["mul/ReadVariableOp"] == gradients.PASSED_ON
+    assert reasons["mul/ReadVariableOp"] == gradients.NONE_MADE
 
 
 # Whether they are right

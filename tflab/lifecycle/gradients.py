@@ -42,7 +42,6 @@ NO_VARIABLE = "it does not depend on a trainable variable"
 NOT_REGISTERED = "no gradient function is registered for its op"
 NO_INPUTS = "it has no inputs, so its gradient goes no further"
 NOT_DIFFERENTIABLE = "its op is registered as not differentiable"
-PASSED_ON = "its gradient function passes the gradient on unchanged"
 NO_FLOATS = "its result is no floating-point number"
 NOT_CALLED = "no gradient reaches it"
 NONE_MADE = "its gradient function adds no node"
@@ -112,7 +111,7 @@ def rows_and_stops(
             return f"{STOPS_AT} {'; '.join(f'{place_of(end)}: {why}' for end, why in ends)}"
         if not node.inputs:
             return NO_INPUTS
-        return functions_of[node.name][1] or no_nodes_reason(calls_of.get(node.name, ()))
+        return functions_of[node.name][1] or (NONE_MADE if node.name in calls_of else NOT_CALLED)
 
     rows = []
     for node in forward:
@@ -172,17 +171,6 @@ def differentiable(node: Node) -> bool:
 def place_of(node: Node) -> str:
     """Return a node with its type and line: `mask (Round, train.py:12)`."""
     return f"{node.name} ({', '.join(filter(None, (node.op, place(node.line))))})"
-
-
-def no_nodes_reason(calls: Calls) -> str:
-    """Return why the calls of an op's gradient function made no nodes."""
-    received = [gradient for _, given, _ in calls for gradient in given]
-    known = [gradient for _, _, made in calls for gradient in made if gradient is not None]
-    if known and all(any(gradient is one for one in received) for gradient in known):
-        return PASSED_ON
-    if calls:
-        return NONE_MADE if known else RETURNED_NONE
-    return NOT_CALLED
 
 
 # The calls as records, from which formulas are derived
