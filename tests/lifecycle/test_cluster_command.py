@@ -13,7 +13,6 @@ import pytest
 
 from tests.commands import children_of, run_here
 from tflab.lifecycle import __main__ as lifecycle
-from tflab.lifecycle import logdir
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -27,13 +26,6 @@ def is_task(process):
             return "--watched" in file.read().split("\0")
     except OSError:
         return False
-
-
-@pytest.fixture(autouse=True)
-def every_batch_size_is_captured(monkeypatch):
-    """On a busy machine, batch sizes would be left out because their steps take long."""
-    chosen = logdir.chosen_sizes
-    monkeypatch.setattr(logdir, "chosen_sizes", lambda placed, *_: chosen(placed, None, 0))
 
 
 def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts(tmp_path, two_tasks):

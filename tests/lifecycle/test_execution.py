@@ -109,7 +109,7 @@ def test_a_step_that_fails_is_one_sentence():
 def test_a_walk_that_was_interrupted_leaves_a_profile_of_its_steps(walked, tmp_path):
     stages = list(walked("toy").values())
     ended = [*stages[:-1], replace(stages[-1], interrupted=True)]
-    logdir.write(tmp_path, ended, Options(steps=5), seconds=1)
+    logdir.write(tmp_path, ended, Options(steps=5))
     (profile,) = tmp_path.glob("plugins/profile/*/*.xplane.pb")
     assert profile.parent.name == "toy"
     content = profile.read_bytes()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -147,7 +146,6 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
     left_out: list[str] = []
     stages: list[Stage] = []
     run_folder = output_paths.new_run(args.logdir, args.model) if kept else nullcontext()
-    began = time.monotonic()
     phases = STAGES.index(stop) + 1 + kept  # the last one writes the files
     whole = terminal.phase(args.model, phases, whole=True)
     with interrupts.held(), run_folder as place, whole:
@@ -158,8 +156,7 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
                 raise
             cut_short = True
         if place:
-            seconds = time.monotonic() - began
-            interrupted, left_out = write(place.work, args, stages, options, seconds)
+            interrupted, left_out = write(place.work, args, stages, options)
             interrupted |= interrupts.take()  # a signal during the writing, which is complete
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
@@ -178,11 +175,7 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
 
 
 def write(
-    folder: Path,
-    args: argparse.Namespace,
-    stages: Sequence[Stage],
-    options: Options,
-    seconds: float,
+    folder: Path, args: argparse.Namespace, stages: Sequence[Stage], options: Options
 ) -> tuple[bool, list[str]]:
     """Write what TensorBoard shows, its tab Life included; return whether that was interrupted, and
     sentences about what is missing."""
@@ -190,7 +183,7 @@ def write(
     from tflab.lifecycle import logdir
     from tflab.report import storage
 
-    captured = logdir.write(folder, stages, options, seconds)
+    captured = logdir.write(folder, stages, options)
     missing = (
         environment.lack("TensorBoard's page Profile", "xprof"),
         storage.keep(

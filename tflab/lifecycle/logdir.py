@@ -33,47 +33,26 @@ class Captures:
     interrupted: bool = False
 
 
-def chosen_sizes(
-    placement: Placement, execution: Execution | None, seconds: float
-) -> tuple[list[int], list[str]]:
-    """Return the batch sizes to capture, that of the walk first, and for each other size a
-    sentence: the data have too few rows, or the steps would take longer than this many seconds,
-    judged by the execution's steps."""
+def chosen_sizes(placement: Placement) -> tuple[list[int], list[str]]:
+    """Return the batch sizes to capture, that of the walk first, and a sentence for each other size
+    of which the data have too few rows."""
     data, own = placement.program.dataset("train"), placement.batch_size
-    wanted = {own} if placement.program.model.fixed_batch else {own, *BATCH_SIZES}
-    sizes, left_out, spent = [], [], 0.0
-    for size in sorted(wanted, key=lambda size: (size != own, size)):
-        took = 0.0
-        if execution is not None:
-            step_ns = execution.traced_step_ns.median * max(1.0, size / own)
-            took = step_ns * (measure.WARMUP_STEPS + STEPS) / 1e9
-        why = ""
-        if size > data.size:
-            why = f"the data ({data.name}) have {plural(data.size, 'row')}."
-        elif took and size != own and spent + took > seconds:
-            why = (
-                f"its steps would take about {took:.0f} s, and the stages took {seconds:.0f} s. "
-                f"Give --batch-size {size} to capture it."
-            )
-        if why:
-            left_out.append(f"A batch of {size} is not captured: {why}")
-        else:
-            sizes.append(size)
-            spent += took
-    return sizes, left_out
+    wanted = [own] if placement.program.model.fixed_batch else [*dict.fromkeys((own, *BATCH_SIZES))]
+    rows = f"the data ({data.name}) have {plural(data.size, 'row')}"
+    left_out = [
+        f"A batch of {size} is not captured: {rows}." for size in wanted if size > data.size
+    ]
+    return [size for size in wanted if size <= data.size], left_out
 
 
-def take(
-    placement: Placement, options: Options, execution: Execution | None = None, seconds: float = 0
-) -> Captures:
-    """Run warm, traced steps of several batch sizes. With an execution, they take about this many
-    seconds.
+def take(placement: Placement, options: Options) -> Captures:
+    """Run warm, traced steps of several batch sizes.
 
     One session runs them all, so that XLA numbers its clusters equally for all of them. A step that
     fails ends it.
     """
     program = placement.program
-    sizes, left_out = chosen_sizes(placement, execution, seconds)
+    sizes, left_out = chosen_sizes(placement)
     types = {node.name: node.op for node in placement.nodes}
     traced: dict[int, list[tuple[StepTime, tf1.RunMetadata]]] = {size: [] for size in sizes}
 
@@ -128,15 +107,15 @@ def on_one_axis(capture: Capture, traced: Traced) -> Capture:
 # The files of a walk in its logdir
 
 
-def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: float) -> Captures:
+def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
     """Write what TensorBoard shows, and the code that XLA generated. The profile shows further
-    steps, which take about `seconds`; if the walk ended early, its own steps."""
+    steps; if the walk ended early, its own steps."""
     last = stages[-1]
     placement, execution = find_stage(stages, Placement), find_stage(stages, Execution)
     whole = execution and not (execution.interrupted or execution.failure)
     captured = Captures(())
     if placement and execution and whole and not interrupts.is_waiting():
-        captured = take(placement, options, execution, seconds)
+        captured = take(placement, options)
     if interrupts.take():
         captured = replace(captured, interrupted=True)
     tensorboard.write(folder, last, placement, captured.captured)
