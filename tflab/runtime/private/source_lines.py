@@ -12,7 +12,6 @@ import linecache
 import os
 import re
 import sys
-import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -53,9 +52,6 @@ DERIVING = (
 TRACING = os.path.join("tensorflow", "python", "framework", "func_graph.py")
 # calls the program; frames above it are tflab's
 CALLER = os.path.join("tflab", "lifecycle", "frontend.py")
-# By its place: concurrent.futures cannot be imported any more when Python ends.
-POOLS = os.path.join(os.path.dirname(threading.__file__), "concurrent", "futures", "thread.py")
-THREADS = (POOLS, threading.__file__)
 
 CONSTRUCTED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by optimiser or layer
 COMPILED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by Keras model
@@ -274,8 +270,6 @@ def caller(maker: Any, is_library: Callable[[str], bool]) -> Frame | None:
         code = frame.f_code
         first = code.co_varnames[0] if code.co_argcount else ""
         constructor = code.co_name == "__init__" and frame.f_locals.get(first) is maker
-        if code.co_filename in THREADS:
-            return None  # tflab started the thread, to load a file
         file = code.co_filename
         if not (constructor or file == __file__ or is_library(file)):
             text = linecache.getline(code.co_filename, frame.f_lineno).strip()
