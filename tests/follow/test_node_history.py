@@ -35,7 +35,7 @@ FRONTEND = replace(walk.FRONTEND, nodes=(X, *walk.FORWARD[1:]))
 BACKWARD = replace(walk.BACKWARD, nodes=(X, *walk.WHOLE[1:]))
 PLACEMENT = replace(
     walk.PLACEMENT,
-    kernels=(Kernel("relu", "_FusedMatMul", CPU_0, "CPU", None),),
+    kernels=(Kernel("relu", "_FusedMatMul", CPU_0, "CPU"),),
     generated=(
         Generated(
             *("c", (), 1),

@@ -35,9 +35,7 @@ VARIANTS = {
         "gradient_path": ("x", "mask", "loss"),
     },
     "another node was fused": {"unlike": ("a was fused into b", "c was folded")},
-    "no constraints of the kernel, no kernel on a GPU": {
-        "kernel": replace(FUSED.kernel, constraints="", on_gpu=None)
-    },
+    "no constraints of the kernel": {"kernel": replace(FUSED.kernel, constraints="")},
     "no code": {"code": ()},
     "compiled": {"fate": Fate("conv", "compiled", "a pass", "cluster")},
     "many neighbours": {"inputs": MANY, "consumers": MANY[:24]},

@@ -73,14 +73,14 @@ STAGE = a_placement(
     partitions=(Partition(CPU_0, RUNNING[:8]), Partition(CPU_1, RUNNING[8:])),
     transfers=TRANSFERS,
     kernels=(
-        Kernel(RUNNING[0], "Exp", CPU_0, "T: float", "T: half"),
-        Kernel(RUNNING[1], "Exp", CPU_0, "T: float", "T: half"),
-        Kernel(RUNNING[2], "Exp", CPU_1, "T: float", "T: half"),
-        Kernel(RUNNING[3], "Exp", CPU_1, "T: int32", None),
-        Kernel(RUNNING[4], "_FusedMatMul", CPU_0, "T: any", None),
-        Kernel(RUNNING[5], "_MklExp", CPU_0, "Mkl", "T: double"),
-        Kernel(RUNNING[6], "_MklExp", CPU_0, "Mkl", "T: double"),
-        Kernel("_arg_x", "_Arg", CPU_0, "any", "all"),
+        Kernel(RUNNING[0], "Exp", CPU_0, "T: float"),
+        Kernel(RUNNING[1], "Exp", CPU_0, "T: float"),
+        Kernel(RUNNING[2], "Exp", CPU_1, "T: float"),
+        Kernel(RUNNING[3], "Exp", CPU_1, "T: int32"),
+        Kernel(RUNNING[4], "_FusedMatMul", CPU_0, "T: any"),
+        Kernel(RUNNING[5], "_MklExp", CPU_0, "Mkl"),
+        Kernel(RUNNING[6], "_MklExp", CPU_0, "Mkl"),
+        Kernel("_arg_x", "_Arg", CPU_0, "any"),
     ),
     notes=("No GPU was found.",),
 )
@@ -108,9 +108,7 @@ VARIANTS = {
     },
     "many kinds of kernels": {
         "kernels": tuple(
-            Kernel(f"{n}/{copy}", "Op", CPU_0, f"T{n}", f"G{n}")
-            for n in range(18)
-            for copy in range(n + 1)
+            Kernel(f"{n}/{copy}", "Op", CPU_0, f"T{n}") for n in range(18) for copy in range(n + 1)
         )
     },
     "one device": {"partitions": (Partition(CPU_0, RUNNING),)},

@@ -193,8 +193,6 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
     if kernel := history.kernel:
         yield (f"device {short_device(kernel.device)}",)
         yield (f"kernel registered for {kernel.op}: {kernel.constraints or 'no constraints'}",)
-        if kernel.on_gpu:
-            yield (f"kernel for a GPU (not run): {kernel.on_gpu}",)
     if history.code:
         ran = history.fate is not None and history.fate.fate == "compiled"
         beside = "generated for it" if ran else "would generate for it; it did not run here"

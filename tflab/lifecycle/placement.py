@@ -103,7 +103,7 @@ def place(backward: Backward, options: Options) -> Placement:
             Partition(part[0].device, tuple(node.name for node in part)) for part in parts if part
         ),
         transfers=sent,
-        kernels=tuple(devices.chosen_kernels(graphs, program.graph)),
+        kernels=tuple(devices.chosen_kernels(graphs)),
         generated=observed.generated if options.xla else generated,
         first_run=observed.first_run,
         partition_graphs=tuple(graphs),

@@ -105,8 +105,6 @@ class Kernel:
     device: str
     # of the registration with the highest priority; "" if the executor needs no kernel
     constraints: str
-    # the registration that a GPU would use for the type as written; not run here
-    on_gpu: str | None
 
 
 @dataclass(frozen=True)

@@ -417,7 +417,7 @@ class Largest:
             passes=self.passes,
             ledger=self.ledger,
             origins=self.origins,
-            kernels=tuple(devices.chosen_kernels(self.parts, graph)),
+            kernels=tuple(devices.chosen_kernels(self.parts)),
             traced=group.traced,
             ops={name: OpTimes(runs, ns) for name, (runs, ns, *_) in group.ops.items()},
         )

@@ -24,25 +24,15 @@ Types = tuple[tuple[str, tuple[int, ...]], ...]  # of the attributes of a node
 # Kernels: an operator becomes the implementation that its device has registered
 
 
-def chosen_kernels(partitions: Iterable[GraphDef], user_graph: tf.Graph) -> Iterator[Kernel]:
+def chosen_kernels(partitions: Iterable[GraphDef]) -> Iterator[Kernel]:
     """Yield for each node of the partition graphs the registration that fits its device and types.
 
     The rule is that of core/framework/op_kernel.cc: device type, type constraints and label must
-    fit, and the highest priority wins. What a GPU would run is determined in the same way from the
-    type that the user wrote; it does not run here.
+    fit, and the highest priority wins.
     """
-    ops = {op.name: op for op in user_graph.get_operations()}
     for node in (node for graph in partitions for node in graph.node):
-        written = ops[node.name].node_def if node.name in ops else node
         constraints = fitting(*traits(node), device_type(node.device))
-        on_gpu = fitting(*traits(written), "GPU")
-        yield Kernel(
-            name=node.name,
-            op=node.op,
-            device=node.device,
-            constraints=constraints or "",
-            on_gpu=on_gpu,
-        )
+        yield Kernel(node.name, node.op, node.device, constraints or "")
 
 
 def traits(node: NodeDef) -> tuple[str, str, Types]:

@@ -174,12 +174,11 @@ def kernels(stage: Placement) -> Table:
     added last."""
     types = {node.name: node.op for node in stage.user_nodes}
     kinds = Counter(
-        (types.get(row.name, RUNTIMES), row.op, row.constraints, row.on_gpu or "none")
-        for row in stage.kernels
+        (types.get(row.name, RUNTIMES), row.op, row.constraints) for row in stage.kernels
     )
     rows = sorted(
         ((*kind, count) for kind, count in kinds.items()),
-        key=lambda row: (row[0] == RUNTIMES, row[0] == row[1], -row[4]),
+        key=lambda row: (row[0] == RUNTIMES, row[0] == row[1], -row[3]),
     )
     return table(
         "Kernels (inferred: the registration with the highest priority that matches device, types "
@@ -187,9 +186,8 @@ def kernels(stage: Placement) -> Table:
         rows,
         Column("written", lambda row: row[0]),
         Column("runs as", lambda row: row[1]),
-        numbers("nodes", lambda row: str(row[4])),
+        numbers("nodes", lambda row: str(row[3])),
         Column("registered for", lambda row: row[2], elastic=True, least=20, spare=1),
-        Column("on a GPU (not run)", lambda row: row[3], elastic=True, least=18, spare=2),
         most=MOST_KERNELS,
     )
 
