@@ -157,10 +157,9 @@ def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
     """Return the offset of every other clock in the messages, sorted by name.
 
     If no message arrives before it was sent, all clocks may be correct, and none is corrected.
-    Otherwise all are, because only together do the offsets satisfy every message. If a clock was
-    set or drifted during the measurement, no constant offset may satisfy them all: then the middle
-    of the contradicting bounds is returned, marked as inconsistent. A clock with messages in one
-    direction only has an infinite uncertainty.
+    Otherwise all are, because only together do the offsets satisfy every message. The uncertainty
+    is infinite for a clock with messages in one direction only. It is infinite for all if no
+    constant offsets satisfy the messages, because a clock was set or drifted meanwhile.
     """
     direct: Bounds = {}
     for start, end, took in messages:
@@ -168,17 +167,16 @@ def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
             direct[start, end] = min(direct.get((start, end), inf), took)
     clocks = sorted({clock for pair in direct for clock in pair} | {reference})
     tight = tightest(direct, clocks)
-    bounds = tight if all(tight[clock, clock] >= 0 for clock in clocks) else direct
+    consistent = all(tight[clock, clock] >= 0 for clock in clocks)
     wrong = any(bound < 0 for bound in direct.values())
     made = []
     for clock in clocks:
-        ahead, behind = bounds.get((reference, clock), inf), bounds.get((clock, reference), inf)
-        if clock != reference and inf in (ahead, behind):
-            made.append(Offset(clock, 0, inf, 0, True))
+        ahead, behind = tight[reference, clock], tight[clock, reference]
+        if clock != reference and (inf in (ahead, behind) or not consistent):
+            made.append(Offset(clock, 0, inf, 0))
         elif clock != reference:
-            middle, width = (ahead - behind) / 2, (ahead + behind) / 2
-            applied = round(middle) if wrong else 0
-            made.append(Offset(clock, middle, abs(width), applied, width >= 0))
+            middle = (ahead - behind) / 2
+            made.append(Offset(clock, middle, (ahead + behind) / 2, round(middle) if wrong else 0))
     return tuple(made)
 
 

@@ -120,7 +120,6 @@ class Offset:
     ahead_ns: float
     uncertainty_ns: float  # the true offset lies within this on either side
     applied_ns: int  # subtracted from the times of the task
-    consistent: bool  # False: no constant offset explains all messages
 
 
 @dataclass(frozen=True)

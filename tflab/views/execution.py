@@ -183,7 +183,7 @@ def clocks(stage: Execution) -> Iterator[Block]:
         network.offsets,
         Column("clock", lambda offset: short_task(offset.clock)),
         numbers("ahead by", lambda offset: time_or_unknown(offset.ahead_ns, offset)),
-        numbers("+/-", uncertainty),
+        numbers("+/-", lambda offset: time_or_unknown(offset.uncertainty_ns, offset)),
         numbers("times shifted by", lambda offset: time(offset.applied_ns)),
     )
     yield from network.left_out
@@ -191,10 +191,3 @@ def clocks(stage: Execution) -> Iterator[Block]:
 
 def time_or_unknown(ns: float, offset: Offset) -> str:
     return "unknown" if offset.uncertainty_ns == inf else time(ns)
-
-
-def uncertainty(offset: Offset) -> str:
-    """Return how exactly the offset of a clock is known. If the clock was set or drifted during the
-    measurement, that is unknown."""
-    ns = offset.uncertainty_ns
-    return time_or_unknown(ns, offset) if offset.consistent else "unknown"
