@@ -42,12 +42,6 @@ def test_images_are_centred_in_a_black_frame():
     ]
 
 
-def unit(name: str, shape: tuple[int, ...]) -> str:
-    columns = {"labels": np.zeros(2), name: np.zeros((2, *shape))}
-    return Dataset("some", "train", columns).unit
-
-
-def test_a_row_is_an_image_by_its_name_or_its_shape():
-    images = [("images", (6,)), ("x", (28, 28, 1)), ("x", (28, 28, 4)), ("x", (3, 28, 28))]
-    rows = [("pictures", (6, 6)), ("x", (28, 28, 2)), ("x", (5, 28, 28, 3)), ("x", ())]
-    assert [unit(*column) for column in (*images, *rows)] == ["image"] * 4 + ["row"] * 4
+def test_a_row_is_an_image_by_its_name():
+    columns = ({"labels": np.zeros(2), name: np.zeros((2, 6))} for name in ("images", "x"))
+    assert [Dataset("some", "train", own).unit for own in columns] == ["image", "row"]

@@ -25,7 +25,6 @@ class Whole:
 
 
 Column = np.ndarray | Whole
-CHANNELS = (1, 3, 4)  # of an image
 
 
 def first_rows(column: Column, rows: int) -> Column:
@@ -50,15 +49,8 @@ class Dataset:
 
     @property
     def unit(self) -> str:
-        """Return the name of a row: an image if a column is called so or has a height, a width
-        and 1, 3 or 4 channels; otherwise a row."""
-
-        def images(name: str, column: Column) -> bool:
-            shape = column[:1].shape[1:]
-            channels = len(shape) == 3 and (shape[-1] in CHANNELS or shape[0] in CHANNELS)
-            return name in ("image", "images") or channels
-
-        return "image" if any(images(*column) for column in self.columns.items()) else "row"
+        """Return the name of a row: an image if a column is called so, otherwise a row."""
+        return "row" if self.columns.keys().isdisjoint(("image", "images")) else "image"
 
     @property
     def size(self) -> int:
