@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
@@ -95,11 +96,16 @@ def fit_widths(columns: Sequence[Sized], available: int) -> None:
 
 def cut_all(sized: Sized, wraps: bool) -> list[str]:
     """Return the cells of a column within its width: prose loses its end, a name its first scopes.
-    A column of sentences is wrapped instead."""
+    A column of sentences is wrapped instead, by the terminal unless its lines hang."""
     column, cells, width = sized.column, sized.cells, sized.width
     prose = any(" " in cell for cell in cells)
     if wraps and prose and not (column.elastic or column.name or column.right):
-        return list(cells)
+        if not column.hanging:
+            return list(cells)
+        return [
+            "\n".join(wrap(cell, width, subsequent_indent="  ", break_on_hyphens=False))
+            for cell in cells
+        ]
     if column.elastic and not column.name:
         return [cut(cell, width) for cell in cells]
     names = short_names(cells, width)

@@ -40,6 +40,7 @@ class Column:
     elastic: bool = False  # shortened first if the line gets too long
     name: bool = False  # its end matters most, and no two rows may be shortened to the same text
     least: int = 16  # characters of an elastic column for which spare columns are omitted
+    hanging: bool = False  # all but the first line of a wrapped cell begin further in
     spare: int = 0  # omitted if the line is too short, with its equals, the highest first; 0: never
 
 
@@ -116,7 +117,7 @@ def listing(
             rest = [f"... and {len(lines) - most:,} more"] * (len(lines) > most)
             yield from zip(chain([heading], repeat("")), (*lines[:most], *rest), strict=False)
 
-    columns = Column("", itemgetter(0)), Column("", itemgetter(1))
+    columns = Column("", itemgetter(0)), Column("", itemgetter(1), hanging=True)
     whole = partial(rows, sys.maxsize) if any(len(lines) > most for _, lines in every) else None
     return Table(title, columns, tuple(rows(most)), everything=whole)
 
