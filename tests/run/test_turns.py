@@ -15,7 +15,6 @@ import pytest
 
 from tests.approval import approve
 from tests.examples.watched import WATCHED, with_graph
-from tflab.analysis import verdicts
 from tflab.compare import __main__ as command
 from tflab.errors import TflabError
 from tflab.exporters import text
@@ -63,8 +62,8 @@ def test_rounds_are_aba_and_bab_until_the_time_is_over_and_verdicts_have_enough(
 
     monkeypatch.setattr(turns, "together", together)
     programs = [Program(name, (name,)) for name in "AB"]
-    assert len([*turns.rounds_of(programs, 0, 0)]) == 2 + verdicts.LEAST
-    assert ran == ["A", "B", "ABA", "BAB", "ABA"]
+    assert len([*turns.rounds_of(programs, 0, 0)]) == 2 + turns.LEAST_ROUNDS
+    assert ran == ["A", "B", "ABA", "BAB", "ABA", "BAB"]
     assert len([*turns.rounds_of(programs, 0, 1_000)]) == 2 + turns.MOST_ROUNDS
 
 

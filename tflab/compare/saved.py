@@ -197,7 +197,7 @@ def sentence(gate: Gate, first: str) -> str:
     if gate.undecided:
         return (
             f"Whether a step is slower than '{first}' by more than {limit} is undecided: "
-            f"{'; '.join(gate.undecided)}. Measure both again, with more steps."
+            f"{'; '.join(gate.undecided)}."
         )
     return f"No step is slower than '{first}' by more than {limit}."
 

@@ -49,6 +49,7 @@ from tflab.views import execution
 
 FIRST = ((0,), (1,))  # the places of the programs in the rounds at the beginning
 ORDER = ((0, 1, 0), (1, 0, 1))  # in the others, again and again
+LEAST_ROUNDS = verdicts.LEAST + 1
 MOST_ROUNDS = 14
 TURN_NS = 50_000_000  # after which a process stops itself at the end of its next step
 ALLOCATE = "TF_FORCE_GPU_ALLOW_GROWTH"  # otherwise the first process takes all memory of a GPU
@@ -155,7 +156,7 @@ def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) 
 
 
 def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Iterator[Round]:
-    """Yield rounds until the time is over, at least as many as verdicts need."""
+    """Yield rounds until the time is over, at least LEAST_ROUNDS that count."""
     start = time.monotonic()
     groups: list[str | None] = [None, None]  # the largest of each program, in its first process
     order = (*FIRST, *islice(cycle(ORDER), MOST_ROUNDS))
@@ -164,7 +165,7 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
         return ", ".join(programs[place].name for place in places)
 
     for number, places in enumerate(terminal.track("rounds", order, len(order), about)):
-        enough = number >= len(FIRST) + verdicts.LEAST
+        enough = number >= len(FIRST) + LEAST_ROUNDS
         if enough and time.monotonic() - start > budget_s:
             return
         seen = together([programs[place] for place in places], steps)
