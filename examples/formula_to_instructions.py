@@ -20,7 +20,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
-from tflab.records.blocks import Strip
+from tflab.records.blocks import Table
 from tflab.records.options import Model, Options
 from tflab.records.placed import Generated
 from tflab.records.stages import Placement
@@ -86,7 +86,7 @@ def main() -> None:
             ("language", "words", "most frequent"),
             levels(code, placed),
         ),
-        *(block for block in placement.code_of_cluster(code, placed) if isinstance(block, Strip)),
+        *(block for block in placement.code_of_cluster(code, placed) if isinstance(block, Table)),
         lesson.table(
             f"A step, {ROUNDS} of each in turn",
             ("elements", "way", "median", "p10", "p90", "against node by node"),

@@ -27,7 +27,6 @@ FACTS = {
     "ordinary_program": (
         r"No value in its first step is NaN or Inf\.",
         r"Inf began in Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(",
-        r".*\(\d+ zero, 0 negative\), from 0 to 0\.",
     ),
     "adding_a_model": (
         r"backward   .*\b\d+ nodes new",
@@ -62,7 +61,7 @@ FACTS = {
     ),
     "formula_to_instructions": (
         r"graph +5  2 ReadVariableOp, 1 Mul, 1 AddV2, 1 Relu",
-        r"HLO  \d+ lines",
+        r"HLO +\d+ lines",
         r"machine code  \d+ lines",
         r"1,048,576  XLA",
     ),
