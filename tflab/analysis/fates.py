@@ -206,7 +206,7 @@ def function_call_of(name: str, user_names: set[str]) -> str | None:
 
 @dataclass(frozen=True)
 class Indexed:
-    """A graph by name. The users of its nodes are found once for all passes before and after."""
+    """The nodes of a graph by name. Their users are found once, though several passes ask for them."""
 
     nodes: Mapping[str, Node]
 

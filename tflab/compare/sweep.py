@@ -119,8 +119,8 @@ def run(
 ) -> Sweep:
     """Measure a step on the first `rows` rows of the data at each batch size.
 
-    `types` are those of the nodes that run, from the placement. Ctrl-C or a step that fails ends it
-    and keeps the measurements so far.
+    `types` gives the op of each node that runs, as placement found it. Ctrl-C or a step that fails
+    ends the sweep. The measurements before that are kept.
     """
     columns = list(session.feed_columns(program, split).values())
     batches = {

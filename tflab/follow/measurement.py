@@ -22,12 +22,11 @@ MOST_S = 20  # if a step takes long, fewer rows
 def follow(
     stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
 ) -> tuple[node_history.Histories, bool]:
-    """Return the history of every node of a walk, with its times at each batch size, and whether a
-    signal came before all of these were measured.
+    """Measure a walk's step at each batch size. Return the history of every node, and whether a
+    signal ended the measurement early.
 
-    The times at the walk's own batch size are those of its steps: one name never stands for two
-    measurements. If the training data do not fill a batch, or its step fails, that batch size is
-    omitted, and the histories say why.
+    The walk has measured its own batch size already, so those times are taken from it. A batch size
+    is omitted if the training data do not fill a batch or if its step fails; the histories say why.
     """
     backward = find_stage(stages, Backward)
     placed, ran = find_stage(stages, Placement), find_stage(stages, Execution)

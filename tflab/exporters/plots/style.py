@@ -89,7 +89,8 @@ def applied() -> Iterator[None]:
 
 
 def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a title and a sentence above `panels` axes of `height` inches in all."""
+    """Return a figure and its axes. A title and a sentence stand above `panels` axes, which share
+    `height` inches."""
     title, sentence = visible(title), visible(sentence)
     lines = [(line, TITLE, "bold", INK) for line in wrapped(title, TITLE_LETTERS)]
     lines += [(line, SMALL, "normal", FAINT) for line in wrapped(sentence, LETTERS)]
