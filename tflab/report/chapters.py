@@ -107,8 +107,11 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         yield "ops", "The ten most expensive ops", top_ops(walked), ""
     if compared:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
-        slow = tuple(view.diagnosis(compared)) or (nothing_found(compared),)
-        yield "slow", "Why a step is slow", (*slow, swept(compared)), ""
+        causes = [
+            replace(found, title="The largest cost first") for found in view.diagnosis(compared)
+        ]
+        slow = (*(causes or [nothing_found(compared)]), swept(compared))
+        yield "slow", "Why a step is slow", slow, ""
     if walked:
         yield "times", "Where a step's time goes", times(walked), ""
     if compared:
@@ -204,8 +207,6 @@ def top_ops(walked: Walked) -> Iterator[Part]:
     yield execution.top_table("The most expensive nodes", step.top_ops, step, "node")
     yield warm(step)
     yield from execution.costs(step)
-    if step.experiments and step.experiments.control:
-        yield "The numbers are from untraced steps, which alternate with traced ones."
 
 
 def times(walked: Walked) -> Iterator[Part]:
@@ -295,7 +296,7 @@ def found(comparison: Comparison) -> Table:
         numbers("median step", lambda size: time(steps[size].untraced_ns.median)),
         numbers(
             f"{comparison.unit}s a second",
-            lambda size: f"{1e9 * size / steps[size].untraced_ns.median:,.0f}",
+            lambda size: f"{steps[size].mean_images_per_second:,.0f}",
         ),
         Column("found", lambda size: finding_at(comparison, size), elastic=True),
     )
