@@ -37,7 +37,8 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
         bar = axes.barh(place, ns, 0.7, color=color, hatch=hatch, linewidth=0, zorder=2)
         bar[0].set_edgecolor("white")
         label = f"{time(ns)}, {percent(share)}"
-        axes.bar_label(bar, [label], padding=4, size=style.SMALL, backgroundcolor="white")
+        ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # it hides no axis
+        axes.bar_label(bar, [label], padding=4, size=style.SMALL, bbox=ground)
     axes.axvline(THRESHOLD * total_ns, color=style.INK, linewidth=1, linestyle="--", zorder=1)
     limit = 1.3 * (max(ns for ns, *_ in drawn) or 1)
     axes.set_xlim(0, limit)

@@ -37,7 +37,7 @@ INK, FAINT, RULE = "#222222", "#595959", "#DDDDDD"  # text, text beside it, grid
 PALE = "#BFDDF0"  # what is not highlighted, beside BLUE or VERMILION
 
 TITLE, BODY, SMALL = 13.0, 10.5, 9.5  # points
-TITLE_LETTERS, LETTERS = 60, 96  # of a line of the title, and of the sentence below it
+TITLE_LETTERS, LETTERS = 65, 106  # of a line of the title, and of the sentence below it
 
 SETTINGS: dict[str, object] = {
     "font.family": ["DejaVu Sans"],  # it comes with matplotlib
