@@ -11,6 +11,7 @@ from dataclasses import replace
 from tflab import units
 from tflab.analysis.fates import not_taken
 from tflab.follow import recorded
+from tflab.records.blocks import Table
 from tflab.records.options import STAGES
 from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
@@ -37,11 +38,14 @@ def report(seen: Watched) -> Report:
     about = str(first).removeprefix("tflab: ")
     command = " ".join(("python -m tflab.run", *seen.program))
     recorded_values = values.statistics(seen.values.values) if seen.values else ()
-    chapters = [Chapter("The whole process", (*rest, *recorded_values))]
+    blocks = (*rest, *recorded_values)
+    # A terminal has the tables without rules, in few lines; here their long cells go on below
+    plain = (replace(part, drawing=False) if isinstance(part, Table) else part for part in blocks)
+    chapters = [Chapter("The whole process", tuple(plain))]
     graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
     annotated = Annotated(tuple(scripts(seen)), graph)
     if annotated.scripts:
-        chapters.append(Chapter("The program, line by line", (annotated, explained(seen))))
+        chapters.insert(0, Chapter("The program, line by line", (annotated, explained(seen))))
     return Report(view.name_of(seen), about, command, tuple(chapters))
 
 
@@ -68,11 +72,11 @@ def explained(seen: Watched) -> str:
 
 EXPLAINED = (
     "Forward, backward and updates are the time of the nodes that a line made, with their "
-    "gradients. Waiting is the time in which they waited for data. All are of the runs after the "
-    "first ones, estimated from the traced runs. Python is the time of the line itself, and "
-    "TensorFlow is the time of its calls to TensorFlow and Keras. Both are sampled outside of "
-    "runs. Ops run at the same time, so the program without the nodes of a line saves at most "
-    "their time. "
+    "gradients. Waiting is the time in which they waited for data. These four times are estimated "
+    "from the traced runs, for all runs after the first ones. Python is the time of the line "
+    "itself, and TensorFlow is the time of its calls to TensorFlow and Keras. These two times are "
+    "sampled outside of runs. Ops run at the same time, so the program without the nodes of a line "
+    "saves at most their time. "
     f"{lines.ONCE} marks a time that comes from one traced run."
 )
 
