@@ -206,7 +206,7 @@ def function_call_of(name: str, user_names: set[str]) -> str | None:
 
 @dataclass(frozen=True)
 class Indexed:
-    """The nodes of a graph by name. Their users are found once, though several passes ask for them."""
+    """The nodes of a graph by name. Their users are found once, for all passes that ask."""
 
     nodes: Mapping[str, Node]
 

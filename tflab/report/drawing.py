@@ -149,8 +149,8 @@ def anchors_of(
     histories: Mapping[str, NodeHistory],
     forward: Iterable[Box],
 ) -> Anchors:
-    """Return the forward box of each node that has one. A gradient has the box of its forward op, an
-    update has the box of its variable, and any other node has the box that all its neighbours have."""
+    """Return the forward box of each node that has one. A gradient has the box of its forward op.
+    An update has the box of its variable. Other nodes have the box that their neighbours share."""
     anchors = {name: box.name for box in forward for name in nodes_of(box)}
     for name, before in waits.items():
         track, history = homes[name][0], histories[name]

@@ -1,12 +1,12 @@
 """Costs: the FLOPs of a call of each node that ran, from its definition and its shapes.
 
-The definition comes from the graph that ran. There, `conv1/Relu` is a `_MklNativeFusedConv2D`, which
-names the ops that were fused into it. The shapes come from the trace. If the runs of a loop have
-different shapes, nothing is counted. The registry behind `tf.compat.v1.profiler` is not asked: it
-knows no fused types, and counts some gradients of convolutions and transposed products wrong (seen
-in TensorFlow 2.21).
+The definition comes from the graph that ran. There, `conv1/Relu` is a `_MklNativeFusedConv2D`,
+which names the ops that were fused into it. The shapes come from the trace. If the runs of a loop
+have different shapes, nothing is counted. The registry behind `tf.compat.v1.profiler` is not asked:
+it knows no fused types, and counts some gradients of convolutions and transposed products wrong
+(seen in TensorFlow 2.21).
 
-The formulas are those of the layers as textbooks have them: Goodfellow, Bengio and Courville,
+The formulas are the ones that textbooks give for the layers: Goodfellow, Bengio and Courville,
 "Deep Learning" (MIT Press, 2016), chapter 9, for convolution and pooling; Golub and Van Loan,
 "Matrix Computations" (4th edition, 2013), section 1.1, for products. A multiply-add is two, an
 elementary function (exp, tanh) one; multiplications with padding count. Strides, padding and

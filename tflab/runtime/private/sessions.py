@@ -228,8 +228,8 @@ def fetch_alone(session: Any, output: Any) -> Any:
 
 
 def build(session: Any, feeds: Sequence[str], fetches: Sequence[str]) -> None:
-    """Let the runtime build the step of a run again, without running it. This step is separate from the
-    session's own step, but shares its stateful kernels. Raise TflabError if the building fails."""
+    """Let the runtime build the step of a run again, without running it. This step is not the
+    session's own step, but shares its stateful kernels. Raise TflabError if that fails."""
     from tensorflow.python.framework import errors
 
     tensors = [name for name in fetches if ":" in name]
