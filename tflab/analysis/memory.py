@@ -5,8 +5,8 @@ microsecond of both (`TrackingAllocator` in tensorflow/core/framework).
 
 - Exact: how many bytes a run allocated, and how many of them were alive at the end of a
   microsecond.
-- Inferred: what the bytes were for. A release does not name its allocation, so of a run with
-  several buffers it is known how many bytes are left, not which. Working memory is released when a
+- Inferred: what the bytes were for. A release does not name its allocation. So it is known
+  how many bytes of a run are left, but not which of its buffers. Working memory is released when a
   run ends, so the bytes of an op that has ended are taken for its outputs.
 - Bytes belong to the op that allocated them: an op that writes its output over its input holds
   none.

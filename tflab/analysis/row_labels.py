@@ -82,10 +82,11 @@ def is_runtime(node: NodeStats) -> bool:
 
 
 def layer(name: str, homes: Set[str], layers: Mapping[str, str]) -> str:
-    """Return the layer of a node: the innermost of its name scopes that `layers` names. Otherwise
-    the outermost scope in `homes`, the scopes that directly contain nodes: a scope that only
-    contains scopes, such as a block of layers, is skipped. If `homes` is unknown, the outermost
-    scope.
+    """Return the layer of a node: the innermost of its name scopes that `layers` names.
+
+    If `layers` names none, it is the outermost scope in `homes`, which has the scopes that directly
+    contain nodes. So a scope that only contains scopes, such as a block of layers, is skipped. If
+    `homes` has none either, it is the outermost scope.
 
     Below `gradients` it is the layer that the gradient belongs to: `gradients/conv1`. Nodes that
     start or add up gradients, such as `gradients/Fill`, belong to `gradients`; a node outside of

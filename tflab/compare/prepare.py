@@ -45,8 +45,8 @@ def prepare(
 ) -> Prepared:
     """Build, differentiate and place a model's step at each batch size.
 
-    Raises UsageError if there are fewer images than a batch needs, TflabError if a step fails at
-    every batch size.
+    Raises UsageError if there are fewer images than a batch needs. Raises TflabError if a step
+    fails at every batch size.
     """
     options = models.with_soft_placement(model, options)
     before = machine_load.average() if chosen.load_before is None else chosen.load_before

@@ -65,7 +65,7 @@ VALUES = "values"  # the last message: the last stage with the values of a step
 
 
 def walk_program(request: ProgramRequest, source: Source) -> Iterator[storage.Life]:
-    """Yield the data of the page after each stage, and once more with the values of a step.
+    """Yield the data of the page after each stage. The last data also have the values of a step.
 
     Raises TflabError if a stage is impossible.
     """

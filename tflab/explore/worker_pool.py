@@ -116,7 +116,7 @@ class WorkerProcess:
         return message
 
     def lost(self) -> LostError:
-        """Return how the process ended by itself, or that it only closed its output."""
+        """Return an error that says how the process ended, or that it only closed its output."""
         try:
             status = self.process.wait(GRACE_S)
         except subprocess.TimeoutExpired:

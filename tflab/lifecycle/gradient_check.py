@@ -231,7 +231,7 @@ def compare(
     """Compare a gradient with its differences, both computed in `dtype`. If both are 0 within
     rounding, no relative error is computed.
 
-    A difference is off by ROUNDINGS * eps * |loss| / h, where eps is that of the dtype. A gradient
+    A difference is off by ROUNDINGS * eps * |loss| / h, where eps belongs to the dtype. A gradient
     adds up numbers as large as the other gradients, so it is off by ROUNDINGS * eps * max(|loss|,
     the largest gradient of all variables). A wrong gradient passes for 0 only if the differences of
     the loss are 0 within rounding, too.

@@ -51,7 +51,7 @@ WRITTEN = (
 
 @dataclass(eq=False)
 class RunGroup:
-    """Runs that do the same; or, as the last group, all that are unlike those of the others."""
+    """Runs that do the same. The last group has all runs that no other group has."""
 
     number: int
     graph: tf.Graph | None  # None if it is not kept
@@ -195,8 +195,8 @@ class RunGroup:
         return min(of_runs, self.total_ns / covered_ns) if covered_ns else of_runs
 
     def all_waited_ns(self) -> tuple[int, int]:
-        """Estimate the time of all runs but the first in which an op waited for data, and the most
-        that it can be.
+        """Estimate how long ops waited for data in all runs but the first. Return this time, and
+        how long it can be at most.
 
         While the profiler starts, data arrive, so a profiled call waits less than others. If it
         waits nevertheless, everything that other calls take beyond its own computing is waiting. If

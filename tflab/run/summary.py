@@ -95,8 +95,8 @@ def read(folder: Path) -> Segment:
 
 
 def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int) -> Watched:
-    """Return the record of a process with this duration and exit status, without graph and
-    values."""
+    """Return the record of a process with this duration and exit status. It has no graph and no
+    values yet."""
     segment = {**NOTHING, **segment}
     groups, graphs, fates = segment["groups"], segment["graphs"], segment["fates"]
     ops = [[*op_times(group, graphs)] for group in groups]

@@ -61,7 +61,7 @@ class Library:
         self.traced = traced
 
     def read(self, graph_nodes: Iterable[NodeDef]) -> tuple[Function, ...]:
-        """Return the functions in the order in which the graph's calls reach them, then the others.
+        """Return all functions: those that the graph calls in the order of the calls, then others.
 
         A called function that is missing has no nodes. Functions may call each other in a circle.
         """

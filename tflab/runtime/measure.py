@@ -167,8 +167,8 @@ def run(job: Job, plan: Plan, observe: Observer) -> Outcome:
 
 @contextmanager
 def ready(job: Job, traced: bool = True, untraced: bool = True) -> Iterator[Runner]:
-    """Open a session with the compiled step. The traced step is built first, as in the step that
-    placement reads: the runtime numbers the nodes that it makes."""
+    """Open a session with the compiled step. The traced step is built first, as it was for
+    placement, because the runtime numbers the nodes that it makes."""
     with session.fresh(job.graph, job.options) as live:
         # A compiled step returns no trace from a master that is reached over the network.
         over_network = bool(job.options.cluster)

@@ -203,7 +203,7 @@ def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
 
 
 def draw(nodes: Sequence[Node]) -> list[str]:
-    """Return the rails of nodes in the order of `ordered`: a string per node, of one length."""
+    """Return the rails of nodes that `ordered` has sorted. All strings are equally long."""
     takes: dict[str, list[str]] = {}  # from above it; the back edge of a loop is not drawn
     for node in nodes:
         takes[node.name] = [parent for parent in parents(node) if parent in takes]
