@@ -107,11 +107,9 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         yield "ops", "The ten most expensive ops", top_ops(walked), ""
     if compared:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
-        causes = [
-            replace(found, title="The largest cost first") for found in view.diagnosis(compared)
-        ]
-        slow = (*(causes or [nothing_found(compared)]), swept(compared))
-        yield "slow", "Why a step is slow", slow, ""
+        causes = (replace(part, title="Largest cost first") for part in view.diagnosis(compared))
+        slow: tuple[Part, ...] = tuple(causes) or (nothing_found(compared),)
+        yield "slow", "Why a step is slow", (*slow, swept(compared)), ""
     if walked:
         yield "times", "Where a step's time goes", times(walked), ""
     if compared:
