@@ -71,7 +71,7 @@ def balance(stage: Placement) -> Iterator[Fact]:
     if stage.origins:
         made = plural(len(stage.origins), "node")
         sources = Counter(row.origin for row in stage.origins).most_common()
-        listed = ", ".join(f"{origin} {count:,}" for origin, count in sources)
+        listed = ", ".join(f"{count:,} by {origin}" for origin, count in sources)
         yield Fact("made by the runtime", made, listed, detail=True)
 
 
