@@ -221,7 +221,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
                         if blocks:
                             text.show_section(out, title, blocks)
                         else:
-                            text.show_in_passing(out, f"{title}: {views.summary(stage)}.")
+                            text.show_in_passing(out, f"{title} ({views.summary(stage)}).")
             rest(None)
     except (TflabError, KeyboardInterrupt) as failure:
         with interrupts.held():

@@ -100,7 +100,7 @@ def tables(stage: Backward) -> Iterator[Block]:
         "Forward ops in the order of differentiation (last first), and their gradient nodes",
         (gradient for gradient in stage.gradients[::-1] if gradient.nodes),
         Column("forward node", lambda row: row.forward, name=True),
-        Column("type", lambda row: row.op),
+        Column("type", lambda row: row.op, spare=3),
         Column("gradient function", lambda row: (row.function or "").split(" ")[0], spare=1),
         numbers("nodes", lambda row: f"{len(row.nodes):,}"),
         Column("types", types, elastic=True, spare=2),
