@@ -152,10 +152,11 @@ def ranked(
 
 def work(comparison: Comparison, batch: int, top: int) -> Table:
     """Return the FLOPs and bytes of the rows, in the order of their times."""
+    rows = ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.total_ns)
     return table(
         f"Batch {batch}: work per step, in the same order",
-        ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.total_ns),
+        rows,
         *keys(comparison.by, lambda row: row.code),
-        *columns(WORK),
+        *(column for column in columns(WORK) if not rows or any(map(column.cell, rows))),
         most=top,
     )
