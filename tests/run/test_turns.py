@@ -67,6 +67,24 @@ def test_rounds_are_aba_and_bab_until_the_time_is_over_and_verdicts_have_enough(
     assert len([*turns.rounds_of(programs, 0, 1_000)]) == 2 + turns.MOST_ROUNDS
 
 
+def test_both_programs_have_the_same_steps_if_the_second_has_those_of_the_first(monkeypatch):
+    short = replace(WATCHED.groups[1], fetches=("eval",), median_ns=5.0, total_ns=3_999)
+    long = replace(short, total_ns=9_000)
+    seen = {
+        "A": replace(WATCHED, groups=(*WATCHED.groups, short)),
+        "B": replace(WATCHED, groups=(*WATCHED.groups, long)),
+        "C": replace(WATCHED, groups=(long,)),
+    }
+    monkeypatch.setattr(turns, "together", lambda programs, _: [seen[p.name] for p in programs])
+
+    def groups_of(names):
+        programs = [Program(name, (name,)) for name in names]
+        return [[each.group[:4] for each in runs] for runs in turns.rounds_of(programs, 0, 0)]
+
+    assert groups_of("AB")[:3] == [["loss"], ["loss"], ["loss"] * 3]
+    assert groups_of("AC")[:3] == [["loss"], ["eval"], ["loss", "eval", "loss"]]
+
+
 def test_processes_that_live_at_once_go_on_in_turn_until_all_have_ended(monkeypatch):
     went, turn_lengths = [], set()
 

@@ -158,7 +158,8 @@ def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) 
 def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Iterator[Round]:
     """Yield rounds until the time is over, at least LEAST_ROUNDS that count."""
     start = time.monotonic()
-    groups: list[str | None] = [None, None]  # the largest of each program, in its first process
+    # The largest of each program, in its first process; of the second the same, if it has that
+    groups: list[str | None] = [None, None]
     order = (*FIRST, *islice(cycle(ORDER), MOST_ROUNDS))
 
     def about(places: Sequence[int]) -> str:
@@ -169,7 +170,10 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
         if enough and time.monotonic() - start > budget_s:
             return
         seen = together([programs[place] for place in places], steps)
-        runs = [run_of(of, place, groups[place]) for of, place in zip(seen, places, strict=True)]
+        runs = [
+            run_of(of, place, groups[place] or groups[0])
+            for of, place in zip(seen, places, strict=True)
+        ]
         for each in runs:
             groups[each.place] = groups[each.place] or each.group
         yield runs
