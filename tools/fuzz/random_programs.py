@@ -16,7 +16,7 @@ import tensorflow.compat.v1 as tf1
 from hypothesis import strategies as st
 
 from tflab import datasets
-from tflab.lifecycle import backward, frontend, gradients
+from tflab.lifecycle import backward, frontend
 from tflab.records.options import Model, Options
 from tflab.records.stages import Backward
 
@@ -577,11 +577,3 @@ def of_variables(stage, truth):
         yield f"dL/d({derivative.variable})", truth.gives(derivative.formula, held)
         largest = np.abs(np.asarray(derivative.value, float)).max()
         yield f"{derivative} was checked", derivative.checked <= 2e-3 * largest
-    for gradient in stage.gradients:
-        if gradient.reason == gradients.PASSED_ON and called(gradient.forward) in truth.values:
-            op = truth.graph.get_operation_by_name(gradient.forward)
-            before = called(short(op.inputs[0]))
-            alone = len(op.inputs) == 1 == len(op.inputs[0].consumers())
-            if alone and before in truth.values:
-                held = truth.values[called(gradient.forward)]
-                yield f"{gradient.forward} passes on", equal(truth.values[before], held)
