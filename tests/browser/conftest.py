@@ -1,6 +1,8 @@
 """What a browser test needs: a written report, a logdir that TensorBoard serves, a Chromium."""
 
+import gzip
 import http.client
+import json
 import os
 import shutil
 import socket
@@ -20,7 +22,7 @@ from tflab.exporters.plots import style
 from tflab.follow import measurement, node_history
 from tflab.records.blocks import Column, Fact, Table
 from tflab.records.options import Options
-from tflab.report import contents, drawing, html
+from tflab.report import contents, drawing, html, storage
 from tflab.report.contents import Chapter, DrawnGraph, Question, Report
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +58,17 @@ def logdir(tmp_path_factory):
         done = run_here(main, "--model", "lenet", *options, *logs)
         assert done.returncode == 0, done.stderr
     return folder
+
+
+@pytest.fixture(scope="session")
+def damaged_run(logdir):
+    """A damaged life beside the run of LeNet: its nodes have no fields."""
+    life = storage.read(storage.runs(logdir)["."])
+    content = {"kind": storage.KIND, "format": storage.FORMAT, **life}
+    content["graph"] = {**life["graph"], "nodes": [{}] * len(life["graph"]["nodes"])}
+    folder = logdir.parent.joinpath("damaged", *storage.PLACE)
+    folder.mkdir(parents=True)
+    (folder / storage.NAME).write_bytes(gzip.compress(json.dumps(content).encode()))
 
 
 # A timeline of 1 ms: a long op, and on another device one of which only a zoom shows the name
@@ -145,7 +158,7 @@ def installed(folder):
 
 
 @pytest.fixture(scope="session")
-def tensorboard(logdir, tmp_path_factory):
+def tensorboard(logdir, damaged_run, tmp_path_factory):
     """The address of a TensorBoard that serves the folder in which the logdir is."""
     log, port = tmp_path_factory.mktemp("tensorboard") / "log.txt", free_port()
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(logdir.parent)]

@@ -1,11 +1,6 @@
 """The tab Life in the real TensorBoard: a run, and a damaged one beside it."""
 
-import gzip
-import json
-
 import pytest
-
-from tflab.report import storage
 
 pytestmark = pytest.mark.browser
 
@@ -13,14 +8,8 @@ DRAW_MS = 60_000
 
 
 def test_a_run_is_drawn_as_in_the_report_and_a_damaged_one_is_a_sentence(
-    page, tensorboard, logdir, artefacts
+    page, tensorboard, artefacts
 ):
-    life = storage.read(storage.runs(logdir)["."])
-    content = {"kind": storage.KIND, "format": storage.FORMAT, **life}
-    content["graph"] = {**life["graph"], "nodes": [{}] * len(life["graph"]["nodes"])}
-    folder = logdir.parent.joinpath("damaged", *storage.PLACE)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / storage.NAME).write_bytes(gzip.compress(json.dumps(content).encode()))
     said = []
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(f"{tensorboard}/#tflab_life")

@@ -1,10 +1,18 @@
 """Short programs that run advises to change. Each also runs as it is advised, in other groups."""
 
-START = """import sys
+# On a machine of any speed, a program is long enough to be traced
+START = """import sys, time
 sys.modules['keras'] = None  # which takes long to import, and which no program here needs
 import numpy as np
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
+
+def turns(least):
+    end = time.monotonic() + 2
+    turn = 0
+    while turn < least or time.monotonic() < end:
+        yield turn
+        turn += 1
 """
 FEEDS = f"""{START}
 x = tf.placeholder(tf.float32, [None, 256])
@@ -15,7 +23,7 @@ start = -buffer.ctypes.data % 64
 aligned = buffer[start : start + data.nbytes].view(np.float32).reshape(data.shape)
 aligned[:] = data
 with tf.Session() as session:
-    for turn in range(800):
+    for turn in turns(800):
         session.run(total, {{x: data}})
         if turn % 5 == 0:
             session.run(other, {{x: aligned}})
@@ -33,7 +41,7 @@ whole, rows = step("table", tf.train.AdamOptimizer), step("rows", tf.train.Adagr
 random = np.random.RandomState(0)
 with tf.Session() as session:
     session.run(tf.global_variables_initializer())
-    for turn in range(200):
+    for turn in turns(200):
         for fetches in (whole, rows) if turn % 5 == 0 else (whole,):
             session.run(fetches, {{ids: random.randint(0, 60_000, 128)}})
 """
@@ -43,7 +51,7 @@ moved = tf.reduce_mean(tf.transpose(tf.tile(x, [4, 1])), 1)
 means = tf.reduce_mean(x, 0)
 with tf.Session() as session:
     data = np.ones([256, 1024], np.float32)
-    for turn in range(250):
+    for turn in turns(250):
         session.run(moved, {{x: data}})
         if turn % 5 == 0:
             session.run(means, {{x: data}})
@@ -55,7 +63,7 @@ scaled = lambda part: tf.tanh(tf.tanh(part) * 2 + 1) * 3 + 1
 small = tf.reduce_sum(tf.stack([scaled(row) for row in tf.unstack(x)]))
 large = tf.reduce_sum(scaled(x))
 with tf.Session() as session:
-    for turn in range(1_200):
+    for turn in turns(1_200):
         for fetch in (small, large) if turn % 8 == 0 else (small,):
             session.run(fetch, {{x: np.ones([100, 8])}})
 
@@ -76,6 +84,7 @@ y = tf.nn.relu(x * 2)
 results = []
 with tf.Session() as session:
     for _ in range(1_200):
+        time.sleep(0.002)
         results.append(session.run(y, {{x: np.ones([400, 64])}}))
 """
 # The same pipeline twice: a row at a time, and eight
