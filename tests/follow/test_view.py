@@ -43,7 +43,6 @@ VARIANTS = {
         "touches": (Touch("a", 1, "added", ""), *(Touch("a", 2, w, "other") for w in CHANGES[:6]))
     },
     "a name that another node has": {"touches": (Touch("a", 2, "reused", ""),)},
-    "used by gradients": {"later_consumers": ("loss",)},
     "it ran": RAN,
     "it ran on the critical path": replace(RAN, critical=True),
     "it ran as it was made": replace(RAN, ran_outputs=FUSED.outputs),
@@ -67,7 +66,6 @@ VARIANTS = {
     "the branch of what does its work was not taken": {"not_run": True},
     "whether its branch was taken is not known": replace(DEAD, not_run=None),
     "whether that branch was taken is not known": {"not_run": None},
-    "a batch size without times": {"untimed": {8: "It ran dry."}},
     "a busy machine": {"load": LOAD},
     "no times": {"times": {}},
     "bookkeeping": replace(PLAIN, meaning=GATE),
@@ -102,12 +100,3 @@ def test_a_tensor_links_to_its_node_and_what_was_rewritten_links_to_none():
     assert list(view.links(["split:1"])) == [NodeLink("split", "split:1")]
     first, *_, last = view.parts_of_touch(Touch("a pass", 2, "rewritten", "Relu to _Relu"))
     assert (first, last) == (PassLink(2, "a pass"), "Relu to _Relu")
-
-
-def test_a_node_that_has_no_value_says_what_became_of_it():
-    assert {name: view.missing(node) for name, node in KNOWN.items()} == {
-        **dict.fromkeys(("x", "y", "mul", "loss", "seed", "product", "sum", "back", "gate_1")),
-        "gate": "unreached",
-        "fused": "fused",
-    }
-    assert view.missing(replace(KNOWN["gate"], outputs=())) is None  # it had none to have

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             if not stages:
                 raise
         history = node_history.find(args.node, histories or node_history.histories(stages), whose)
-        show(compared(history, stages), args)
+        show(history, stages, args)
     return command.INTERRUPTED if interrupted else 0
 
 
@@ -98,25 +98,24 @@ def run_recorded(args: argparse.Namespace) -> int:
     histories = recorded.histories(graph, stages, seen.values)
     history = node_history.find(args.node, histories, f"group {graph.group} in '{args.run}'")
     args.model = args.run
-    show(compared(history, stages), args, recorded.times(graph, history))
+    show(history, stages, args, recorded.times(graph, history))
     return 0
 
 
-def compared(history: NodeHistory, stages: Sequence[Stage]) -> NodeHistory:
-    """Return a history with what differs from nodes that had another fate."""
-    from tflab.follow import node_history
-
-    placed = find_stage(stages, Placement)
-    return replace(
-        history, unlike=tuple(node_history.unlike_peers(placed, history.name) if placed else ())
-    )
-
-
-def show(history: NodeHistory, args: argparse.Namespace, more: Iterable[str] = ()) -> None:
-    """Print a history; `more` is what is known of its node in a watched program."""
+def show(
+    history: NodeHistory,
+    stages: Sequence[Stage],
+    args: argparse.Namespace,
+    more: Iterable[str] = (),
+) -> None:
+    """Print a history, with what differs from nodes that had another fate; `more` is what is known
+    of its node in a watched program."""
     from tflab.exporters import json, text
-    from tflab.follow import view
+    from tflab.follow import node_history, view
 
+    if placed := find_stage(stages, Placement):
+        unlike = tuple(node_history.unlike_peers(placed, history.name))
+        history = replace(history, unlike=unlike)
     about = environment.describe()
     text.show_in_format(
         args.format,

@@ -15,9 +15,10 @@ from tflab.analysis.gradient_graph import gradient_name
 from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import notebook
 from tflab.follow import view
+from tflab.follow.view import PREPOSITIONS
 from tflab.records.graph import GradientNode, Node, graph_def_name, makers, node_of, turned_around
 from tflab.records.measured import OpStats
-from tflab.records.placed import CompiledKernel, Fate, Pass
+from tflab.records.placed import Fate, Pass
 from tflab.records.stages import (
     Backward,
     Execution,
@@ -27,7 +28,7 @@ from tflab.records.stages import (
     Touch,
     find_stage,
 )
-from tflab.records.values import FED, Value
+from tflab.records.values import Value
 from tflab.units import short_device
 from tflab.views.values import elements
 from tflab.views.words import counted, grouped
@@ -35,6 +36,8 @@ from tflab.views.words import counted, grouped
 NEAREST = 5  # names that are suggested instead of one that does not exist
 
 Histories = dict[str, NodeHistory]
+Graph = Mapping[str, Node]
+Users = Mapping[str, Sequence[str]]
 notebook.show_as(NodeHistory, view.blocks)
 
 
@@ -69,26 +72,21 @@ def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) 
 
 def from_program(frontend: Stage, backward: Backward | None) -> Histories:
     """Return what the program knows about its nodes: lines, tensors, gradients."""
-    nodes = backward.nodes if backward else frontend.nodes
-    forward = {node.name: node for node in frontend.nodes}
-    updates = set(backward.update_nodes) if backward else set()
-    gradients = {gradient.forward: gradient for gradient in backward.gradients} if backward else {}
-    stops = reversed(backward.gradient_stops) if backward else ()
-    ways = {stop.variable: stop.path for stop in stops}  # the first of each
-    derived = {name: made.forward for made in gradients.values() for name in made.nodes}
-    users = turned_around(makers(nodes))
-    by_name = {}
-    for node in nodes:
-        name, gradient = node.name, gradients.get(node.name)
-        written = forward.get(name, node)
-        consumers = tuple(users.get(name, ()))
-        kind = "forward" if name in forward else "update" if name in updates else "gradient"
+    users = turned_around(makers(frontend.nodes))
+    by_name = {node.name: blank(node, "forward", users) for node in frontend.nodes}
+    if backward is None:
+        return by_name
+    users = turned_around(makers(backward.nodes))
+    for node in backward.nodes:
+        kind = "update" if node.name in backward.update_nodes else "gradient"
+        by_name.setdefault(node.name, blank(node, kind, users))
+    gradients = {gradient.forward: gradient for gradient in backward.gradients}
+    derived = {name: one.forward for one in backward.gradients for name in one.nodes}
+    ways = {stop.variable: stop.path for stop in reversed(backward.gradient_stops)}
+    for name, history in by_name.items():
+        gradient = gradients.get(name)
         by_name[name] = replace(
-            blank(written, kind),
-            consumers=consumers,
-            later_consumers=tuple(user for user in consumers if user not in forward)
-            if name in forward
-            else (),
+            history,
             gradient_function=gradient.function if gradient else None,
             gradient_nodes=gradient.nodes if gradient else (),
             no_gradient=gradient.reason if gradient else None,
@@ -107,18 +105,16 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
     fates = {fate.name: fate for fate in placement.ledger}
     not_run = set(placement.not_run)
     carried = extra_work(fate for fate in placement.ledger if fate.into in executed)
-    touched = touches(placement.passes)
+    touched = grouped(
+        (name, Touch(step.name, place, what, about))
+        for place, step in enumerate(placement.passes)
+        for name, what, about in changes(step)
+    )
     kernels = {kernel.name: kernel for kernel in placement.kernels}
-    code: dict[str, list[CompiledKernel]] = {}
-    for generated in (kernel for one in placement.generated for kernel in one.kernels):
-        for name in generated.nodes:
-            code.setdefault(name, []).append(generated)
+    generated = (kernel for one in placement.generated for kernel in one.kernels)
+    code = grouped((name, kernel) for kernel in generated for name in kernel.nodes)
     added = {
-        name: replace(
-            blank(node, "runtime"),
-            consumers=tuple(users.get(name, ())),
-            origin=origins.get(name),
-        )
+        name: replace(blank(node, "runtime", users), origin=origins.get(name))
         for name, node in (defined | executed).items()
         if name not in by_name
     }
@@ -163,8 +159,8 @@ def with_times(
     }
 
 
-def blank(node: Node, kind: str) -> NodeHistory:
-    """Return a history with nothing but the node itself."""
+def blank(node: Node, kind: str, users: Users) -> NodeHistory:
+    """Return a history with nothing but the node itself and those that use it."""
     return NodeHistory(
         name=node.name,
         op=node.op,
@@ -173,6 +169,7 @@ def blank(node: Node, kind: str) -> NodeHistory:
         inputs=node.inputs,
         control_inputs=node.control_inputs,
         outputs=node.outputs,
+        consumers=tuple(users.get(node.name, ())),
     )
 
 
@@ -187,21 +184,12 @@ def carrier_of(history: NodeHistory, fate: Fate | None, executed: Mapping[str, N
 
 def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
     """Return for each executed node the user's nodes whose work it does beside its own."""
-    carried: dict[str, list[str]] = {}
-    for fate in ledger:
-        inside = fate.fate == "folded" and not fate.has_value  # a constant was computed from it
-        if fate.into and fate.into != fate.name and not inside:
-            carried.setdefault(fate.into, []).append(fate.name)
-    return carried
-
-
-def touches(passes: Sequence[Pass]) -> dict[str, list[Touch]]:
-    """Return for each node what each pass did to it, in the order of the passes."""
-    found: dict[str, list[Touch]] = {}
-    for place, step in enumerate(passes):
-        for name, what, about in changes(step):
-            found.setdefault(name, []).append(Touch(step.name, place, what, about))
-    return found
+    return grouped(
+        (fate.into, fate.name)
+        for fate in ledger
+        # Without a value, a constant was computed from it
+        if fate.into and fate.into != fate.name and (fate.fate != "folded" or fate.has_value)
+    )
 
 
 def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
@@ -210,20 +198,16 @@ def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
         yield name, "added", ""
     changed = {change.name for change in step.rewritten}
     gone = {*step.removed}
-    bypassed = []  # which stay until a later pass removes them
     for taken in step.taken:
         into = taken.into if taken.into != taken.name else None
         reused = taken.into is None and taken.name in changed
         what = "reused" if reused else "replaced" if taken.replaced else taken.fate
-        if what == "removed" and into and taken.name not in gone:
-            bypassed.append((taken.name, "bypassed", into))
-        else:
-            yield taken.name, what, into or ""
+        stays = what == "removed" and into and taken.name not in gone
+        yield taken.name, "bypassed" if stays else what, into or ""
     for rewrite in step.rewritten:
         yield rewrite.name, "rewritten", f"{rewrite.old} to {rewrite.new}"
     for name in step.rewired:
         yield name, "rewired", ""
-    yield from bypassed
     for name in step.moved:
         yield name, "moved", ""
 
@@ -244,7 +228,7 @@ def with_values(
         name: replace(
             history,
             meaning=meanings.get(name),
-            values=tuple(outputs.get(name) or fed(history, outputs)),
+            values=tuple(outputs.get(name, ())),
             taken=tuple(by_tensor[tensor] for tensor in history.inputs if tensor in by_tensor),
             gradient=last_gradient(
                 outputs.get(name, ()),
@@ -253,12 +237,6 @@ def with_values(
         )
         for name, history in histories.items()
     }
-
-
-def fed(history: NodeHistory, outputs: Mapping[str, Sequence[Value]]) -> Iterator[Value]:
-    """Yield the value of the placeholder that a node of the runtime hands on."""
-    for placeholder in history.carries:
-        yield from (value for value in outputs.get(placeholder, ()) if value.kind == FED)
 
 
 def last_gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> Value | None:
@@ -276,11 +254,8 @@ def last_gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> 
 # graph before that pass. These are differences that the pass log shows, not the reasons of the
 # pass, which may look at more.
 
-Graph = Mapping[str, Node]
-Users = Mapping[str, Sequence[str]]
 # The number of a name, which may be missing: `dense_1` is like `dense`
 NUMBER = re.compile(r"(?<=[A-Za-z/])[_.-]?\d+|^\d+(?=/|$)")
-INTO = {"fused": "into", "merged": "with", "folded": "into"}
 
 
 def unlike_peers(placement: Placement, name: str) -> Iterator[str]:
@@ -289,10 +264,13 @@ def unlike_peers(placement: Placement, name: str) -> Iterator[str]:
     written = {node.name: node for node in placement.user_nodes}
     if not any(fate.name == name and fate.fate == "executed" for fate in placement.ledger):
         return
-    users, node = users_of(written), written[name]
+    users, node = turned_around(makers(written.values())), written[name]
+
+    def neighbours(node: Node) -> set[str]:
+        return {*map(node_of, node.inputs), *users.get(node.name, ())}
+
     does_work = any(f.into == name and f.is_work_of_replacement for f in placement.ledger)
-    near = neighbours(node, users)
-    for kind in INTO:
+    for kind in ("fused", "merged", "folded"):
         fates = (f for f in placement.ledger if f.fate == kind and f.into)
         pairs = ((peer, f) for f in fates for peer in (f.name, f.into)[: 1 + (kind == "fused")])
         for peer, fate in pairs:
@@ -300,9 +278,8 @@ def unlike_peers(placement: Placement, name: str) -> Iterator[str]:
             if one is None or one is node or one.op != node.op or (does_work and peer == fate.into):
                 continue
             alike = NUMBER.sub("", one.name) == NUMBER.sub("", name)
-            if not (alike or near & neighbours(one, users)):
-                continue
-            if sentence := compared(placement, name, one.name, fate):
+            near = alike or neighbours(node) & neighbours(one)
+            if near and (sentence := compared(placement, name, one.name, fate)):
                 yield sentence
                 break
 
@@ -314,29 +291,29 @@ def compared(placement: Placement, name: str, peer: str, fate: Fate) -> str:
     for place, step in enumerate(placement.passes):
         taken = next((one for one in step.taken if one.name == fate.name), None)
         if taken and taken.fate == fate.fate and taken.into and name in graph and peer in graph:
-            into = taken.into
-            if fate.fate == "fused":
-                differences = [*of_fused(placement, graph, name, peer, into)]
-            elif fate.fate == "merged":
-                differences = [*of_merged(graph, name, peer, into)]
-            else:
-                known = {one.name for one in placement.ledger if one.fate == "folded"}
-                differences = [*of_folded(graph, name, peer, known)]
-            which = "" if into == fate.name else f" {INTO[fate.fate]} {into}"
+            into, pair = taken.into, (graph[name], graph[peer])
+            differences = {
+                "fused": of_fused(placement, graph, *pair, into),
+                "merged": of_merged(graph, *pair, into),
+                "folded": of_folded(placement, graph, *pair),
+            }[fate.fate]
+            which = "" if into == fate.name else f" {PREPOSITIONS[fate.fate]} {into}"
             how = f"{fate.name} was {fate.fate}{which} by {step.name} (pass {place + 1})"
-            return f"{how}; {'; '.join(differences)}" if differences else ""
+            return "; ".join([how, *shown]) if (shown := [*differences]) else ""
         graph = {one: node for one, node in graph.items() if one not in {*step.removed}}
         graph |= {node.name: node for node in step.definitions}
     return ""
 
 
-def of_fused(placement: Placement, graph: Graph, name: str, peer: str, into: str) -> Iterator[str]:
+def of_fused(
+    placement: Placement, graph: Graph, node: Node, peer: Node, into: str
+) -> Iterator[str]:
     """Yield the differences along both chains of ops, one of which became one kernel."""
-    users = users_of(graph)
+    users = turned_around(makers(graph.values()))
     fetched = {node_of(fetch) for fetch in placement.fetches}
     group = {fate.name for fate in placement.ledger if fate.fate == "fused" and fate.into == into}
-    left = {*group, into} - {peer}
-    waiting = [(graph[name], graph[peer])]
+    left = {*group, into} - {peer.name}
+    waiting = [(node, peer)]
     while waiting:
         mine, its = waiting.pop(0)
         kinds = [("is on", short_device(mine.device), short_device(its.device))]
@@ -353,7 +330,7 @@ def of_fused(placement: Placement, graph: Graph, name: str, peer: str, into: str
             if (mine.name in fetched) != (its.name in fetched):
                 yield f"{mine.name if mine.name in fetched else its.name} is fetched"
             for user in others:
-                same = [node for node in taking if node.op == user.op]
+                same = [one for one in taking if one.op == user.op]
                 if user.name in left and len(same) == 1:
                     left.discard(user.name)
                     waiting.append((same[0], user))
@@ -362,27 +339,17 @@ def of_fused(placement: Placement, graph: Graph, name: str, peer: str, into: str
                 yield f"{mine.name} {what} {own}, {its.name} {what} {other}"
 
 
-def of_merged(graph: Graph, name: str, peer: str, into: str) -> Iterator[str]:
-    node = graph[name]
+def of_merged(graph: Graph, node: Node, peer: Node, into: str) -> Iterator[str]:
     equal = [one for one in graph.values() if (one.op, one.inputs) == (node.op, node.inputs)]
-    same = into in graph and graph[peer].inputs == graph[into].inputs
+    same = into in graph and peer.inputs == graph[into].inputs
     if node.inputs and same and equal == [node]:
-        yield f"both have the same inputs, and no other {node.op} has those of {name}"
+        yield f"both have the same inputs, and no other {node.op} has those of {node.name}"
 
 
-def of_folded(graph: Graph, name: str, peer: str, known: set[str]) -> Iterator[str]:
-    def varying(node: Node) -> list[str]:
-        makers = (graph.get(node_of(tensor)) for tensor in node.inputs)
-        others = (one for one in makers if one and one.op != "Const" and one.name not in known)
-        return [f"{one.name} ({one.op})" for one in others]
-
-    if graph[peer].inputs and not varying(graph[peer]) and (others := varying(graph[name])):
-        yield f"all its inputs are constant, and {name} takes {', '.join(others)}"
-
-
-def users_of(graph: Graph) -> Users:
-    return turned_around(makers(graph.values()))
-
-
-def neighbours(node: Node, users: Users) -> set[str]:
-    return {*map(node_of, node.inputs), *users.get(node.name, ())}
+def of_folded(placement: Placement, graph: Graph, node: Node, peer: Node) -> Iterator[str]:
+    constant = {fate.name for fate in placement.ledger if fate.fate == "folded"}
+    constant |= {one.name for one in graph.values() if one.op == "Const"}
+    own, its = ([graph.get(node_of(name)) for name in one.inputs] for one in (node, peer))
+    others = [f"{one.name} ({one.op})" for one in own if one and one.name not in constant]
+    if its and others and all(one is None or one.name in constant for one in its):
+        yield f"all its inputs are constant, and {node.name} takes {', '.join(others)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +35,6 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
     )
     if not graph.executed:
         return (frontend,)
-    added = tuple(node.name for node in graph.nodes if node.phase != FORWARD)
     devices = grouped((node.device, node.name) for node in graph.executed)
     placement = Placement(
         program=None,  # type: ignore[arg-type]  # it ended
@@ -57,13 +56,19 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         not_run=fates.not_taken(graph.executed, graph.ops),
         notes=(),
     )
+    added = tuple(node.name for node in graph.nodes if node.phase != FORWARD)
     if not added:
         return frontend, placement
+    by_forward = grouped((forward, name) for name, forward in graph.derived.items())
     backward = Backward(
         program=None,  # type: ignore[arg-type]
         nodes=graph.nodes,
         added_nodes=added,
-        gradients=tuple(gradients(graph)),
+        gradients=tuple(
+            Gradient(node.name, node.op, f"the gradient function of {node.op}", tuple(names), None)
+            for node in graph.nodes
+            if (names := by_forward.get(node.name))
+        ),
         variable_count=graph.variables,
         update_nodes=tuple(node.name for node in graph.nodes if node.phase == UPDATE),
         unchecked="",
@@ -85,9 +90,8 @@ def histories(
         name: replace(history, not_run=None) if history.carrier in unknown else history
         for name, history in node_history.histories(stages).items()
     }
-    if recorded_values is None:
-        return plain
-    return node_history.with_values(plain, (), recorded_values.values)
+    known = recorded_values.values if recorded_values else ()
+    return node_history.with_values(plain, (), known)
 
 
 def needed(graph: Recorded) -> Recorded:
@@ -98,37 +102,29 @@ def needed(graph: Recorded) -> Recorded:
         """Return the items that are not lost nodes; an item is a name or has one."""
         return tuple(one for one in things if getattr(one, "name", one) not in lost)
 
+    def left_nodes(nodes: Iterable[Node]) -> tuple[Node, ...]:
+        """Return the nodes that are left, without what they take from others."""
+        return tuple(
+            replace(
+                node,
+                inputs=tuple(name for name in node.inputs if node_of(name) not in lost),
+                control_inputs=left(node.control_inputs),
+            )
+            for node in left(nodes)
+        )
+
     def left_of(step: Pass) -> Pass:
         names = ("added", "removed", "rewired", "moved", "rewritten", "taken")
         lists: dict[str, Any] = {name: left(getattr(step, name)) for name in names}
-        defined = tuple(without_inputs(node, lost) for node in left(step.definitions))
-        return replace(step, definitions=defined, **lists)
+        return replace(step, definitions=left_nodes(step.definitions), **lists)
 
     return replace(
         graph,
-        nodes=tuple(without_inputs(node, lost) for node in left(graph.nodes)),
+        nodes=left_nodes(graph.nodes),
         derived={name: of for name, of in graph.derived.items() if not {name, of} & lost},
         ledger=left(graph.ledger),
         passes=tuple(map(left_of, graph.passes)),
     )
-
-
-def without_inputs(node: Node, lost: Collection[str]) -> Node:
-    """Return the node without what it takes from nodes that are not there."""
-    return replace(
-        node,
-        inputs=tuple(name for name in node.inputs if node_of(name) not in lost),
-        control_inputs=tuple(name for name in node.control_inputs if name not in lost),
-    )
-
-
-def gradients(graph: Recorded) -> Iterator[Gradient]:
-    """Yield the nodes that each forward node's gradient function made."""
-    by_forward = grouped((forward, name) for name, forward in graph.derived.items())
-    for node in graph.nodes:
-        if node.name in by_forward:
-            function = f"the gradient function of {node.op}"
-            yield Gradient(node.name, node.op, function, tuple(by_forward[node.name]), None)
 
 
 def mean_ns(graph: Recorded) -> dict[str, float]:

@@ -13,11 +13,10 @@ from tflab.analysis.chain_rule import WHY
 from tflab.analysis.fates import CALLS, SWITCHES
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.records.blocks import Block, Table, listing, numbers, table
-from tflab.records.graph import GradientNode, graph_def_name, node_of
+from tflab.records.graph import graph_def_name, node_of
 from tflab.records.options import STAGES
-from tflab.records.placed import Fate
 from tflab.records.stages import NodeHistory, Touch
-from tflab.records.values import FED, VARIABLE, Value
+from tflab.records.values import FED, VARIABLE
 from tflab.units import plural, short_device
 from tflab.views import execution, op_table, placement
 from tflab.views.values import amounts_of
@@ -29,16 +28,6 @@ KINDS = {
     "update": "made by the optimiser",
     "runtime": "made by the runtime",
 }
-PASSED_OVER = "removed: its consumers take its value from another node"
-REPLACED = "removed: a node that a pass made does its work"
-INSIDE = "used before the steps to compute a constant"
-NOT_TAKEN = "in the graph that runs, but its branch was not taken in any traced step"
-BECAUSE = " did not run: its branch was not taken in any traced step"
-CALLS_DIFFER = (
-    "The numbers of calls differ: the batch size of the stages above has its own number of steps; "
-    "at every other one as many rows are processed."
-)
-UNKNOWN = " is in a branch or after one; no run was traced, so whether it ran is not known"
 CHANGES = {
     "moved": "given its device",
     "rewired": "its inputs changed",
@@ -98,7 +87,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
     parts = (
         (
             f"{1 + STAGES.index(section.stage)}  {section.stage.title()}",
-            [*filter(None, [section.about]), *map(line_text, section.lines)],
+            [*filter(None, [section.about]), *map(text_of, section.lines)],
         )
         for section in sections(history)
     )
@@ -106,41 +95,44 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
     yield listing(f"The history of {history.name} ({history.op})", parts)
     if (table := times(history)).rows:
         yield table
-        if len({statistics.calls for statistics in history.times.values()}) > 1:
-            yield CALLS_DIFFER
 
 
 def sections(history: NodeHistory) -> tuple[Section, ...]:
     """Return the stages that know something about the node."""
-    fate = fate_words(history.fate) if history.fate else ""
     own = history.carrier == history.name and history.ran_as
-    if own and history.not_run is not False:
-        own = None
-        if not history.fate or history.fate.fate == "executed":
-            fate = NOT_TAKEN if history.not_run else REMAINS
-    ran = f"as {history.ran_as}" if own else ""
     every = (
         Section("frontend", KINDS[history.kind], tuple(frontend_lines(history))),
         Section("backward", "", tuple(backward_lines(history))),
-        Section("placement", fate, tuple(placement_lines(history))),
-        Section("execution", ran, tuple(execution_lines(history))),
+        Section("placement", fate_words(history), tuple(placement_lines(history))),
+        Section(
+            "execution",
+            f"as {history.ran_as}" if own and history.not_run is False else "",
+            tuple(execution_lines(history)),
+        ),
     )
     return tuple(section for section in every if section.about or section.lines)
 
 
-def line_text(line: Line) -> str:
-    """Return the parts of a line as text."""
+def text_of(line: Line) -> str:
     return "".join(part if isinstance(part, str) else part.text for part in line)
 
 
-def fate_words(fate: Fate) -> str:
+def fate_words(history: NodeHistory) -> str:
     """Return the fate of the node. The value of a removed node may still have been needed, and the
     value of a folded node may be in no constant."""
+    fate, itself = history.fate, history.carrier == history.name
+    if itself and history.not_run is not False and (not fate or fate.fate == "executed"):
+        no_step = "in the graph that runs, but its branch was not taken in any traced step"
+        return no_step if history.not_run else REMAINS
+    if fate is None:
+        return ""
     if fate.fate == "folded" and not fate.has_value:
-        return INSIDE
+        return "used before the steps to compute a constant"
     if fate.replaced:
-        return REPLACED
-    return PASSED_OVER if fate.fate == "removed" and fate.into else FATES[fate.fate]
+        return "removed: a node that a pass made does its work"
+    if fate.fate == "removed" and fate.into:
+        return "removed: its consumers take its value from another node"
+    return FATES[fate.fate]
 
 
 def frontend_lines(history: NodeHistory) -> Iterator[Line]:
@@ -150,34 +142,23 @@ def frontend_lines(history: NodeHistory) -> Iterator[Line]:
     yield from linked("waits for ", history.control_inputs)
     if history.outputs:
         yield (f"makes {', '.join(map(tensor, history.outputs))}",)
-    later = set(history.later_consumers)
-    yield from linked("is used by ", [name for name in history.consumers if name not in later])
+    yield from linked("is used by ", history.consumers)
 
 
 def backward_lines(history: NodeHistory) -> Iterator[Line]:
     yield from linked("derives ", [history.derived_from] if history.derived_from else [])
-    if history.meaning:
-        yield from meaning_lines(history.meaning)
+    if node := history.meaning:
+        goal = f"{'is' if node.complete else 'leads to'} {node.towards}" if node.towards else ""
+        goal += "; no variable needs it" if goal and not node.used else ""
+        if node.bookkeeping:
+            yield (f"bookkeeping ({node.bookkeeping}): {WHY[node.bookkeeping]}",)
+            yield from [(goal,)] if goal else []
+        elif node.formula:
+            yield ("computes ", Code(node.formula), *([f", which {goal}"] if goal else []))
     yield from linked(f"{history.gradient_function} made ", history.gradient_nodes)
     if history.no_gradient and not history.gradient_nodes:
         yield (f"no gradient: {history.no_gradient}",)
     yield from linked("way to the loss: ", history.gradient_path)
-    yield from linked("is now also used by ", history.later_consumers)
-
-
-def meaning_lines(node: GradientNode) -> Iterator[Line]:
-    """Yield the formula of a gradient node and the gradient that it leads to, or its kind of
-    bookkeeping and the reason."""
-    goal = ""
-    if node.towards:
-        goal = f"{'is' if node.complete else 'leads to'} {node.towards}"
-        goal += "" if node.used else "; no variable needs it"
-    if node.bookkeeping:
-        yield (f"bookkeeping ({node.bookkeeping}): {WHY[node.bookkeeping]}",)
-        if goal:
-            yield (goal,)
-    elif node.formula:
-        yield ("computes ", Code(node.formula), *([f", which {goal}"] if goal else []))
 
 
 def placement_lines(history: NodeHistory) -> Iterator[Line]:
@@ -194,9 +175,9 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"device {short_device(kernel.device)}",)
         yield (f"kernel registered for {kernel.op}: {kernel.constraints or 'no constraints'}",)
     if history.code:
-        ran = history.fate is not None and history.fate.fate == "compiled"
-        beside = "generated for it" if ran else "would generate for it; it did not run here"
-        yield (f"code that XLA {beside}:",)
+        compiled = history.fate is not None and history.fate.fate == "compiled"
+        about = "generated for it" if compiled else "would generate for it; it did not run here"
+        yield (f"code that XLA {about}:",)
     for generated in history.code:
         yield from ((Code(line),) for line in placement.lines_of(generated))
 
@@ -215,7 +196,9 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         if history.fate or history.touches:
             yield ("it did not run",)
     elif history.not_run is not False:
-        why = UNKNOWN if history.not_run is None else BECAUSE
+        why = " did not run: its branch was not taken in any traced step"
+        if history.not_run is None:
+            why = " is in a branch or after one; no run was traced, so whether it ran is not known"
         itself = history.carrier == history.name
         yield (f"it{why}",) if itself else (*links([history.carrier]), why)
     elif history.carrier != history.name:
@@ -223,11 +206,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
     elif history.ran_outputs != history.outputs and any(one.shape for one in history.ran_outputs):
         yield (f"output in a step: {', '.join(map(tensor, history.ran_outputs))}",)
     yield from value_lines(history)
-    if history.carrier is None or history.not_run is not False:
-        return
-    for size, why in history.untimed.items():
-        yield (f"A batch of {size} is not measured. {why}",)
-    if history.critical:
+    if history.critical and history.not_run is False:
         yield ("on the critical path, by the median times of traced steps",)
 
 
@@ -239,8 +218,11 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
         name = graph_def_name(value.tensor)
         yield ("input ", *links([name]), f": {amounts_of(value, value.shape)}")
     for value in history.values[:MOST_VALUES]:
-        off = "" if ran or value.kind in (FED, VARIABLE) else " with the passes off"
-        yield (f"{description(value)}{off}: {amounts_of(value, value.shape)}",)
+        is_first = graph_def_name(value.tensor) == node_of(value.tensor)
+        computed = "value" if is_first else f"value of {value.tensor}"
+        computed += "" if ran else " with the passes off"
+        about = {FED: "fed", VARIABLE: "before the step"}.get(value.kind, computed)
+        yield (f"{about}: {amounts_of(value, value.shape)}",)
         if value.after is not None:
             yield (f"after the step: {amounts_of(value.after, value.shape)}",)
     for what, values in (("input", history.taken), ("output", history.values)):
@@ -250,22 +232,6 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
         amounts = amounts_of(history.gradient, history.gradient.shape)
         name = gradient_name(history.name)
         yield (f"{name}, computed by ", *links([history.gradient.node]), f": {amounts}")
-
-
-def description(value: Value) -> str:
-    """Return what a value is: `fed`, `before the step`, `value`, `value of split:1`."""
-    if value.kind == FED:
-        return "fed"
-    if value.kind == VARIABLE:
-        return "before the step"
-    first = graph_def_name(value.tensor) == node_of(value.tensor)
-    return "value" if first else f"value of {value.tensor}"
-
-
-def missing(history: NodeHistory) -> str | None:
-    """Return why a node of the user's graph has no values: its fate."""
-    fate = history.fate.fate if history.fate else "executed"
-    return None if history.values or not history.outputs or fate == "executed" else fate
 
 
 def done_by(history: NodeHistory) -> str:
@@ -286,17 +252,14 @@ def times(history: NodeHistory) -> Table:
     """Return the times of the node's carrier. A call, branch or loop that was inlined has none: the
     node that keeps its name hands on the outputs of its body."""
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
+    inlined = CALLS.match(history.op) and history.ran_as in HANDS_ON
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return table(
         f"A call in warm, traced steps{whose}",
-        () if was_inlined(history) else tuple(history.times.items()),
+        () if inlined else tuple(history.times.items()),
         numbers("batch", lambda item: str(item[0])),
         *op_table.columns_of(measured, lambda item: item[1]),
     )
-
-
-def was_inlined(history: NodeHistory) -> bool:
-    return CALLS.match(history.op) is not None and history.ran_as in HANDS_ON
 
 
 def linked(about: str, names: Sequence[str], *more: Part) -> Iterator[Line]:

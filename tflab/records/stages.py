@@ -231,7 +231,7 @@ class NodeHistory(Shown):
     inputs: tuple[str, ...]  # tensors, as written
     control_inputs: tuple[str, ...]
     outputs: tuple[Tensor, ...]  # as written; for a node that the runtime made, as it ran
-    consumers: tuple[str, ...] = ()  # nodes that take its outputs
+    consumers: tuple[str, ...] = ()  # nodes that take its outputs where it was made
     gradient_function: str | None = None  # as "_MulGrad (math_grad.py:1404)"
     gradient_nodes: tuple[str, ...] = ()  # made by that function
     no_gradient: str | None = None  # why there are none
@@ -252,12 +252,9 @@ class NodeHistory(Shown):
     kernel: Kernel | None = None
     code: tuple[CompiledKernel, ...] = ()
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
-    # batch size -> the reason for missing times
-    untimed: Mapping[int, str] = field(default_factory=dict)
     critical: bool = False
     load: Load | None = None  # of the machine when its times were measured
     meaning: GradientNode | None = None  # for a gradient node, its purpose
     values: tuple[Value, ...] = ()  # its outputs in the step of the program's values
     taken: tuple[Value, ...] = ()  # its inputs in that step
     gradient: Value | None = None  # of the loss with respect to its first output, in that step
-    later_consumers: tuple[str, ...] = ()  # the consumers that were added with the gradients

@@ -38,6 +38,7 @@ HEADINGS = {"Forward": "Forward ↓", "Backward": "Backward ↑"}  # tracks whos
 LARGE = 100  # nodes of a drawing in which the first layer is open at the start; in a
 # smaller one each box shows its values
 FLOWED = ("backward", "execution")  # stages whose states show the program's values
+UNMARKED = ("executed", RUNTIME)  # whose boxes do not say why they have no values
 OUTPUTS = 2  # of a node that fit into its box
 
 Row = dict[str, Any]  # a node, a box or a state of the page
@@ -228,8 +229,8 @@ def show_values(
             node["data"] = ", ".join(texts)
         if history.gradient:
             node["grad"] = brief(history.gradient, history.gradient.shape)
-        if missing := view.missing(history):
-            node["missing"] = missing
+        if history.outputs and not history.values and fate_of(history) not in UNMARKED:
+            node["missing"] = fate_of(history)
     for box in boxes:
         if box["node"] is not None and boxes[box["parent"]]["label"] == box["label"]:
             node = nodes[box["node"]]
