@@ -78,16 +78,13 @@ def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
     if advised:
         said = (f"{'; '.join(found)}. {what}" for what, found in advised.items())
         yield sentences("What to do", said)
-    if wrong := sum(not check.works for check in checks):
-        yield f"{plural(wrong, 'thing')} {'is' if wrong == 1 else 'are'} wrong."
-    else:
-        yield "Everything that tflab needs works."
+    wrong = sum(not check.works for check in checks)
+    yield f"Wrong: {plural(wrong, 'thing')}." if wrong else "Everything that tflab needs works."
 
 
 def status(check: Check) -> str:
-    if not check.works:
-        return "wrong"
-    return "" if check.found.startswith((ABSENT, NOT_HERE)) else "ok"
+    absent = check.found.startswith((ABSENT, NOT_HERE))
+    return "wrong" if not check.works else "" if absent else "ok"
 
 
 def packages() -> Iterator[Check]:
@@ -108,7 +105,7 @@ def packages() -> Iterator[Check]:
         if installed and needed.specifier.contains(installed, prereleases=True):
             yield Check(what, installed, checked, True)
         elif of and not installed:
-            remedy = f"For {EXTRAS[of[0]]}: {environment.installing(of[0])}"
+            remedy = f"For {EXTRAS[of[0]]}: {environment.INSTALL.format(of[0])}"
             yield Check(what, ABSENT, checked, True, remedy)
         else:
             remedy = f'python -m pip install "{needed.name}{versions}"'

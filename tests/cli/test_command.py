@@ -52,7 +52,7 @@ def test_an_error_is_a_sentence_on_stderr_and_a_status_and_another_keeps_its_tra
         (TflabError("No kernel \x1b."), 1, r"No kernel \x1b."),
         (UsageError("No such model."), 2, "No such model."),
         (KeyboardInterrupt(), 130, "interrupted."),
-        (MemoryError("3 GiB"), 1, "There is not enough memory: 3 GiB."),
+        (MemoryError("3 GiB"), 1, "There is not enough memory."),
     ):
         assert command.run(lambda error=error: failing(error)) == status
         assert capsys.readouterr() == ("", f"tflab: {said}\n")

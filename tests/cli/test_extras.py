@@ -1,7 +1,5 @@
 """Extras: what needs a package that is not installed says which extra has it, before it starts."""
 
-import importlib.util
-
 import pytest
 
 from tests.approval import refused
@@ -18,7 +16,7 @@ RUN = "packages that are not installed. Run: python -m pip install 'tflab[report
 
 @pytest.fixture
 def without_extras(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(environment, "find_spec", lambda name: None)
 
 
 def test_a_command_names_the_extra_in_one_sentence(without_extras, capsys):
@@ -46,6 +44,6 @@ def test_a_logdir_without_its_tab_says_why(without_extras, tmp_path):
 
 
 def test_the_extra_of_the_first_missing_package_is_named(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if "elf" in name else name)
+    monkeypatch.setattr(environment, "find_spec", lambda name: None if "elf" in name else name)
     assert environment.missing("igraph", "capstone") == ""
-    assert environment.missing("igraph", "elftools") == environment.installing("code")
+    assert environment.missing("igraph", "elftools") == environment.INSTALL.format("code")

@@ -75,29 +75,6 @@ def test_a_held_signal_waits_until_it_is_released_taken_or_at_its_end(monkeypatc
     assert moments == ["held", False, "waited", "one"]
 
 
-@pytest.mark.parametrize(("handled", "ended"), [(True, []), (False, [signal.SIGTERM])])
-def test_only_a_signal_that_is_not_handled_ends_the_process(monkeypatch, handled, ended):
-    given_up = []
-    monkeypatch.setattr(interrupts, "PATIENCE_S", 0.05)
-    monkeypatch.setattr(interrupts, "give_up", lambda _, number: given_up.append(number))
-    if not handled:  # as while a step runs
-        monkeypatch.setattr(interrupts.os, "read", once_empty(interrupts.os.read))
-
-    def body():
-        with interrupts.held():
-            came(signal.SIGTERM)
-            time.sleep(0.2)
-
-    assert command.run(body) == 143
-    assert given_up[:1] == ended
-
-
-def once_empty(read):
-    """Read nothing the first time, which is when the main thread handles the signal."""
-    first = iter([True])
-    return lambda *args: b"" if next(first, False) else read(*args)
-
-
 def test_what_a_signal_cut_short_is_kept(capsys):
     def items():
         yield 1
@@ -166,42 +143,6 @@ def test_a_command_under_nohup_goes_on():
         assert process.poll() is None
         process.terminate()
         assert process.wait(20) == 143
-
-
-# The only step of this graph waits for a queue that nobody fills
-STUCK = """
-import sys
-from tflab.runtime import tf_import
-tf_import.load()
-import tensorflow.compat.v1 as tf
-from tflab.cli import command, interrupts
-from tflab.records import Options
-from tflab.runtime import session
-interrupts.PATIENCE_S = float(sys.argv[1])
-graph = tf.Graph()
-with graph.as_default():
-    queue = tf.raw_ops.FIFOQueueV2(component_types=[tf.float32])
-    out = tf.raw_ops.QueueDequeueV2(handle=queue, component_types=[tf.float32])[0]
-def body():
-    with interrupts.shown_by(lambda: print("kept")), session.fresh(graph, Options()) as live:
-        print("begun", flush=True)
-        live.run(out)
-sys.exit(command.run(body))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.tensorflow
-def test_a_step_that_does_not_return_is_abandoned(tmp_path):
-    variables = {**os.environ, "TMPDIR": str(tmp_path)}
-    with started(["-c", STUCK, "1"], env=variables) as process:
-        process.stdout.readline()
-        time.sleep(1.5)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
-        assert process.stderr.read().endswith(interrupts.LEFT.format("SIGINT"))
-        assert process.stdout.read() == "kept\n"
-    assert not any(tmp_path.iterdir())
 
 
 def test_ctrl_c_before_a_command_begins_is_one_line(tmp_path):

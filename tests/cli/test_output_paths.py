@@ -51,14 +51,8 @@ def test_a_file_that_is_there_or_appears_meanwhile_is_not_overwritten(here, mean
     assert (files(here), Path("a.svg").read_text()) == (["a.svg"], "somebody else's")
 
 
-@pytest.mark.parametrize(
-    ("number", "kind", "advice"),
-    [
-        (errno.ENOSPC, TflabError, "Nothing was written; free some space there, or give another "),
-        (errno.EIO, UsageError, "Give a path that you may write to."),
-    ],
-)
-def test_a_write_that_fails_leaves_nothing(here, monkeypatch, number, kind, advice):
+@pytest.mark.parametrize(("number", "kind"), [(errno.ENOSPC, TflabError), (errno.EIO, UsageError)])
+def test_a_write_that_fails_leaves_nothing(here, monkeypatch, number, kind):
     """A full disk is a failure of the run, any other place a wrong argument."""
     drafts = []
 
@@ -69,7 +63,9 @@ def test_a_write_that_fails_leaves_nothing(here, monkeypatch, number, kind, advi
     monkeypatch.setattr(os, "replace", failing)
     with pytest.raises(TflabError) as error:
         output_paths.write(here / "a.svg", b"<svg />", "picture")
-    assert f"a.svg' cannot be written: {os.strerror(number)}. {advice}" in str(error.value)
+    assert f"a.svg' cannot be written: {os.strerror(number)}. Give another path." in str(
+        error.value
+    )
     assert type(error.value) is kind
     ((draft, *others),) = drafts
     assert draft.startswith(f".a.svg.{os.getpid()}-")
@@ -148,8 +144,7 @@ def test_a_folder_bears_its_name_once_all_is_in_it_and_others_may_read_it(folder
         (KeyboardInterrupt(), ""),
         (
             OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-            "The folder 'run' cannot be written: No space left on device. Nothing was written; "
-            "free some space there, or give another path.",
+            "The folder 'run' cannot be written: No space left on device. Give another path.",
         ),
     ],
 )
@@ -188,7 +183,7 @@ def test_what_a_confined_process_completed_gets_its_name(here, monkeypatch, endi
             option: (str(place.work), str(place.final))
             for option, place in {"--save": file, "--out": folder}.items()
         }
-        rights = confined.Rights((), "", outputs, 0, 1)
+        rights = confined.Rights((), "", outputs)
         with monkeypatch.context() as child, suppress(ValueError):
             child.setattr(confined, "CONFINED", rights)
             output_paths.write(Path("elsewhere"), b"saved", "comparison", "--save")

@@ -15,7 +15,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, NoReturn, TextIO
+from signal import Signals
+from typing import BinaryIO, NoReturn
 
 from tflab.cli import environment, interrupts, output_paths, temporary, terminal
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError, did_you_mean
@@ -44,7 +45,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser(name: str, about: str | None) -> Parser:
-    """Return the parser of the command `name`; `about` is the docstring of its module."""
+    """Return the parser of a command; `about` is the docstring of its module."""
     return Parser(
         prog=f"python -m tflab.{name}",
         description=about,
@@ -123,7 +124,7 @@ def run(body: Callable[[], int]) -> int:
                 status = body()
                 if status == INTERRUPTED:
                     interrupts.take()  # what was measured has been shown
-                return ended.status(status)
+                return 128 + (ended.signal or Signals.SIGINT) if status == INTERRUPTED else status
             finally:
                 with interrupts.held():
                     sys.stdout.flush()  # so that a closed pipe is not mistaken for a failure
@@ -149,10 +150,11 @@ def run(body: Callable[[], int]) -> int:
 
 def interrupted(ended: interrupts.Interrupts) -> int:
     """Print that a signal ended the command; return its exit status."""
-    name = ended.signal.name if ended.signal else "SIGINT"
+    number = ended.signal or Signals.SIGINT
+    by = "" if number == Signals.SIGINT else f" by {number.name}"
     with suppress(OSError):  # SIGHUP means that the terminal is gone
-        terminal.say(f"tflab: interrupted{'' if name == 'SIGINT' else f' by {name}'}.", sys.stderr)
-    return ended.status(INTERRUPTED)
+        terminal.say(f"tflab: interrupted{by}.", sys.stderr)
+    return 128 + number
 
 
 def explained(error: Exception) -> str | None:
@@ -160,7 +162,7 @@ def explained(error: Exception) -> str | None:
     if isinstance(error, TflabError):
         return str(error)
     if isinstance(error, MemoryError):
-        return f"There is not enough memory{f': {error}' if str(error) else ''}."
+        return "There is not enough memory."
     if isinstance(error, OSError) and error.errno in output_paths.NO_ROOM:
         try:
             sys.stdout.flush()
@@ -246,13 +248,9 @@ def show(chatter: BinaryIO) -> None:
 def prepare_streams() -> None:
     """Let standard output and error print `?` for what they cannot encode. If they are closed
     (`>&-`), discard what is printed."""
-    sys.stdout = prepared(sys.stdout)
-    sys.stderr = prepared(sys.stderr)
-
-
-def prepared(stream: TextIO | None) -> TextIO:
-    if stream is None:  # a file that is opened later must not get its descriptor
-        return open(os.devnull, "w", encoding="utf-8")
-    if isinstance(stream, io.TextIOWrapper):  # a notebook has another one
-        stream.reconfigure(errors="replace")
-    return stream
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # a file that is opened later must not get its descriptor
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+        elif isinstance(stream, io.TextIOWrapper):  # a notebook has another one
+            stream.reconfigure(errors="replace")

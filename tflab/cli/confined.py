@@ -19,8 +19,8 @@ import site
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,6 @@ with suppress(ImportError):  # Windows has neither this nor Landlock
     import resource
 
 GIVEN = "TFLAB_CONFINED"  # the variable with the rights of the process
-IMPORT_S = 120  # time limit for importing a graph
 SPARED = 2**30  # free memory in bytes that the process must leave
 PATIENCE_S = 20.0  # time limit for an interrupted process to end by itself
 CONTENT = "content"  # the name of an output in its place
@@ -69,8 +68,6 @@ class Rights:
     readable: tuple[str, ...]
     temporary: str  # its temporary folder, which it may write to
     outputs: Mapping[str, tuple[str, str]]  # option -> (folder in which it makes it, final name)
-    memory: int  # limit in bytes; 0: none
-    import_s: int  # time limit for importing the graph
 
 
 CONFINED: Rights | None = None  # of this process
@@ -121,15 +118,8 @@ def run(
                 option: (str(place.work.absolute()), str(place.final))
                 for option, place in places.items()
             },
-            memory=memory_limit(),
-            import_s=IMPORT_S,
         )
-        words = sys.argv[1:] if argv is None else argv
-        status = attempt(command, words, rights)
-        if -status == signal.SIGALRM:
-            raise TflabError(
-                f"TensorFlow did not import the graph '{args.model}' within {IMPORT_S} s."
-            )
+        status = attempt([command, *(sys.argv[1:] if argv is None else argv)], rights)
         if status < 0:
             ended = signal.Signals(-status).name
             raise TflabError(
@@ -138,7 +128,7 @@ def run(
         return status
 
 
-def attempt(command: str, argv: Sequence[str], rights: Rights) -> int:
+def attempt(words: Sequence[str], rights: Rights) -> int:
     """Return the exit status of the confined process; below 0 if a signal ended it."""
     own_variables = {
         GIVEN: json.dumps(asdict(rights)),
@@ -151,15 +141,13 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int:
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
     sys.stdout.flush()
     error = terminal.descriptor(sys.stderr)  # `command` redirects only that of C++
-    with (
-        subprocess.Popen(
-            [*python(), "-m", "tflab.cli.confined", command, *argv],
-            env={**kept, **own_variables},
-            stdin=subprocess.DEVNULL,
-            stderr=None if error < 0 else error,
-            start_new_session=True,  # a terminal's Ctrl-C reaches it only through this process
-        ) as process,
-    ):
+    with subprocess.Popen(
+        [*python(), "-m", "tflab.cli.confined", *words],
+        env={**kept, **own_variables},
+        stdin=subprocess.DEVNULL,
+        stderr=None if error < 0 else error,
+        start_new_session=True,  # a terminal's Ctrl-C reaches it only through this process
+    ) as process:
         try:
             return process.wait()
         except KeyboardInterrupt:
@@ -183,12 +171,6 @@ def python() -> list[str]:
         if loader and os.access(loader[1], os.X_OK):
             return [os.fsdecode(loader[1]), sys.executable]
     return [sys.executable]
-
-
-def memory_limit() -> int:
-    """Return the bytes that the process may use; 0 if the system does not report free memory."""
-    free = environment.free_memory()
-    return 0 if free is None else max(2 * SPARED, free - SPARED)
 
 
 def installed() -> list[str]:
@@ -224,10 +206,9 @@ def model_files(model: Path) -> list[Path]:
             check_plain(path)
         return [model, *checkpoint]
     if not any((model / name).is_file() for name in SAVED_MODELS):
-        entries = ", ".join(sorted(entry.name for entry in model.iterdir())[:5]) or "nothing"
         raise UsageError(
-            f"The folder '{model}' has no saved_model.pb, but {entries}. Give the folder of a "
-            "SavedModel, or a file with a graph."
+            f"The folder '{model}' has no saved_model.pb. Give the folder of a SavedModel, or a "
+            "file with a graph."
         )
     parts = [model / name for name in PARTS if os.path.lexists(model / name)]
     for part in parts:
@@ -261,10 +242,13 @@ def main() -> int:
     global CONFINED
     CONFINED = rights = Rights(**json.loads(os.environ.pop(GIVEN)))
     landlock.die_with_parent()
-    if rights.memory:
+    if free := environment.free_memory():
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        most = rights.memory if hard == resource.RLIM_INFINITY else min(rights.memory, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+        limits = [
+            max(2 * SPARED, free - SPARED),
+            *([] if hard == resource.RLIM_INFINITY else [hard]),
+        ]
+        resource.setrlimit(resource.RLIMIT_DATA, (min(limits), min(limits)))
     places = [folder for folder, _ in rights.outputs.values()]
     landlock.confine(rights.readable, [rights.temporary, "/dev/null", *places])
     name, *argv = sys.argv[1:]
@@ -279,19 +263,6 @@ def output(option: str) -> tuple[Path, Path] | None:
         return None
     folder, final = CONFINED.outputs[option]
     return Path(folder, CONTENT), Path(final)
-
-
-@contextmanager
-def importing() -> Iterator[None]:
-    """Open a context in which a graph is imported; a confined process ends if that takes long."""
-    if CONFINED is None:
-        yield
-        return
-    signal.alarm(CONFINED.import_s)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
 
 
 if __name__ == "__main__":

@@ -4,16 +4,18 @@ installed, and free memory."""
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import platform
+from contextlib import suppress
 from datetime import datetime, timezone
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from tflab.errors import TflabError
 
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it when it is imported
+HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 MEMINFO = Path("/proc/meminfo")
 PACKAGES = ("tensorflow", "tensorboard", "xprof", "numpy", "protobuf")
 
@@ -24,9 +26,7 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(),
         "os": operating_system(),
         "processor": processor(),
-        "cpus": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cpus": len(os.sched_getaffinity(0)) if HAS_AFFINITY else os.cpu_count(),
         "date": now(),
         ONEDNN: os.environ.get(ONEDNN),
         "packages": {name: version(name) for name in PACKAGES},
@@ -55,19 +55,13 @@ EXTRAS = {  # the packages of each, by the names under which they are imported
     "report": ("matplotlib", "igraph", "sklearn", "PIL"),
     "code": ("capstone", "elftools"),
 }
+INSTALL = "python -m pip install 'tflab[{}]'"
 
 
 def missing(*packages: str) -> str:
     """Return the command that installs the extra of the first missing package; "" without one."""
-    for package in packages:
-        if importlib.util.find_spec(package) is None:
-            return installing(next(name for name, own in EXTRAS.items() if package in own))
-    return ""
-
-
-def installing(extra: str) -> str:
-    """Return the command that installs an extra."""
-    return f"python -m pip install 'tflab[{extra}]'"
+    extras = (name for p in packages if not find_spec(p) for name in EXTRAS if p in EXTRAS[name])
+    return next(map(INSTALL.format, extras), "")
 
 
 def lack(what: str, *packages: str) -> str:
@@ -90,13 +84,10 @@ def operating_system() -> str:
 
 
 def processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
 
 

@@ -2,34 +2,26 @@
 has measured.
 
 Python handles a signal only between two of its own instructions, so not while a step of TensorFlow
-runs. If the step does not return within PATIENCE_S, a thread prints the results so far and ends the
-process.
+runs; `runtime.session` limits the time of a step.
 """
 
 from __future__ import annotations
 
-import os
-import select
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from signal import Signals
 from types import FrameType
-from typing import Any, TypeVar
-
-from tflab.cli import temporary
+from typing import TypeVar
 
 Item = TypeVar("Item")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
 ONE_S = 0.3  # signals within this many seconds are one: `timeout` sends each twice
-PATIENCE_S = 10.0  # time limit for a step of TensorFlow to return after a signal
-LEFT = "tflab: interrupted by {}; a step of TensorFlow did not return and was abandoned.\n"
 
 
 class SignalError(KeyboardInterrupt):
@@ -45,17 +37,8 @@ class Interrupts:
     at: float = 0.0  # when the last one was handled, by time.monotonic
     holding: int = 0  # open contexts of `held`
     waiting: bool = False  # a signal came, and its exception has not arrived
-    unhandled: int = -1  # a pipe with the numbers of signals until the main thread handles them
-    show: Callable[[], Any] | None = None  # prints the results so far
-
-    def status(self, status: int) -> int:
-        """Return the exit status of a command that would otherwise exit with `status`."""
-        return 128 + self.signal if self.signal and status == INTERRUPTED else status
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
-        with suppress(OSError):
-            os.read(self.unhandled, 4096)
         first = self.signal is None
         if not first and time.monotonic() - self.at < ONE_S:
             return
@@ -81,13 +64,6 @@ def raised() -> Iterator[Interrupts]:
     before = {number: signal.getsignal(number) for number in SIGNALS}
     ours = {number: handler for number, handler in before.items() if handler in usual}
     outer, current = current, command
-    command.unhandled, writing = os.pipe()
-    for end in (command.unhandled, writing):
-        os.set_blocking(end, False)
-    over = threading.Event()
-    wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    thread = threading.Thread(target=watch, args=(command, over), daemon=True)
-    thread.start()
     try:
         for number in ours:
             signal.signal(number, command)
@@ -96,36 +72,6 @@ def raised() -> Iterator[Interrupts]:
         for number, handler in ours.items():
             signal.signal(number, handler)
         current = outer
-        signal.set_wakeup_fd(wakeup)
-        over.set()
-        os.close(writing)
-        thread.join()
-        os.close(command.unhandled)
-
-
-def watch(command: Interrupts, over: threading.Event) -> None:
-    """End the process after a signal that the main thread does not handle."""
-    while True:
-        select.select([command.unhandled], [], [])
-        if over.wait(PATIENCE_S):
-            return
-        with suppress(BlockingIOError):  # the signal was handled
-            numbers = os.read(command.unhandled, 4096)
-            if own := [number for number in numbers if signal.getsignal(number) is command]:
-                give_up(command, Signals(own[0]))
-
-
-def give_up(command: Interrupts, number: Signals) -> None:
-    """End the process, because its main thread does not return from TensorFlow."""
-    with suppress(Exception):
-        if command.show:
-            command.show()
-        sys.stdout.flush()
-        sys.stderr.write(LEFT.format(number.name))
-        sys.stderr.flush()
-    with suppress(Exception):
-        temporary.remove_now()
-    os._exit(128 + number)
 
 
 @contextmanager
@@ -178,13 +124,3 @@ def take() -> bool:
     """Return True if a signal was waiting; it no longer is."""
     taken, current.waiting = current.waiting, False
     return taken
-
-
-@contextmanager
-def shown_by(show: Callable[[], Any]) -> Iterator[None]:
-    """Let `show` print the results so far if the process has to be ended while this is open."""
-    command, command.show = current, show
-    try:
-        yield
-    finally:
-        command.show = None

@@ -6,9 +6,6 @@ Documentation/userspace-api/landlock.rst and include/uapi/linux/landlock.h. Each
 files (Linux 5.13), 2 moves between folders, 3 truncation, 4 TCP ports, 5 ioctl of devices, 6
 signals and abstract sockets.
 
-Python packages for Landlock support only files and ports, or start programs. The three system calls
-here need less code than either.
-
 Landlock does not restrict Unix sockets, UDP, or TCP before ABI 4. A filter of system calls
 (seccomp) refuses all sockets, and io_uring, which could open them. Sources: the kernel's
 Documentation/userspace-api/seccomp_filter.rst, include/uapi/linux/{filter,seccomp,audit}.h.

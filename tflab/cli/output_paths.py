@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -131,15 +131,6 @@ def takable(path: Path, folder: bool = True) -> bool:
     return replaceable and path.is_dir() and not path.samefile(".") and not any(path.iterdir())
 
 
-def write_listings(folder: Path, listings: Mapping[str, str]) -> None:
-    """Write text files into a new folder; a name with a path is refused."""
-    folder.mkdir(parents=True)
-    for name, content in listings.items():
-        if Path(name).name != name:
-            raise ValueError(f"'{name}' is not the name of a file")
-        (folder / name).write_text(content, "utf-8")
-
-
 def opening_line(logdir: Path) -> str:
     """Return the command that opens a logdir, with a path if the shell would not find
     tensorboard."""
@@ -157,9 +148,5 @@ def already_exists(path: Path, what: str) -> UsageError:
 def unwritable(path: Path, what: str, error: OSError) -> TflabError:
     files = [parent for parent in path.parents if parent.exists() and not parent.is_dir()]
     why = f"'{files[0]}' is not a folder" if files else error.strerror
-    sentence = f"The {what} '{path}' cannot be written: {why}."
-    if error.errno in NO_ROOM:
-        return TflabError(
-            f"{sentence} Nothing was written; free some space there, or give another path."
-        )
-    return UsageError(f"{sentence} Give a path that you may write to.")
+    kind = TflabError if error.errno in NO_ROOM else UsageError
+    return kind(f"The {what} '{path}' cannot be written: {why}. Give another path.")

@@ -212,7 +212,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
                 one_screen(args.model, stages)
 
     try:
-        with interrupts.held(), interrupts.shown_by(lambda: rest("interrupted")):
+        with interrupts.held():
             for number, stage in enumerate(interrupts.interruptible(walked), 1):
                 stages.append(stage)
                 if args.format == "text" and not in_short:

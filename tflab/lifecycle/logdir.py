@@ -10,7 +10,7 @@ from pathlib import Path
 import tensorflow.compat.v1 as tf1
 
 from tflab.analysis import wires
-from tflab.cli import interrupts, output_paths
+from tflab.cli import interrupts
 from tflab.exporters import tensorboard, xspace
 from tflab.exporters.tensorboard import Captured
 from tflab.records.options import BATCH_SIZES, Options, Program
@@ -124,5 +124,8 @@ def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
         runs = (*execution.runs, *(network.wires if network else ()))
         xspace.write(folder, [Capture(placement.program.name, execution.step_times, runs)])
     for code in placement.generated if placement else ():
-        output_paths.write_listings(folder / "code" / code.cluster, code.listings)
+        listings = folder / "code" / code.cluster
+        listings.mkdir(parents=True)
+        for name, content in code.listings.items():
+            (listings / name).write_text(content, "utf-8")
     return captured

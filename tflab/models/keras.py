@@ -71,7 +71,7 @@ def from_file(path: Path, trusted: bool) -> KerasModel:
 
     try:
         # Keras warns that it does not load the state of the optimiser, which has another one here
-        with confined.importing(), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return eagerly(load)
     except Exception as error:  # Keras may raise anything

@@ -111,7 +111,7 @@ def import_graph(file: GraphFile, graph: tf.Graph, trusted: bool) -> None:
     if why := confined.unimported(trusted):
         raise not_importable(file, why)
     try:
-        with graph.as_default(), confined.importing():
+        with graph.as_default():
             tf.import_graph_def(prepared(file), name="")
     except Exception as error:  # TensorFlow raises many types
         too_large = "TensorFlow needs too much memory to import it"
