@@ -72,10 +72,7 @@ SEGMENT = {
             ("w/update", "update", MINIMIZE, "ApplyAdam"),
         ]
     ],
-    "fates": {
-        "counts": {"executed": 3, "unreached": 1},
-        "not_run": 0,
-    },
+    "fates": {"counts": {"executed": 3, "unreached": 1}},
     "own_ns": 150,
 }
 

@@ -50,16 +50,6 @@ def test_the_times_of_many_runs_are_a_random_sample(monkeypatch):
     assert 30 <= sum(took_ns < 2_000 for took_ns in group.times) <= 70
 
 
-def test_samples_for_a_profile_are_spread_evenly(monkeypatch):
-    monkeypatch.setattr(groups, "time_ns", lambda: 1_000)
-    group = group_of(5)
-    for number in range(12):
-        group.calls = number
-        group.sample(7, b"trace", 4)
-        group.traced += 1
-    assert group.samples == [(number, 993, 7, b"trace") for number in (0, 4, 8)]
-
-
 def test_the_usual_time_is_the_median_of_the_last_nine():
     assert group_of(700).usual_ns() == 700
     assert group_of(700, 1, 2, *range(100, 109)).usual_ns() == 104
@@ -118,18 +108,6 @@ def test_ops_take_no_longer_than_the_runs_they_belong_to():
     assert group.scale() == 400 / 195 < 10 / 3  # of the two shorter ones, and as long a third
     assert group.waited_ns == 1_030
     assert group.all_waited_ns() == (400, 400)
-
-
-def test_incomplete_traces_are_forgotten_and_no_more_are_made():
-    group = group_of(900, *[100] * 50)
-    group.data_nodes = frozenset()
-    group.add_trace(90, ("y",), (7,), (35,))
-    assert group.affords(0.5)
-    group.drop_traces()
-    assert (group.ops, group.covered, group.samples) == ({}, (0, 0), [])
-    assert (group.traced, group.traced_ns, group.waited_ns) == (0, 0, 0)
-    assert group.scale() == 0
-    assert not group.affords(0.5)
 
 
 def test_of_a_few_runs_one_that_was_interrupted_does_not_stand_for_all():

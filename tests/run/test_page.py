@@ -125,19 +125,17 @@ def test_the_files_of_a_program_begin_with_its_own_then_the_costliest(seen, tmp_
     assert named == ["train.py", "/lib/c.py", "a.py", "b.py"]
 
 
-def test_the_costliest_lines_say_what_became_of_their_nodes(seen):
-    """Lines without time follow, if their nodes ran as parts of others or not in the steps."""
+def test_the_costliest_lines_have_their_times(seen):
     code = CODE.splitlines()
-    table = lines.costliest(seen)
-    assert layout(table)[-2:] == ["its nodes gives way to 22 goes 2", "code gives way to 20 goes 1"]
+    table, note = lines.blocks(seen)
+    assert layout(table)[-1:] == ["code gives way to 20 goes 1"]
     assert grid(table)[1:] == [
-        ("line", "forward", "backward", "waiting", "Python", "its nodes", "code"),
-        ("4", "500 ns*", "250 ns*", "", "", "1 folded", code[3]),
-        ("1", "", "", "5 ns", "90 to 210 ns", "", code[0]),
-        ("3", "", "", "", "", "1 fused", code[2]),
+        ("line", "forward", "backward", "waiting", "Python", "code"),
+        ("4", "500 ns*", "250 ns*", "", "", code[3]),
+        ("1", "", "", "5 ns", "90 to 210 ns", code[0]),
         0,
     ]
-    assert "* from one traced run" in lines.blocks(seen)
+    assert note == "* from one traced run"
 
 
 def test_a_line_says_what_became_of_its_nodes(seen):

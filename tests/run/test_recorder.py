@@ -164,10 +164,9 @@ def test_executed_nodes_in_a_branch_that_no_traced_run_took_are_counted():
     largest = program_graph.Largest(group, ())
     largest.executed = notation.graph("x=Switch(six,p); y=_Fused(x:1); gone(y); m=Merge(x,gone)")
     largest.ledger = notation.fates("x executed, y executed, m executed, gone fused, six folded")
-    for group.traced, not_run in ((2, 1), (0, None)):
-        segment = largest.segment()
-        assert segment["counts"] == {"executed": 3, "fused": 1, "folded": 1}
-        assert segment["not_run"] == not_run
+    taken = {"executed": 2, "in a branch that no traced run took": 1}
+    for group.traced, executed in ((2, taken), (0, {"executed": 3})):
+        assert largest.segment()["counts"] == {**executed, "fused": 1, "folded": 1}
     largest.built = 4  # `six` was made after the first run
     assert largest.segment()["counts"] == {"executed": 3, "fused": 1, "made later": 1}
 
@@ -187,7 +186,7 @@ def test_what_fails_takes_nothing_else_of_the_largest_group_along(lab, monkeypat
         monkeypatch.setattr(program_graph.Largest, name, method)
     lab.run(90)
     lab.seen.settings = SimpleNamespace(logdir="logs", folder="", keeps=True)
-    lab.seen.dumps = SimpleNamespace(of=lambda group: "dumps", size=lambda group: 1)
+    lab.seen.dumps = SimpleNamespace(of=lambda group: ("dumps", 1))
     lab.seen.tracer = SimpleNamespace(parsed=lambda _: SimpleNamespace(partition_graphs=[]))
     assert lab.seen.write_largest([*lab.seen.groups.values()]) == known
     assert wrote == ["logs"]
@@ -264,7 +263,7 @@ def test_traces_take_their_share_of_the_time_one_at_a_time(lab):
     (group,) = lab.seen.groups.values()
     assert traced[0] == 0  # which asks what runs, and traces nothing
     assert group.traced == len(traced) - 1
-    assert group.cost_ns() == 40
+    assert {*group.costs} == {40}
     assert 0.0080 < 40 * group.traced / group.total_ns <= 0.05 / 6
     # The first trace is thought to cost 50 ns, and the second as well, because that of the first
     # includes imports; then the next one is after 40 ns / 5 percent * 6
@@ -311,7 +310,7 @@ def test_constants_are_counted_as_large_as_they_are_written(tmp_path):
     assert program_graph.size_of_constants(graph) == 417
     ops.append(constant(2**20, 3 * 2**20))
     assert not dumps.may_begin(group)
-    assert dumps.of(group) == program_graph.CONSTANTS
+    assert dumps.of(group) == (program_graph.CONSTANTS, None)
 
 
 def test_a_run_with_too_many_op_runs_for_a_trace_is_not_traced_again(lab, monkeypatch):
@@ -422,7 +421,7 @@ def test_steps_interrupt_a_program_that_ignores_ctrl_c(lab, monkeypatch):
 
 
 def test_a_run_that_fails_to_be_traced_has_ended_nevertheless(lab, monkeypatch):
-    monkeypatch.setattr(lab.seen, "take_trace", lambda run: 1 / 0)
+    monkeypatch.setattr(lab.seen, "take_trace", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         lab.run(10, outer=False)
     assert (lab.seen.calls, lab.seen.sampler.inside) == ({}, (10, 0, 1))
@@ -461,13 +460,13 @@ def test_dumps_serve_all_shapes_of_a_step_and_leave_the_environment_as_it_was(
     known = (first, again, more)
     assert [ours.may_begin(group) for group in known] == [False] * 3
     kept = [ours.of(group) for group in (*known, other)]
-    assert kept == [tmp_path / "dumps-1"] * 2 + [program_graph.UNWRITTEN, program_graph.NO_MOMENT]
-    assert [file.name for file in kept[0].iterdir()] == ["graph.pb"]
+    no_dumps = [(program_graph.UNWRITTEN, 0), (program_graph.NO_MOMENT, None)]
+    assert kept == [(tmp_path / "dumps-1", 0)] * 2 + no_dumps
+    assert [file.name for file in kept[0][0].iterdir()] == ["graph.pb"]
     monkeypatch.setenv("TF_DUMP_GRAPH_PREFIX", str(tmp_path))  # the program uses it itself
-    assert [ours.size(group) for group in (*known, other)] == [0] * 3 + [None]
-    theirs = program_graph.Dumps(str(kept[0]), None)
+    theirs = program_graph.Dumps(str(kept[0][0]), None)
     assert not theirs.may_begin(other)
-    assert theirs.of(other) == program_graph.USED
+    assert theirs.of(other) == (program_graph.USED, None)
 
 
 @pytest.mark.tensorflow

@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from itertools import dropwhile
 from types import FrameType, SimpleNamespace
 
 import pytest
@@ -186,9 +187,12 @@ def test_a_long_run_is_nobodys_but_its_own(clock):
     assert (segment["in_run_ns"], segment["in_run_at"][0]) == (9_890, __file__)  # it has not ended
 
 
-def test_a_time_without_a_look_is_as_many_samples_as_looks_were_due():
+def test_a_time_without_a_look_is_as_many_samples_as_looks_were_due(clock):
     interval_ns = int(sampler.INTERVAL_S * 1e9)
-    assert [sampler.samples_of(count * interval_ns) for count in (0, 1, 10, 12)] == [1, 1, 1, 12]
+    for count, line in ((10, LOOP), (12 + 10, BATCH)):
+        clock.look(100 + count * interval_ns, line=line)
+    samples = {line: count for line, (_, count) in clock.segment()["lines"].items()}
+    assert samples == {LOOP: 1, BATCH: 12}
 
 
 def test_the_moments_of_samples_are_not_regular(monkeypatch):
@@ -208,11 +212,13 @@ def test_other_threads_are_seen_unless_they_run_graphs_or_wait(clock, monkeypatc
         5: frames(sampler.__file__),
     }
     monkeypatch.setattr(sampler.sys, "_current_frames", lambda: stacks)
-    monkeypatch.setattr(sampler, "entered_from", lambda stack: stack)
+    monkeypatch.setattr(sampler, "begins", lambda frame: False)
     clock.in_calls = {4: "a call"}
     clock.look(130)
     clock.look(150)
-    assert clock.segment()["elsewhere"] == {("data.py", 1, "f"): (30 + 20, 2)}
+    segment = clock.segment()
+    assert segment["elsewhere"] == {("data.py", 1, "f"): (30 + 20, 2)}
+    assert segment["in_data"] == segment["elsewhere"]  # TensorFlow calls it
 
 
 def test_nothing_is_collected_while_the_frames_of_threads_are_read(monkeypatch):
@@ -309,7 +315,7 @@ def test_the_time_before_the_program_begins_is_not_that_of_its_first_line(monkey
 
 def test_the_time_before_a_function_begins_passed_in_its_caller():
     def entered_from(frame):
-        return next(iter(sampler.entered_from(sampler.outwards(frame))), None)
+        return next(dropwhile(sampler.begins, sampler.outwards(frame)), None)
 
     def later(frame):
         return frame.f_lasti >= 0 and entered_from(frame) is frame
@@ -352,9 +358,3 @@ def test_a_program_waits_for_children_in_what_makes_them(monkeypatch, files, chi
     monkeypatch.setitem(sys.modules, "multiprocessing.process", SimpleNamespace(_children=children))
     stack = [file if file.startswith("/") else LIBRARY + file for file in files]
     assert sampler.Sampler(0).waits_for_children(stack_of(*stack)) is waits
-
-
-def test_python_that_tensorflow_calls_is_told_from_other_threads():
-    called = stack_of("/code/data.py", "/site-packages/tensorflow/python/ops/script_ops.py")
-    assert sampler.is_called(called)
-    assert not sampler.is_called(stack_of("/code/data.py", "threading.py"))

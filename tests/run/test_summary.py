@@ -52,7 +52,6 @@ def test_all_that_a_segment_may_say_is_in_the_record():
         },
         called={},
         elsewhere={},
-        fates={"counts": {}, "not_run": 2},
         functions=[traced],
         grown=[grown],
         kept=[{"function": "f", "calls": 128, "tensors": 256, "place": "a.py:9"}],
@@ -184,7 +183,7 @@ def ops_of(groups, graphs):
 
 
 def test_ops_by_type_are_those_of_all_groups():
-    """A type has a line if that took more than half of its time; ops that wait are left out."""
+    """Ops that wait for data are left out."""
     ops = {"y": (2, 100, 2, 60), "w/update": (2, 100, 2, 60), "next": (2, 900, 2, 500)}
     graph = [
         ("y", "forward", MATMUL, "MatMul"),
@@ -192,10 +191,10 @@ def test_ops_by_type_are_those_of_all_groups():
         ("next", "forward", MATMUL, "QueueDequeueV2"),
     ]
     group = {**TRAIN_RUNS, "types": {}, "ops": ops}
-    assert ops_of([group], [graph]) == (records.WatchedOp("MatMul", 8, 400, 1, ""),)
+    assert ops_of([group], [graph]) == (records.WatchedOp("MatMul", 8, 400, 1),)
     late = {**group, "calls": 3, "ops": {"y": (2, 50, 2, 30)}, "scale": 1.0}
     (matmul,) = ops_of([group, late, {**INIT_RUNS, "graph": 0}], [graph])
-    assert matmul == records.WatchedOp("MatMul", 10, 450, 1, "train.py:3")
+    assert matmul == records.WatchedOp("MatMul", 10, 450, 1)
 
 
 def test_ops_that_tf_data_ran_during_a_profiled_call_are_not_those_of_the_function():

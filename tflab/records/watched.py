@@ -81,7 +81,6 @@ class WatchedOp:
     calls: int
     ns: int
     share: float  # of the time of all ops
-    line: str  # `train.py:12`, whose ops took more than half of it; "" if there is none
 
 
 @dataclass(frozen=True)
@@ -219,7 +218,6 @@ class Watched:
     exit_status: int  # negative: the signal that ended it
     stopped: bool  # by --steps
     fates: Mapping[str, int]  # nodes of the graph of the largest group, by fate
-    not_run: int | None  # nodes of the fate `executed` whose branch no traced run took, if known
     costliest: SampledLine | None  # if the samples show that no other line took as long
     elsewhere: SampledLine | None  # likewise in other threads
     open_run: OpenRun | None

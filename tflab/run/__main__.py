@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflab.cli import command, environment, temporary, terminal
+from tflab.cli import arguments, command, environment, temporary, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.run import launch
@@ -42,7 +42,7 @@ NOTHING = (
 def main(argv: Sequence[str] | None = None) -> int:
     read: list[argparse.Namespace] = []
     with ExitStack() as outputs:
-        status = command.run(lambda: arguments(argv, read, outputs))
+        status = command.run(lambda: read_arguments(argv, read, outputs))
         return launch.leave(run(read[0], outputs)) if read else status
 
 
@@ -51,18 +51,9 @@ def parser() -> argparse.ArgumentParser:
     parser.usage = "%(prog)s [options] SCRIPT|-m MODULE [its arguments]"
     add = parser.add_argument
     add(
-        "script",
-        nargs=argparse.REMAINDER,
-        metavar="SCRIPT",
-        help="a Python file, followed by its arguments",
+        "script", nargs=argparse.REMAINDER, metavar="SCRIPT", help="a Python file and its arguments"
     )
-    add(
-        "-m",
-        dest="module",
-        nargs=argparse.REMAINDER,
-        metavar="MODULE",
-        help="a module instead of a file",
-    )
+    add("-m", nargs=argparse.REMAINDER, metavar="MODULE", help="a module instead of a file")
     add(
         "--steps",
         default=0,
@@ -104,28 +95,18 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="write a page: the program line by line beside the drawing of its graph",
     )
-    add(
-        "--save",
-        type=command.path("name of the file"),
-        metavar="FILE",
-        help="save the result as JSON",
-    )
-    add(
-        "--format",
-        default="text",
-        choices=FORMATS,
-        type=command.one_of("format", FORMATS),
-        help="text on standard error, or JSON on standard output (default: %(default)s)",
-    )
+    file = command.path("name of the file")
+    add("--save", type=file, metavar="FILE", help="save the result as JSON")
+    arguments.choice(parser, "--format", "format", FORMATS, "on standard error or output: ")
     return parser
 
 
-def arguments(
+def read_arguments(
     argv: Sequence[str] | None, read: list[argparse.Namespace], outputs: ExitStack
 ) -> int:
     """Read the arguments, and check that the requested outputs can be written."""
     args = parser().parse_args(numbered(sys.argv[1:] if argv is None else argv))
-    args.program = ["-m", *args.module] if args.module is not None else args.script
+    args.program = ["-m", *args.m] if args.m is not None else args.script
     if args.program in ([], ["-m"]):
         raise UsageError("There is no program to run; give the name of a Python file.")
     launch.check(*args.program[:1])
@@ -139,7 +120,7 @@ def arguments(
             output_paths.check(Path(name), what)
     args.place = None
     if args.logdir:
-        name = Path(args.program[args.module is not None]).stem
+        name = Path(args.program[args.m is not None]).stem
         args.place = outputs.enter_context(output_paths.new_run(args.logdir, name))
     read.append(args)
     return 0
@@ -168,11 +149,11 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     if args.html or args.save or args.place or args.lines:
         settings["KEEP"] = "1"
     with temporary.folder("run") as folder:
-        ended, wall_ns = launch.run(args.program, Path(folder), settings, import_rest)
+        ended, wall_ns = launch.run(args.program, folder, settings, import_rest)
         from tflab.run import program_graph, summary
 
-        segment = summary.read(Path(folder))
-        graph, values = program_graph.read(Path(folder))
+        segment = summary.read(folder)
+        graph, values = program_graph.read(folder)
         os.umask(0o077)  # lines and values of a program may be private
         status = 0 if segment["stopped"] else ended
         seen = summary.watched(args.program, segment, wall_ns, status)

@@ -8,11 +8,11 @@ import sys
 import weakref
 from _thread import get_ident
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from time import perf_counter_ns, time_ns
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tflab.run.sampler import MODULE, Line, Sampler, outwards, place
@@ -40,8 +40,6 @@ FOR_TRACES = 1 / 6
 # 37 op runs in several seconds: 20 to 50 ms.)
 FIRST_GUESS = 0.5
 MOST_GUESSED_NS = 50_000_000
-
-
 # Fields that are written as they are
 WRITTEN = (
     *("function", "later", "fetches", "feeds", "calls", "first_runs", "cold_ns", "total_ns"),
@@ -91,9 +89,8 @@ class RunGroup:
     asked: bool = False  # whether a run was asked for its graphs
     dumped: bool = False  # whether its step was built again for its dumps, or cannot be
     executed: bytes = b""  # a RunMetadata with the graphs that ran, after that run
-    # Traced runs, evenly spread: number, start (epoch), duration and trace
+    # Of the last traced runs: number, start (epoch), duration and trace
     samples: list[tuple[int, int, int, bytes]] = field(default_factory=list)
-    stride: int = 1  # one of this many traced runs is kept
     waited_ns: int = 0  # the part of traced_ns in which an op waited for data
     data_nodes: frozenset[str] | None = None  # which wait for data; None: not yet listed
     incomplete: bool = False  # whether a run has more op runs than the runtime records
@@ -117,31 +114,20 @@ class RunGroup:
             self.cold_ns += took_ns
         else:
             self.total_ns += took_ns
-            if run.timed:
-                self.keep(took_ns)
+            if run.timed and len(self.times) < KEPT_TIMES:
+                self.times.append(took_ns)
+            # Algorithm R of Vitter, "Random sampling with a reservoir" (1985)
+            elif run.timed:
+                at = self.chance.randrange(self.calls - 1 - self.traced)
+                if at < KEPT_TIMES:
+                    self.times[at] = took_ns
         self.main_ns[not run.first] += took_ns * main
         self.in_other_threads += not main
-
-    def keep(self, took_ns: int) -> None:
-        """Keep a run by Algorithm R of Vitter, "Random sampling with a reservoir" (1985)."""
-        untraced = self.calls - 1 - self.traced
-        if len(self.times) < KEPT_TIMES:
-            self.times.append(took_ns)
-        elif (place := self.chance.randrange(untraced)) < KEPT_TIMES:
-            self.times[place] = took_ns
-
-    def sample(self, took_ns: int, content: bytes, most: int) -> None:
-        """Keep a traced run that has just ended; if there are too many, drop every other one."""
-        if self.traced % self.stride == 0:
-            self.samples.append((self.calls, time_ns() - took_ns, took_ns, content))
-        if len(self.samples) > most:
-            self.samples, self.stride = self.samples[::2], 2 * self.stride
 
     def op_times(
         self, content: bytes, tracer: TraceBuffers
     ) -> tuple[list[str], list[int], list[int]]:
-        """Return node, start and duration of the op runs in a trace of `tracer`. Raises TflabError
-        for an incomplete trace."""
+        """Return node, start and duration of op runs. Raises TflabError if a trace lacks some."""
         from tflab.runtime import trace  # many programs end before the first trace
 
         if self.function:
@@ -174,12 +160,6 @@ class RunGroup:
             nodes = {op.name for op in ops if op.type.startswith(DATA_OPS)}
             self.data_nodes = frozenset({DATA_OPS[0]} if self.function else nodes)
         self.waited_ns += union_ns(row[1:] for row in rows if row[0] in self.data_nodes)
-
-    def drop_traces(self) -> None:
-        """Forget the traced runs, and trace no more: the runtime does not record all op runs."""
-        self.incomplete = True
-        self.traced = self.traced_ns = self.waited_ns = 0
-        self.ops, self.covered, self.samples = {}, (0, 0), []
 
     def scale(self) -> float:
         """Return the time of the ops in all runs but the first, as a multiple of their time in the
@@ -234,18 +214,15 @@ class RunGroup:
 
     def affords(self, share: float) -> bool:
         """Return whether a trace fits into this share of the group's time since the last trace."""
-        since_ns = self.total_ns - self.traced_at_ns
-        return not self.incomplete and self.cost_ns() <= share * since_ns
-
-    def cost_ns(self) -> int:
-        """Return what a trace costs."""
+        cost_ns = min(int(FIRST_GUESS * self.usual_ns()), MOST_GUESSED_NS)
         if self.costs:
-            return sorted(self.costs)[len(self.costs) // 2]
-        return min(int(FIRST_GUESS * self.usual_ns()), MOST_GUESSED_NS)
+            cost_ns = sorted(self.costs)[len(self.costs) // 2]
+        since_ns = self.total_ns - self.traced_at_ns
+        return not self.incomplete and cost_ns <= share * since_ns
 
 
 def union_ns(spans: Iterable[tuple[int, int]]) -> int:
-    """Return how long at least one of these spans lasted; a span is a start and a duration."""
+    """Return how long at least one of these spans (start, duration) lasted."""
     total = until = 0
     for start, end in sorted((start, start + ns) for start, ns in spans):
         total += max(0, end - max(start, until))
@@ -320,10 +297,8 @@ class Functions:
         new = {"name": name, "made": place(*code, MODULE) if code else ""}
         function = self.traced.setdefault(key, {**new, **dict.fromkeys(SUMS, 0)})
         earlier = self.earlier.setdefault(key, deque(maxlen=COMPARED))
-        is_new, parts = (
-            watched_functions.is_new(options),
-            watched_functions.arguments(function_type),
-        )
+        is_new = watched_functions.is_new(options)
+        parts = watched_functions.arguments(function_type)
         function["functions"] += is_new
         line = self.sampler.line_of(outwards(sys._getframe(1)))
         function["place"] = place(*line) if line else ""
@@ -428,25 +403,19 @@ class Compilations:
     def look(self, line: Line | None) -> None:
         """Take in what was compiled since the last look, in a call of this line."""
         if self.wanted and (files := {path.name: path for path in self.folder.iterdir()}):
-            for name, shapes, ns in modules(files):
+            for match in filter(None, map(COMPILED.fullmatch, files)):
+                with files[match[0]].open(encoding="utf-8", errors="replace") as file:
+                    inputs = INPUTS.search(file.read(HEAD))
+                shapes = ", ".join(SHAPE.findall(inputs[1])) if inputs else ""
+                own = (path for file, path in files.items() if file.startswith(match[1]))
+                written = [path.stat().st_mtime_ns for path in own]
+                name = re.sub(r"^a_inference_(.+)_\d+$", r"\1", match[2])  # `a_inference_step_12`
                 new = {"name": name, "place": place(*line) if line else "", "shapes": ()}
                 made = self.made.setdefault((name, line), {**new, "compilations": 0, "ns": 0})
                 made["compilations"] += 1
-                made["ns"] += ns
+                made["ns"] += max(written) - min(written)
                 made["shapes"] = (*dict.fromkeys((*made["shapes"], shapes)),)[:MOST_SHAPES]
             for path in files.values():
                 path.unlink(missing_ok=True)
             # XLA has read the flags: no process that the program starts shall write dumps
             os.putenv(FLAGS, self.given) if self.given else os.unsetenv(FLAGS)
-
-
-def modules(files: dict[str, Path]) -> Iterator[tuple[str, str, int]]:
-    """Yield function, shapes of the inputs, and the ns from the first file to the last."""
-    for match in filter(None, map(COMPILED.fullmatch, files)):
-        with files[match[0]].open(encoding="utf-8", errors="replace") as file:
-            inputs = INPUTS.search(file.read(HEAD))
-        own = (path for name, path in files.items() if name.startswith(match[1]))
-        written = [path.stat().st_mtime_ns for path in own]
-        shapes = ", ".join(SHAPE.findall(inputs[1])) if inputs else ""
-        name = re.sub(r"^a_inference_(.+)_\d+$", r"\1", match[2])  # `a_inference_step_12` is `step`
-        yield name, shapes, max(written) - min(written)

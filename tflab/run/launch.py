@@ -42,10 +42,7 @@ def check(program: str) -> None:
         if script.is_dir() and not (script / "__main__.py").exists():
             raise UsageError(f"'{script}' is a folder without a __main__.py; give a Python file.")
         if script.suffix == ".ipynb":
-            raise UsageError(
-                f"'{script}' is a notebook; convert it to a Python file: jupyter nbconvert --to "
-                "script."
-            )
+            raise UsageError(f"'{script}' is a notebook; run jupyter nbconvert --to script first.")
     if sys.flags.ignore_environment or sys.flags.no_site:
         raise UsageError("A program cannot be watched under python -E, -I or -S; omit that option.")
 
@@ -81,19 +78,17 @@ def start(
     `folder` has the `settings` for `watcher.begin`, and later the results. The options are those of
     `subprocess.Popen`.
     """
-    given = {"FOLDER": str(folder), **settings}
-    path = [str(Path(__file__).parent / "startup")]  # with sitecustomize.py
-    if "PYTHONPATH" in os.environ:
-        given["PYTHONPATH"] = os.environ["PYTHONPATH"]
-        path += [os.environ["PYTHONPATH"]] * bool(os.environ["PYTHONPATH"])
+    path = os.environ.get("PYTHONPATH")
     start_ns = time.perf_counter_ns()
-    given["START"] = str(start_ns)
-    environment = {
-        **os.environ,
-        **{PREFIX + name: value for name, value in given.items()},
-        "PYTHONPATH": os.pathsep.join(path),
-    }
-    words = [sys.executable, *own_flags(), *program]
+    given = {"FOLDER": str(folder), "START": str(start_ns), **settings}
+    given |= {} if path is None else {"PYTHONPATH": path}
+    environment = os.environ | {PREFIX + name: value for name, value in given.items()}
+    startup = str(Path(__file__).parent / "startup")  # with sitecustomize.py
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (startup, path)))
+    # The options of Python with which this command was started, such as `-u`
+    flags = [*takewhile(lambda word: not word.startswith("-m"), sys.orig_argv[1:])]
+    flags = flags if len(flags) < len(sys.orig_argv) - 1 else []
+    words = [sys.executable, *flags, *program]
     child = subprocess.Popen(words, env=environment, preexec_fn=die_with_command, **options)
     return child, start_ns
 
@@ -154,13 +149,6 @@ def die_with_command() -> None:
     """Let the kernel kill this process when the command ends, where it can."""
     with suppress(OSError, AttributeError):
         landlock.die_with_parent()
-
-
-def own_flags() -> list[str]:
-    """Return the options of Python with which this command was started, such as `-u`."""
-    words = sys.orig_argv[1:]
-    flags = [*takewhile(lambda word: not word.startswith("-m"), words)]
-    return flags if len(flags) < len(words) else []
 
 
 def leave(status: int) -> int:

@@ -6,11 +6,11 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import starmap
 
 from tflab import units
-from tflab.records.blocks import Block, Column, Table, numbers, table
-from tflab.records.graph import Source
-from tflab.records.watched import Recorded, SampledLine, Watched, WatchedLine
+from tflab.records.blocks import Block, Column, numbers, table
+from tflab.records.watched import Recorded, Watched, WatchedLine
 
 MOST = 15
 NOT_NEEDED = "not needed by this group"
@@ -22,21 +22,8 @@ Line = tuple[str, int]
 
 
 def blocks(seen: Watched) -> Iterator[Block]:
-    lines = costliest(seen)
-    if lines.rows:
-        yield lines
-        if any(ONCE in cell for row in lines.cells() for cell in row[:-1]):
-            yield f"{ONCE} from one traced run"
-
-
-def costliest(seen: Watched) -> Table:
-    """Return the most expensive lines, then lines whose nodes took no time, with the reason."""
-    notes = notes_by_line(seen.graph)
-
-    def note(line: WatchedLine) -> str:
-        return notes.get((line.file, line.line), "")
-
-    known = [line for line in seen.lines if any(times(line)) or note(line) not in ("", NOT_NEEDED)]
+    """Yield the most expensive lines."""
+    known = [line for line in seen.lines if any(times(line))]
     files = {line.file for line in known}
     name = f" of {os.path.basename(files.pop())}" if len(files) == 1 else ""
     runs = sum(group.traced for group in seen.groups)
@@ -46,22 +33,23 @@ def costliest(seen: Watched) -> Table:
     def place(line: WatchedLine) -> str:
         return str(line.line) if name else f"{os.path.basename(line.file)}:{line.line}"
 
-    columns: tuple[Column, ...] = (
+    def column(at: int, header: str) -> Column:
+        return numbers(header, lambda line: times(line)[at], SPARE.get(header, 0))
+
+    columns = (
         Column("line", place, right=bool(name)),
-        *(numbers(header, time_at(at), SPARE.get(header, 0)) for at, header in enumerate(HEADERS)),
-        Column("its nodes", note, elastic=True, least=22, spare=2),
+        *starmap(column, enumerate(HEADERS)),
         Column("code", lambda line: line.code, elastic=True, least=20, spare=1),
     )
-    columns = tuple(column for column in columns if any(map(column.cell, known[:MOST])))
-    return table(title, known, *columns, most=MOST)
+    shown = (column for column in columns if any(map(column.cell, known[:MOST])))
+    if known:
+        yield (lines := table(title, known, *shown, most=MOST))
+        if any(ONCE in cell for row in lines.cells() for cell in row[:-1]):
+            yield f"{ONCE} from one traced run"
 
 
 HEADERS = ("forward", "backward", "updates", "waiting", "Python", "TensorFlow", "other threads")
 SPARE = {"waiting": 3}  # omitted first where a terminal is narrow
-
-
-def time_at(place: int) -> Callable[[WatchedLine], str]:
-    return lambda line: times(line)[place]
 
 
 def times(line: WatchedLine) -> tuple[str, ...]:
@@ -84,41 +72,25 @@ def total_ns(line: WatchedLine) -> int:
 # The precision of a sampled time
 
 
-def interval(ns: float, samples: int) -> tuple[float, float] | None:
-    """Return the 95 % interval of a time that was sampled; None if there are too few samples.
-
-    The number of samples on a line is nearly Poisson, so its standard deviation is its root.
-    """
-    if samples < LEAST_SAMPLES:
-        return None
-    error_ns = 2 * ns / math.sqrt(samples)
-    return ns - error_ns, ns + error_ns
-
-
 def sampled(ns: int, samples: int) -> str:
     """Return `1.25 s`, or `0.3 to 0.5 s` where the samples do not say more."""
     return spread(units.time, ns, samples)
 
 
 def spread(say: Callable[[float], str], value: float, samples: int) -> str:
-    """Return a sampled value, or its interval; "" if there are too few samples."""
-    known = interval(value, samples)
-    if known is None:
+    """Return a sampled value, or its 95 % interval; "" if there are too few samples."""
+    if samples < LEAST_SAMPLES:
         return ""
-    low, high = known
-    if high - value <= PRECISE * value:
+    # The number of samples on a line is nearly Poisson, so its standard deviation is its root
+    error = 2 * value / math.sqrt(samples)
+    low, high = value - error, value + error
+    if error <= PRECISE * value:
         return say(value)
     (least, small), (most, unit) = (say(float(f"{bound:.1e}")).split(" ") for bound in (low, high))
     if (least, small) == (most, unit):
         return f"{most} {unit}"
     first = f"{float(least):g}" if small == unit else f"{float(least):g} {small}"
     return f"{first} to {float(most):g} {unit}"
-
-
-def clearly_first(first: SampledLine, second_samples: int) -> bool:
-    """Return whether a line was seen so often that chance does not explain that it is first."""
-    more = first.samples - second_samples
-    return first.samples >= LEAST_SAMPLES and more > 2 * math.sqrt(first.samples + second_samples)
 
 
 # The fates of the nodes of a line, in a few words
@@ -128,7 +100,7 @@ def nodes_by_line(graph: Recorded | None) -> dict[Line, list[str]]:
     made: dict[Line, list[str]] = {}
     for node in graph.nodes if graph else ():
         if node.line:
-            made.setdefault(line_of(node.line), []).append(node.name)
+            made.setdefault((node.line.file, node.line.line), []).append(node.name)
     return made
 
 
@@ -141,7 +113,3 @@ def notes_by_line(graph: Recorded | None) -> dict[Line, str]:
         gone = ", ".join(f"{count} {fate}" for fate, count in own.items() if fate != "executed")
         told[line] = NOT_NEEDED if own and {*own} == {"unreached"} else gone
     return told
-
-
-def line_of(source: Source) -> Line:
-    return source.file, source.line

@@ -12,7 +12,8 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,6 @@ from tflab.runtime.private import sessions
 # Not before the end: to import what shows the graph takes a while
 if TYPE_CHECKING:
     from tflab.records.placed import Fate, Origin, Pass
-    from tflab.records.timed import OpRun
     from tflab.records.watched import Recorded, RecordedValues
     from tflab.runtime.nodes import tf
 
@@ -91,7 +91,7 @@ class ProgramGraphs:
             if growth and growth.rises >= LEAST_RISES and 2 * growth.rose_at > growth.runs:
                 new = (node.source for node in self.nodes.get(id(graph), ())[growth.first :])
                 made = Counter(place(made.file, made.line, MODULE) for made in new if made)
-                known = {name: getattr(growth, name) for name in ("first", "last", "runs", "rises")}
+                known = {name: ns for name, ns in asdict(growth).items() if name != "rose_at"}
                 grown.append({"graph": at, **known, "made": dict(made.most_common())})
         return grown
 
@@ -140,20 +140,17 @@ class ProgramGraphs:
         return (*nodes, *(replace(node, name=name) for name, node in inlined if bodies))
 
     def segment(self, groups: Sequence[RunGroup], final: bool) -> list[list[GraphLine]]:
-        def line_of(node: Node) -> GraphLine:
-            made = node.line
-            line = (made.file, made.line, made.code[:MOST_CODE]) if made else None
-            return node.name, node.phase, line, node.op
+        rows: list[list[GraphLine]] = []
+        for graph in self.graphs:
+            nodes = self.nodes_that_ran(graph, groups) if final else self.nodes_of(graph, False)
+            rows.append([*map(graph_line, nodes)])
+        return rows
 
-        return [
-            [
-                *map(
-                    line_of,
-                    self.nodes_that_ran(graph, groups) if final else self.nodes_of(graph, False),
-                )
-            ]
-            for graph in self.graphs
-        ]
+
+def graph_line(node: Node) -> GraphLine:
+    made = node.line
+    line = (made.file, made.line, made.code[:MOST_CODE]) if made else None
+    return node.name, node.phase, line, node.op
 
 
 # The runtime's dumps of the graphs of its passes
@@ -172,6 +169,7 @@ CONSTANTS = f"constants of more than {MOST_CONSTANTS // 2**20} MiB would be writ
 NO_MOMENT = "within --overhead there was no moment to build the step again for the runtime's dumps"
 UNWRITTEN = "the runtime wrote no dumps of its passes"
 TOO_MANY = f"the runtime's dumps take more than {MOST_BYTES // 2**20} MiB"
+NOT_TAKEN = "in a branch that no traced run took"
 LATER = "made later"  # than the first run of the largest group, which cannot have needed them
 UNEXPLAINED = "the runtime's dumps do not explain each node that ran"
 
@@ -184,9 +182,8 @@ class Dumps:
         self.fresh.mkdir()
         self.kept_bytes = 0
         self.level = 0  # from which Grappler dumped before
-        # Of each step its folder, or why it has none
-        self.folders: dict[Hashable, Path | str] = {}
-        self.sizes: dict[Hashable, int] = {}  # nodes of the graph when a step was built
+        # Of each step its folder, or why it has none; and the nodes of the graph when it was built
+        self.folders: dict[Hashable, tuple[Path | str, int | None]] = {}
         # Dumps that the user of the program requested are left alone. In a notebook tflab itself
         # may have prepared its process for dumps.
         given = {name: os.environ[name] for name in OF_USERS if name in os.environ}
@@ -196,9 +193,9 @@ class Dumps:
         """Return whether the step of a group has no dumps yet, and may have some."""
         step = step_of(group)
         if not self.wanted:
-            self.folders[step] = USED
+            self.folders[step] = USED, None
         elif step not in self.folders and size_of_constants(group.graph) > MOST_CONSTANTS:
-            self.folders[step] = CONSTANTS
+            self.folders[step] = CONSTANTS, None
         return step not in self.folders
 
     def begin(self) -> None:
@@ -220,21 +217,17 @@ class Dumps:
         assert group.graph is not None  # a session has one
         files = [*self.fresh.iterdir()]
         size = self.kept_bytes + sum(file.stat().st_size for file in files)
-        self.sizes[step_of(group)] = group.graph.version
-        self.folders[step_of(group)] = TOO_MANY if files else UNWRITTEN
+        folder: Path | str = TOO_MANY if files else UNWRITTEN
         if files and size <= MOST_BYTES:
             self.kept_bytes = size
-            folder = self.folders[step_of(group)] = self.fresh.with_name(f"dumps-{group.number}")
-            self.fresh.rename(folder)
+            folder = self.fresh.rename(self.fresh.with_name(f"dumps-{group.number}"))
             self.fresh.mkdir()
+        self.folders[step_of(group)] = folder, group.graph.version
 
-    def of(self, group: RunGroup) -> Path | str:
-        """Return the folder of the dumps, or why there is none."""
-        return self.folders.get(step_of(group), NO_MOMENT)
-
-    def size(self, group: RunGroup) -> int | None:
-        """Return the number of nodes that the graph had when the step of the group was built."""
-        return self.sizes.get(step_of(group))
+    def of(self, group: RunGroup) -> tuple[Path | str, int | None]:
+        """Return the folder of the dumps, or why there is none; and the number of nodes that the
+        graph had when the step of the group was built."""
+        return self.folders.get(step_of(group), (NO_MOMENT, None))
 
 
 def step_of(group: RunGroup) -> Hashable:
@@ -285,7 +278,7 @@ class Largest:
         self.built: int | None = None
 
     def explain(self, dumped: Path | str, built: int | None) -> None:
-        """Find the fate of each node in this folder with the dumps of the passes; the graph had
+        """Find the fate of each node by the dumps of the passes in this folder; the graph had
         `built` nodes then."""
         from tflab.analysis import fates, passes
 
@@ -303,22 +296,18 @@ class Largest:
             self.passes, self.ledger, self.origins = steps, ledger, origins
 
     def segment(self) -> dict[str, object]:
-        """Return the number of nodes with each fate, and of those made later; how many are in a
-        branch that no traced run took; and what makes the runs slow."""
+        """Return the number of nodes with each fate, of those in a branch that no traced run took,
+        and of those made later; and what makes the runs slow."""
         from tflab.analysis import fates
 
         group = self.group
-        counts = dict(Counter(fate.fate for fate in self.ledger[: self.built]))
-        if later := len(self.ledger) - sum(counts.values()):
-            counts[LATER] = later
-        ran = {fate.name for fate in self.ledger if fate.fate == "executed"}
-        if group.traced:
-            ran &= {*fates.not_taken(self.executed, group.ops)}
-        return {
-            "findings": self.findings(),
-            "counts": counts,
-            "not_run": len(ran) if self.ledger and group.traced else None,
-        }
+        untaken = {*fates.not_taken(self.executed, group.ops)} if group.traced else ()
+        counts = Counter(
+            NOT_TAKEN if fate.fate == "executed" and fate.name in untaken else fate.fate
+            for fate in self.ledger[: self.built]
+        )
+        counts[LATER] = len(self.ledger) - counts.total()
+        return {"findings": self.findings(), "counts": {**+counts}}
 
     def notes(self) -> Iterator[str]:
         """Yield, for a run of a session, the reads and writes of which nothing says which comes
@@ -386,14 +375,6 @@ class Largest:
         reasons = slow_steps.costliest(slow_steps.reasons([evidence], FEW), MOST_FINDINGS)
         return [reason.sentence for reason in reasons]
 
-    def op_runs(self) -> list[OpRun]:
-        """Return the op runs of the kept traced runs."""
-        from tflab.runtime import trace
-
-        types = {node.name: node.op for node in self.executed}
-        of_runs = (trace.op_runs(at, run.step_stats, types) for at, *_, run in self.traces)
-        return [run for runs in of_runs for run in runs if run.name != trace.EXECUTOR]
-
     def save(self, folder: str) -> None:
         """Save the graph. Raises TflabError if it is too large."""
         from tflab.records.codec import encoded
@@ -428,12 +409,16 @@ class Largest:
         profile."""
         from tflab.exporters import tensorboard, xspace
         from tflab.records.timed import Capture, StepTime
+        from tflab.runtime import trace
 
         last = [(f"run {number}", number, run) for number, *_, run in self.traces[-1:]]
         tensorboard.write_graph(logdir, self.group.graph)
         tensorboard.write_executed(logdir, self.parts, last)
+        types = {node.name: node.op for node in self.executed}
+        of_runs = (trace.op_runs(at, run.step_stats, types) for at, *_, run in self.traces)
+        runs = tuple(run for run in chain(*of_runs) if run.name != trace.EXECUTOR)
         if steps := tuple(StepTime(*times) for *times, _ in self.traces):
-            xspace.write(logdir, [Capture("watched", steps, tuple(self.op_runs()))])
+            xspace.write(logdir, [Capture("watched", steps, runs)])
 
 
 def read(folder: Path) -> tuple[Recorded | None, RecordedValues | None]:

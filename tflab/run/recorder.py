@@ -20,9 +20,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from glob import glob
-from itertools import pairwise
 from signal import SIG_DFL, SIG_IGN, SIGINT, SIGSTOP, getsignal
-from time import perf_counter_ns
+from time import perf_counter_ns, time_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +38,7 @@ from tflab.run.groups import (
     Run,
     RunGroup,
 )
+from tflab.run.memory import Memory
 from tflab.run.sampler import Sampler, outwards
 from tflab.runtime.private import graphs, sessions, watched_functions
 
@@ -100,6 +100,7 @@ class Recorder:
         self.own_ns = 0  # the main thread's time in runs that is tflab's
         self.last_call: Run | None = None  # of a function
         self.numbers: Counter[str] = Counter()  # calls of functions, by name
+        self.memory = Memory()
         self.values: Values | None = None
         if settings.values:
             from tflab.run import values  # few programs need it
@@ -174,14 +175,13 @@ class Recorder:
             if group.calls >= self.next_stop:
                 self.next_stop += self.settings.steps
                 self.interrupt()
-            elif self.settings.turn_ns and thread == self.main:
-                self.take_turns()
-
-    def take_turns(self) -> None:
-        """Stop the group of this process if its turn is over, until the command lets it go on."""
-        if perf_counter_ns() > self.turn_until_ns:
-            self.own_ns += self.sampler.skip(lambda: os.killpg(0, SIGSTOP))
-            self.turn_until_ns = perf_counter_ns() + self.settings.turn_ns
+            elif (
+                self.settings.turn_ns
+                and thread == self.main
+                and perf_counter_ns() > self.turn_until_ns
+            ):  # stop all processes of this program, until the command lets them go on
+                self.own_ns += self.sampler.skip(lambda: os.killpg(0, SIGSTOP))
+                self.turn_until_ns = perf_counter_ns() + self.settings.turn_ns
 
     def interrupt(self) -> None:
         """Interrupt the program, which ends without a traceback unless it handles the exception."""
@@ -272,12 +272,15 @@ class Recorder:
             if run is self.profiled:
                 self.take_profile(run)
             elif run.trace:
-                self.take_trace(run)
+                self.take_trace(run, run.trace[1])
             self.building -= run.builds
-            if run.group.executed and not run.group.dumped and self.affords_dump(run.group):
-                with self.preparing:
-                    if not self.building:
-                        self.dump(run.group, session)
+            group = run.group
+            if group.executed and not group.dumped:
+                allowed_ns = self.settings.overhead / 100 * (began_ns - self.sampler.start_ns)
+                if self.dumped < FREE_DUMPS or self.dumped_ns + group.cold_ns <= allowed_ns:
+                    with self.preparing:
+                        if not self.building:
+                            self.dump(group, session)
         finally:
             run.own_ns += perf_counter_ns() - began_ns
             if run.owned:
@@ -296,10 +299,14 @@ class Recorder:
         self, key: Hashable, function: Any, name: bytes, graph: tf.Graph | None
     ) -> RunGroup:
         shown = getattr(graph, "name", "") or name.decode()
-        every = [*watched_functions.arguments(function.function_type).items(), ("", "")]
-        parts = ((name, kind, after) for (name, kind), (after, _) in pairwise(every))
+        parts = watched_functions.arguments(function.function_type)
+        after = (*parts, "")[1:]
         # Without what has its parts after it
-        types = {n: kind for n, kind, after in parts if not after.startswith((f"{n}[", f"{n}."))}
+        types = {
+            name: kind
+            for (name, kind), part in zip(parts.items(), after, strict=True)
+            if not part.startswith((f"{name}[", f"{name}."))
+        }
         group = self.add_group(key, graph, (shown,), types, shown)
         if not group.later:
             group.results = [f"result {at}" for at in range(watched_functions.results(function))]
@@ -390,18 +397,17 @@ class Recorder:
             run.trace = self.traced_options, self.tracer.metadata()
             run.timed = False
 
-    def take_trace(self, run: Run) -> None:
-        assert run.trace
+    def take_trace(self, run: Run, metadata: object) -> None:
         group = run.group
         took_ns = perf_counter_ns() - run.start_ns
-        content = self.tracer.taken(run.trace[1])
+        content = self.tracer.taken(metadata)
         if run.timed:
             group.executed = content
             return
         self.log.usual()
         if content:
-            most = FOR_A_PROFILE if self.settings.logdir else FOR_SHAPES
-            group.sample(took_ns, content, most)
+            group.samples.append((group.calls, time_ns() - took_ns, took_ns, content))
+            del group.samples[: -FOR_A_PROFILE if self.settings.logdir else -FOR_SHAPES]
             self.waiting.append((group, content, took_ns, 0))
 
     def profile(self, run: Run) -> None:
@@ -439,7 +445,8 @@ class Recorder:
             try:
                 group.add_trace(took_ns, *group.op_times(content, self.tracer))
             except TflabError:
-                group.drop_traces()
+                group.incomplete = True
+                group.samples.clear()
                 self.note(LONG)
             else:
                 longer_ns = max(0, took_ns - group.usual_ns())
@@ -447,13 +454,6 @@ class Recorder:
                     group.costs.append(cost_ns + longer_ns + perf_counter_ns() - began_ns)
                 self.has_read = True
             self.waiting.popleft()
-
-    def affords_dump(self, group: RunGroup) -> bool:
-        """Return whether another step may be built again: the first ones may, later ones as the
-        budget allows it."""
-        elapsed_ns = perf_counter_ns() - self.sampler.start_ns
-        allowed_ns = self.settings.overhead / 100 * elapsed_ns
-        return self.dumped < FREE_DUMPS or self.dumped_ns + group.cold_ns <= allowed_ns
 
     def dump(self, group: RunGroup, session: tf1.Session) -> None:
         """Let the runtime build the step of a group once more, and dump the graphs of its passes.
@@ -499,6 +499,7 @@ class Recorder:
                 if group.kept.found and not group.later
             ],
             "fates": self.write_largest(groups) if final else {},
+            "memory": self.memory.segment(),
             "compiled": [*self.compilations.made.values()],
             "functions": self.functions.segment(),
         }
@@ -522,7 +523,7 @@ class Recorder:
             if not group.function:
                 if settings.logdir:
                     largest.write_profile(settings.logdir)
-                largest.explain(self.dumps.of(group), self.dumps.size(group))
+                largest.explain(*self.dumps.of(group))
             for sentence in largest.notes():
                 self.note(sentence)
             known = largest.segment()

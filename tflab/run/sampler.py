@@ -57,23 +57,19 @@ PACKAGES = ("site-packages", "dist-packages")
 AUTOGRAPH = "__autograph_generated_file"  # prefix of the files with generated code
 OF_TENSORFLOW = ("tensorflow", "keras", "tf_keras")
 # Within TensorFlow, by the end of the name of the innermost file
+WRITERS = ("summary/writer/writer.py", "summary/writer/event_file_writer.py")
+FILES = ("lib/io/file_io.py", "lib/io/tf_record.py")
 OWNERS = (
-    ("eager/execute.py", EAGER),
-    ("eager/context.py", EAGER),
-    ("client/session.py", FRAMEWORK),
-    ("ops/iterator_ops.py", DATA),
-    ("training/saver.py", SAVING),
-    ("summary/writer/writer.py", SAVING),
-    ("summary/writer/event_file_writer.py", SAVING),
-    ("checkpoint/checkpoint.py", SAVING),
-    ("lib/io/file_io.py", SAVING),
-    ("lib/io/tf_record.py", SAVING),
+    (("eager/execute.py", "eager/context.py"), EAGER),
+    (("client/session.py",), FRAMEWORK),
+    (("ops/iterator_ops.py",), DATA),
+    (("training/saver.py", "checkpoint/checkpoint.py", *WRITERS, *FILES), SAVING),
 )
 # Where Python begins a function, it looks for signals. Before Python 3.11 no instruction does that.
 RESUME = (lambda: None).__code__.co_code[0] if sys.version_info >= (3, 11) else -1
 # Folders of the library's files in which a process waits for the children that it made with them
 CHILDREN = ("multiprocessing", "process.py")
-# In which TensorFlow calls Python from the threads of tf.data
+# In which TensorFlow calls Python, as it does from the threads of tf.data
 CALLED = "ops/script_ops.py"
 # Files of the library in which a thread waits for another one, or for data
 WAITING = ("threading.py", "queue.py", "selectors.py", "socket.py", "subprocess.py", "thread.py")
@@ -157,7 +153,9 @@ class Sampler:
         state = self.inside
         now_ns = perf_counter_ns()
         stacks = stacks_of_threads()
-        stack = entered_from(outwards(frame) if frame else stacks.get(self.main, ()))
+        # Where a function begins, the time until now is its caller's; where the program itself
+        # begins, it is nobody's
+        stack = [*dropwhile(begins, outwards(frame) if frame else stacks.get(self.main, ()))]
         ended_ns, began_ns, runs = state
         owner, line = ("", None) if began_ns else self.owner_of(stack)
         if self.inside is not state:
@@ -166,7 +164,10 @@ class Sampler:
         outside_ns = (began_ns or now_ns) - self.start_ns - ended_ns
         spent_ns, self.assigned_ns = outside_ns - self.assigned_ns, outside_ns
         passed_ns = now_ns - self.looked[1]
-        samples = samples_of(passed_ns)
+        # In C code that does not release Python, a thread cannot look before the end, and so all of
+        # a long time passed where it looks
+        intervals = passed_ns // int(INTERVAL_S * 1e9)
+        samples = intervals if intervals > LONG else 1
         if not owner or self.looked[0] != runs:
             self.mixed_ns += spent_ns
             if owner:
@@ -179,10 +180,11 @@ class Sampler:
                 add(self.spent, FOR_CHILDREN, line, spent_ns, samples)
             self.tail = (runs, spent_ns + (self.tail[1] if self.tail[0] == runs else 0))
         for thread, other in stacks.items():
-            idle = thread == self.main or thread in self.in_calls or is_waiting(other[0])
+            waits = other[0].f_code.co_filename.endswith(WAITING)
+            idle = thread == self.main or thread in self.in_calls or waits
             if not idle and (line := self.line_of(other)) is not None:
                 add(self.spent, ELSEWHERE, line, passed_ns, 1)
-                if is_called(other):
+                if any(frame.f_code.co_filename.endswith(CALLED) for frame in other):
                     add(self.spent, IN_DATA, line, passed_ns, 1)
         self.looked = (-1 if began_ns else runs, now_ns)
 
@@ -190,7 +192,7 @@ class Sampler:
         """Return whether the library waits for processes that the program made: for a command, or
         in `multiprocessing`, which may also have threads instead."""
         for frame in stack:
-            if self.is_program(frame.f_code.co_filename):
+            if self.kind_of(frame.f_code.co_filename) == PROGRAM:
                 break
             *_, folder, file = f"/{frame.f_code.co_filename}".split(os.sep)
             if file == "subprocess.py":
@@ -231,12 +233,9 @@ class Sampler:
     def line_of(self, stack: Stack) -> Line | None:
         """Return the innermost line of the program."""
         for frame in stack:
-            if self.is_program(frame.f_code.co_filename):
+            if self.kind_of(frame.f_code.co_filename) == PROGRAM:
                 return line_at(frame)
         return None
-
-    def is_program(self, file: str) -> bool:
-        return self.kind_of(file) == PROGRAM
 
     def kind_of(self, file: str) -> int:
         kind = self.kinds.get(file)
@@ -298,9 +297,8 @@ def stacks_of_threads() -> dict[int, list[FrameType]]:
 
     Before Python 3.12, making the object of a frame may begin a garbage collection, whose
     finalizers let other threads run. If one of these leaves the frame, Python writes into memory
-    that is no longer the frame's; if one is new, it waits for a lock that `sys._current_frames`
-    holds, and the program never goes on (CPython's issue 106883). So nothing is collected here,
-    and all objects are made here.
+    that is no longer the frame's; if one is new, it waits for ever for a lock of
+    `sys._current_frames` (CPython's issue 106883). So nothing is collected here.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -325,13 +323,6 @@ def interval_ns(seldom: bool = False) -> int:
     return int(interval_s * 1e9 * (0.5 + os.urandom(1)[0] / 255))
 
 
-def samples_of(passed_ns: int) -> int:
-    """Return for how many samples one stands. In C code that does not release Python, a thread
-    cannot look before the end, and so all of a long time passed where it looks."""
-    interval_ns = int(INTERVAL_S * 1e9)
-    return passed_ns // interval_ns if passed_ns > LONG * interval_ns else 1
-
-
 def add(spent: Spent, owner: str, line: Line | None, ns: int, samples: int) -> None:
     key = owner, line
     if key not in spent and len(spent) >= MOST_LINES:
@@ -346,27 +337,11 @@ def copied(spent: Spent) -> Spent:
     return {key: [*sum_of] for key, sum_of in [*spent.items()]}
 
 
-def is_waiting(frame: FrameType) -> bool:
-    """Return whether a thread waits, and does nothing by itself."""
-    return frame.f_code.co_filename.endswith(WAITING)
-
-
-def is_called(stack: Stack) -> bool:
-    """Return whether TensorFlow called the Python code of this stack, as tf.data may."""
-    return any(frame.f_code.co_filename.endswith(CALLED) for frame in stack)
-
-
 def installed_package(file: str) -> list[str] | None:
     """Return the path, in parts, of the installed package that this file belongs to."""
     parts = file.split(os.sep)
     place = next((at for at, part in enumerate(parts) if part in PACKAGES), None)
     return None if place is None else parts[: place + 2]
-
-
-def entered_from(stack: Stack) -> list[FrameType]:
-    """Return the frames in which the time until now passed. Where a function begins, these are its
-    caller's; where the program itself begins, there are none."""
-    return [*dropwhile(begins, stack)]
 
 
 def begins(frame: FrameType) -> bool:
@@ -391,4 +366,4 @@ def special_owner(file: str, function: str) -> str | None:
         return DATA
     if name.startswith("gen_") and name.endswith("_ops.py"):
         return EAGER  # it calls the runtime directly, unless it builds a graph
-    return next((owner for end, owner in OWNERS if file.endswith(end)), None)
+    return next((owner for ends, owner in OWNERS if file.endswith(ends)), None)

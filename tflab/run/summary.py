@@ -6,6 +6,7 @@ import ast
 import linecache
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import sqrt
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from tflab.records.watched import (
 )
 from tflab.run import FAULT, SEGMENT, lines, sampler
 from tflab.run.groups import DATA_OPS, without_longest
-from tflab.run.sampler import MODULE, MOST_CODE, place
+from tflab.run.sampler import MOST_CODE, place
 
 FIRST_RUNS = "first runs"
 STEPS = "steps of group"
@@ -42,11 +43,7 @@ END = "end of Python"
 # What lines have of runs, besides the phases
 WAITS, OP_RUNS = "waits", "op runs"
 # Kind of sampled time -> its lines in a segment
-SAMPLED = {
-    "python": sampler.LINES,
-    "tensorflow": sampler.CALLS,
-    "elsewhere": sampler.ELSEWHERE,
-}
+SAMPLED = {"python": sampler.LINES, "tensorflow": sampler.CALLS, "elsewhere": sampler.ELSEWHERE}
 LEAST_SHARE = 0.1  # of the program's time: the least of a group whose runs have findings
 # Stages of tf.data that only wait for others
 PASSING = ("Root", "Prefetch", "Model", "MaxIntraOpParallelism", "PrivateThreadPool")
@@ -70,14 +67,8 @@ OF_GROUPS = (
 )
 # In the order of a program
 ORDER = (
-    sampler.START,
-    sampler.IMPORT_TENSORFLOW,
-    sampler.IMPORTS,
-    sampler.BEFORE,
-    sampler.GRAPHS,
-    sampler.EAGER,
-    sampler.FRAMEWORK,
-    FIRST_RUNS,
+    *(sampler.START, sampler.IMPORT_TENSORFLOW, sampler.IMPORTS, sampler.BEFORE),
+    *(sampler.GRAPHS, sampler.EAGER, sampler.FRAMEWORK, FIRST_RUNS),
 )
 Segment = Mapping[str, Any]  # of a process, or of one of its groups
 Place = tuple[str, int]  # file and line
@@ -101,6 +92,10 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
     groups, graphs, fates = segment["groups"], segment["graphs"], segment["fates"]
     ops = [[*op_times(group, graphs)] for group in groups]
     large = max((group["total_ns"] for group in groups), default=0) >= LEAST_SHARE * wall_ns
+    for_children = None
+    if spent := segment["for_children"]:  # at the line that waited most, with the time of all
+        line = max(spent, key=lambda line: spent[line][0])
+        for_children = SampledLine(place(*line), *map(sum, zip(*spent.values(), strict=True)))
     return Watched(
         program=tuple(program),
         groups=tuple(map(group_of, groups)),
@@ -109,11 +104,10 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
         exit_status=status,
         stopped=segment["stopped"],
         fates=fates.get("counts", {}),
-        not_run=fates.get("not_run"),
         costliest=costliest_line(segment["lines"], segment["called"]),
         elsewhere=costliest_line(segment["elsewhere"]),
         open_run=open_run(segment),
-        for_children=time_for_children(segment["for_children"]),
+        for_children=for_children,
         ops=ops_of(ops),
         findings=tuple(fates.get("findings", ())) if large else (),
         input_pipeline=input_pipeline(segment),
@@ -136,11 +130,13 @@ def costliest_line(*spent: Spent) -> SampledLine | None:
     if not ranked:
         return None
     (at, (ns, samples)), *others = ranked
+    second = others[0][1][1] if others else 0
+    if samples < lines.LEAST_SAMPLES or samples - second <= 2 * sqrt(samples + second):
+        return None
     named = {name: own[0] for each in spent for (*of, name), own in each.items() if (*of,) == at}
     # Up to Python 3.11 a comprehension is a function of its own
     function = max(named, key=lambda name: (not name.startswith("<"), named[name]))
-    first = SampledLine(place(*at, function), ns, samples)
-    return first if lines.clearly_first(first, others[0][1][1] if others else 0) else None
+    return SampledLine(place(*at, function), ns, samples)
 
 
 def open_run(segment: Segment) -> OpenRun | None:
@@ -149,15 +145,6 @@ def open_run(segment: Segment) -> OpenRun | None:
         return None
     line = segment["in_run_at"]
     return OpenRun(segment["in_run_of"], segment["in_run_ns"], place(*line) if line else "")
-
-
-def time_for_children(spent: Spent) -> SampledLine | None:
-    """Return the line that waited most for child processes, with the time of all lines that did."""
-    if not spent:
-        return None
-    line = max(spent, key=lambda line: spent[line][0])
-    ns, samples = (sum(of_line[at] for of_line in spent.values()) for at in (0, 1))
-    return SampledLine(place(*line), ns, samples)
 
 
 # Ops and lines
@@ -196,22 +183,12 @@ def op_times(group: Segment, graphs: Sequence[Any]) -> Iterator[OpTime]:
 def ops_of(of_groups: Iterable[Iterable[OpTime]]) -> tuple[WatchedOp, ...]:
     """Return the types of ops, the most expensive first. Ops that wait for data are left out."""
     calls, spent = Counter[str](), Counter[str]()
-    by_line: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in (row for rows in of_groups for row in rows if row.op and not row.waits):
         calls[row.op] += row.runs
         spent[row.op] += row.ns
-        if row.line:
-            by_line[row.op][place(*row.line, MODULE)] += row.ns
     whole = spent.total() or 1
-
-    def line_of(op: str) -> str:
-        line, ns = max(by_line[op].items(), key=lambda item: item[1], default=("", 0))
-        return line if 2 * ns > spent[op] else ""
-
     ranked = sorted(spent, key=lambda op: (-spent[op], op))
-    return tuple(
-        WatchedOp(op, calls[op], spent[op], spent[op] / whole, line_of(op)) for op in ranked
-    )
+    return tuple(WatchedOp(op, calls[op], spent[op], spent[op] / whole) for op in ranked)
 
 
 def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[WatchedLine, ...]:
@@ -256,9 +233,9 @@ def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[W
     return tuple(sorted(known, key=lambda line: (-lines.total_ns(line), line.file, line.line)))
 
 
-def by_place(*spent: Spent) -> defaultdict[tuple[str, int], tuple[int, int]]:
+def by_place(*spent: Spent) -> defaultdict[Place, tuple[int, int]]:
     """Return ns and number of samples of each line, whatever its functions."""
-    total: defaultdict[tuple[str, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
+    total: defaultdict[Place, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for (file, number, _), (ns, samples) in (item for each in spent for item in each.items()):
         before = total[file, number]
         total[file, number] = before[0] + ns, before[1] + samples
@@ -279,8 +256,8 @@ def input_pipeline(segment: Segment) -> InputPipeline | None:
         return None
     steps = groups[at - 1] if at else max(groups, key=lambda group: group["total_ns"], default=None)
     runs = steps["calls"] - steps["first_runs"] if steps else 0
-    stage = costliest_stage(groups)
-    return InputPipeline(at, runs, waited_ns, stage, costliest_line(segment["in_data"]))
+    line = costliest_line(segment["in_data"])
+    return InputPipeline(at, runs, waited_ns, costliest_stage(groups), line)
 
 
 def costliest_stage(groups: Sequence[Segment]) -> str:

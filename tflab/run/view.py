@@ -194,7 +194,6 @@ def ops(seen: Watched) -> Table:
         numbers("calls", lambda row: f"{row.calls:,}"),
         numbers("time", lambda row: units.time(row.ns)),
         numbers("share", lambda row: units.percent(row.share)),
-        Column("mostly at", lambda row: row.line, name=True, elastic=True),
         drawing=True,
     )
 
@@ -286,10 +285,9 @@ def fates(seen: Watched) -> str:
     """Return `Of the 145 nodes of the graph, ...: 81 executed, 44 unreached, 20 fused.`"""
     counts = sorted(seen.fates.items(), key=lambda fate: -fate[1])
     of_fates = ", ".join(f"{count:,} {fate}" for fate, count in counts)
-    branches = f" No traced run took the branches of {seen.not_run or 0:,} of the executed nodes."
     return (
         f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first run "
-        f"of the group that took longest: {of_fates}.{branches * bool(seen.not_run)}"
+        f"of the group that took longest: {of_fates}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Watcher: tflab in the process of the program, and the growth of that process's memory.
+"""Watcher: tflab in the process of the program.
 
 It starts before the program, notices the import of TensorFlow, and writes the results to a folder
 of the waiting command: every few seconds, and at the end of the process. An error in here ends the
@@ -12,18 +12,15 @@ import atexit
 import gc
 import os
 import sys
-from itertools import pairwise
 from time import perf_counter_ns, process_time_ns
 
 from tflab.run import Settings, sampler, v1, write_fault, write_segment
 
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import FrameType
 
     from tflab.run.recorder import Recorder
-    from tflab.run.sampler import Line
     from tflab.run.ticks import Ticks
 
 SESSION = "tensorflow.python.client.session"
@@ -42,8 +39,6 @@ class Watcher:
         self.process = os.getpid()
         self.sampler = sampler.Sampler(settings.start_ns)
         self.recorder: Recorder | None = None  # after TensorFlow is imported
-        self.memory = Memory()
-        self.began = False  # whether this is of the time since the first run
         self.faults: list[str] = []
         self.running = self.stopping = self.forked = self.looking = False
         self.ticks: Ticks | None = None  # once TensorFlow is imported, on Linux
@@ -107,11 +102,7 @@ class Watcher:
                 if not self.stopping:
                     if self.recorder:
                         self.recorder.read_traces()
-                        runs = self.sampler.inside[2]
-                        if self.sampler.importing or (runs and not self.began):
-                            self.memory = Memory()  # what was before does not count
-                            self.began = runs > 0
-                        self.memory.look(process_time_ns(), self.sampler.main_line)
+                        self.recorder.memory.look(process_time_ns(), self.sampler)
                     if perf_counter_ns() > self.flush_at_ns:
                         self.flush()
         except Exception as error:
@@ -214,7 +205,6 @@ class Watcher:
             "final": final,
             "faults": self.faults,
             "forked": self.forked,
-            "memory": self.memory.segment(),
             **self.sampler.segment(),
             **recorded,
             "notes": [*notes, *v1.notes()],
@@ -239,19 +229,12 @@ class Watcher:
             except OSError:
                 pass  # for example a full disk; the command reports missing results
         if getattr(sys, "last_type", None) is KeyboardInterrupt:
-            end_by_interruption()
-
-
-def end_by_interruption() -> None:
-    """Let this process end by SIGINT, as after an unhandled KeyboardInterrupt.
-
-    Python does so if the last text that it executed ended by one (`run_eval_code_obj` in
-    Python/pythonrun.c), and the import of a dataclass executes text.
-    """
-    try:  # noqa: SIM105  (the program may have a contextlib.py)
-        exec("raise KeyboardInterrupt")
-    except KeyboardInterrupt:
-        pass
+            # Python ends by SIGINT if the last text that it executed ended so (`run_eval_code_obj`
+            # in Python/pythonrun.c), and the import of a dataclass executes text
+            try:  # noqa: SIM105  (the program may have a contextlib.py)
+                exec("raise KeyboardInterrupt")
+            except KeyboardInterrupt:
+                pass
 
 
 def begin(given: dict[str, str]) -> None:
@@ -260,92 +243,3 @@ def begin(given: dict[str, str]) -> None:
     Watcher(settings).begin()
     if settings.v1:
         v1.begin()
-
-
-# The growth of memory
-#
-# Memory is said to grow only if it rose in each part of the later time: allocators, caches and
-# first epochs fill, and then stay. The time is that of the processor, so what else runs does not
-# matter.
-
-STATM = "/proc/self/statm"  # Linux; elsewhere nothing is known
-MOST_SPANS = 64  # of time; then each becomes twice as long
-SPAN_NS = 25_000_000  # at first
-PARTS_OF_TIME = 8  # of which all but the first SKIPPED_PARTS have to grow
-SKIPPED_PARTS = 3
-LEAST_GROWTH = 8 * 2**20  # bytes that it has grown by, and the share of the memory
-LEAST_SHARE = 0.02
-LEAST_RISE = 1 / 3  # of the median rise of a part: the smallest
-NOTED_RISE = 2**18  # bytes of a rise whose line is noted
-MOST_OF = 0.8  # of the rises: the least at a line that is named
-
-
-class Span:
-    """A time: the least memory in it, what it rose by at each line, and what it fell by."""
-
-    def __init__(self, size: int) -> None:
-        self.size, self.fell = size, 0
-        self.rises: dict[Line | None, int] = {}
-
-    def join(self, other: Span) -> None:
-        self.size, self.fell = min(self.size, other.size), self.fell + other.fell
-        for line, rise in other.rises.items():
-            self.rises[line] = self.rises.get(line, 0) + rise
-
-
-class Memory:
-    """The resident memory since tflab watches TensorFlow."""
-
-    def __init__(self) -> None:
-        self.spans: list[Span] = []
-        self.span_ns = SPAN_NS
-        self.since_ns = self.last = 0
-        self.page = os.sysconf("SC_PAGE_SIZE") if os.path.exists(STATM) else 0
-
-    def look(self, now_ns: int, line: Callable[[], Line | None]) -> None:
-        """Note how much memory the process has; `line` returns where the program is."""
-        if not self.page:
-            return
-        file = os.open(STATM, os.O_RDONLY)
-        try:
-            size = int(os.read(file, 64).split()[1]) * self.page
-        finally:
-            os.close(file)
-        self.since_ns = self.since_ns or now_ns
-        while (now_ns - self.since_ns) // self.span_ns >= MOST_SPANS:
-            for span, other in zip(self.spans[::2], self.spans[1::2], strict=False):
-                span.join(other)
-            self.spans = self.spans[::2]
-            self.span_ns *= 2
-        new, rise = Span(size), size - (self.last or size)
-        if rise >= NOTED_RISE:
-            new.rises[line()] = rise
-        new.fell, self.last = max(0, -rise), size
-        at = (now_ns - self.since_ns) // self.span_ns
-        if at < len(self.spans):
-            self.spans[-1].join(new)
-        else:  # the spans between were not looked at
-            self.spans += [*(Span(size) for _ in range(at - len(self.spans))), new]
-
-    def segment(self) -> dict[str, object] | None:
-        """Return the fields of `GrownMemory`; None if it did not grow late."""
-        spans = list(self.spans)
-        if len(spans) < 2 * PARTS_OF_TIME:
-            return None
-        ends = [len(spans) * part // PARTS_OF_TIME for part in range(PARTS_OF_TIME + 1)]
-        least = [min(span.size for span in spans[start:end]) for start, end in pairwise(ends)]
-        late = least[SKIPPED_PARTS:]
-        rises = sorted(after - before for before, after in pairwise(late))
-        grown = late[-1] - late[0]
-        if rises[0] <= LEAST_RISE * rises[len(rises) // 2] or grown < max(
-            LEAST_GROWTH, LEAST_SHARE * late[-1]
-        ):
-            return None
-        whole = Span(0)
-        for span in spans[ends[SKIPPED_PARTS] :]:
-            whole.join(span)
-        moved = sum(whole.rises.values()) + whole.fell
-        most = max(whole.rises, key=whole.rises.__getitem__, default=None)
-        known = most and whole.rises[most] >= MOST_OF * moved
-        at = sampler.place(*most) if most and known else ""
-        return {"first_bytes": late[0], "last_bytes": late[-1], "place": at}

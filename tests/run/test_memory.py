@@ -1,11 +1,17 @@
 """Memory that grows, and memory that only fills: seen in spans of time, with a made clock."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from tflab.run import watcher
+from tflab.run import memory as growth
 
 MIB = 2**20
 LINE, OTHER = ("/code/a.py", 3, "main"), ("/code/a.py", 9, "main")
+
+
+def sampler_at(line):
+    return SimpleNamespace(importing=False, inside=(0, 0, 0), main_line=lambda: line)
 
 
 @pytest.fixture
@@ -13,14 +19,14 @@ def memory(monkeypatch, tmp_path):
     """Return what a process of these sizes in MiB looks like, one for each span of time; each size
     may come with the line at which the memory is looked at."""
     file = tmp_path / "statm"
-    monkeypatch.setattr(watcher, "STATM", str(file))
+    monkeypatch.setattr(growth, "STATM", str(file))
 
     def of(*sizes):
-        seen = watcher.Memory()
+        seen = growth.Memory()
         for at, size in enumerate(sizes, 1):
             size, line = size if isinstance(size, tuple) else (size, LINE)
             file.write_text(f"1 {size * MIB // seen.page} 1")
-            seen.look(at * watcher.SPAN_NS, lambda line=line: line)
+            seen.look(at * growth.SPAN_NS, sampler_at(line))
         return seen
 
     file.write_text("1 1 1")
@@ -64,12 +70,12 @@ def test_a_line_is_named_only_if_memory_rises_almost_only_there(memory):
 
 def test_spans_become_longer_so_that_they_stay_few(memory):
     seen = memory(*range(100, 1_100))
-    assert (len(seen.spans) <= watcher.MOST_SPANS, seen.span_ns) == (True, 16 * watcher.SPAN_NS)
+    assert (len(seen.spans) <= growth.MOST_SPANS, seen.span_ns) == (True, 16 * growth.SPAN_NS)
     assert seen.segment()["place"] == "a.py:3 in main"
 
 
 def test_elsewhere_than_on_linux_nothing_is_known(monkeypatch):
-    monkeypatch.setattr(watcher, "STATM", "/nowhere/statm")
-    seen = watcher.Memory()
-    seen.look(1, lambda: LINE)
+    monkeypatch.setattr(growth, "STATM", "/nowhere/statm")
+    seen = growth.Memory()
+    seen.look(1, sampler_at(LINE))
     assert seen.segment() is None
