@@ -30,7 +30,6 @@ from dataclasses import replace
 from itertools import count, groupby
 from operator import itemgetter
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -49,8 +48,6 @@ from tflab.units import short_device, short_task, task_of
 GPU_NUMBER = re.compile(r"gpu:(\d+)", re.IGNORECASE)
 LEAD_NS = 1  # from the start of the profile to the first event, whose time must not be 0
 PS = 1000  # picoseconds in a nanosecond
-NO_STATS: Mapping[str, int | str] = MappingProxyType({})
-COUNTERS = "_counters_"  # the name of a line whose events are drawn as curves
 Message = Any  # of xplane.proto
 ALL_KEPT = 5  # steps; if there are more, XProf leaves out the first and the last
 ON_DEVICE = 0xDEADBEEF - 2**32  # kThreadIdStepInfo in trace_utils.h: the line of a device's steps
@@ -85,9 +82,11 @@ def encode(capture: Capture, *, host: str = "localhost", elsewhere: Iterable[OpR
 
     `elsewhere` are the runs on other hosts of the same steps: the session waits for them too.
     """
-    runs, groups = op_runs.of(capture.runs), group_ids(capture.steps)
-    starts = [step.start_ns for step in capture.steps]
-    end = max((step.start_ns + step.wall_ns for step in capture.steps), default=0)
+    runs, steps = op_runs.of(capture.runs), capture.steps
+    # The `group_id` of each step: counted from 1, in the order of the steps' numbers
+    groups = {number: group for group, number in enumerate(sorted(step.step for step in steps), 1)}
+    starts = [step.start_ns for step in steps]
+    end = max((step.start_ns + step.wall_ns for step in steps), default=0)
     starts += [int(runs.start_ns.min())] if runs else []
     zero = min(starts, default=0) // US * US - LEAD_NS  # allocations are rounded down too
     space = watched_functions.xspace()
@@ -97,8 +96,11 @@ def encode(capture: Capture, *, host: str = "localhost", elsewhere: Iterable[OpR
         name: Plane(space, name) for name in sorted({*map(gpu_plane, runs.by_device())} - {""})
     }
     for plane in on_gpu.values():
-        add_device_steps(plane, capture.steps, groups, zero)
-    add_steps(traced, capture.steps, runs, zero, elsewhere)
+        line = plane.line("Steps", ON_DEVICE)
+        for step in steps:
+            group = {"group_id": groups[step.step]}
+            plane.add(line, plane.event(str(step.step)), step.start_ns - zero, step.wall_ns, group)
+    add_steps(traced, steps, runs, groups, zero, elsewhere)
     add_ops({"": traced, **on_gpu}, runs, groups, zero)
     add_memory(traced, runs, groups, zero)
     environment = Plane(space, "Task Environment")
@@ -119,7 +121,13 @@ def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[
     """Yield each host with its part of the capture, and the runs that are not in that part. A
     capture of one process stays whole; `host` is the name for runs without a task."""
     runs = op_runs.of(capture.runs)
-    tasks = {device: task_named_in(device) for device in runs.by_device()}
+    tasks = {
+        # For the wire, the receiving task
+        device: device.rpartition(" to ")[2]
+        if device.startswith(wires.ON_WIRE)
+        else short_task(task_of(device))
+        for device in runs.by_device()
+    }
     if len(named := set(tasks.values()) - {""}) < 2:
         yield file_name("".join(named), host), replace(capture, runs=runs), ()
         return
@@ -127,13 +135,6 @@ def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[
     for name in sorted(set(files.values())):
         own = np.array([files.get(device) == name for *_, device in runs.kinds])[runs.kind]
         yield name, replace(capture, runs=runs.where(own)), runs.where(~own)
-
-
-def task_named_in(device: str) -> str:
-    """Return the task of this device; for the wire, the receiving task."""
-    if device.startswith(wires.ON_WIRE):
-        return device.rpartition(" to ")[2]
-    return short_task(task_of(device))
 
 
 def file_name(name: str, otherwise: str) -> str:
@@ -179,7 +180,7 @@ class Plane:
         event: int,
         start_ns: int,
         duration_ns: int,
-        stats: Mapping[str, int | str] = NO_STATS,
+        stats: Mapping[str, int | str],
     ) -> None:
         """Add an event to a line. Its start is since the profile began."""
         added = line.events.add(metadata_id=event)
@@ -250,11 +251,9 @@ def gpu_plane(device: str) -> str:
     """Return the plane of the GPU that did this work, such as `/device:GPU:0`; "" for work of the
     host."""
     match = GPU_NUMBER.search(device)
-    return (
-        f"/device:GPU:{match[1]}"
-        if match and timeline.track_kind(device) in timeline.ON_GPU
-        else ""
-    )
+    if match and timeline.track_kind(device) in timeline.ON_GPU:
+        return f"/device:GPU:{match[1]}"
+    return ""
 
 
 def add_ops(
@@ -288,26 +287,25 @@ def add_ops(
 # Steps
 
 
-def group_ids(steps: Iterable[StepTime]) -> dict[int, int]:
-    """Return the `group_id` of each step: counted from 1, in the order of the steps' numbers."""
-    return {number: group for group, number in enumerate(sorted(step.step for step in steps), 1)}
-
-
 def add_steps(
-    plane: Plane, steps: Sequence[StepTime], runs: OpRuns, zero: int, elsewhere: Iterable[OpRun]
+    plane: Plane,
+    steps: Sequence[StepTime],
+    runs: OpRuns,
+    groups: Mapping[int, int],
+    zero: int,
+    elsewhere: Iterable[OpRun],
 ) -> None:
     """Add a line of markers for the steps, and one below it with the time between their ops, which
     include those that ran `elsewhere` on other hosts.
 
     Steps of several sessions that ran at the same time get more than one such pair of lines.
     """
-    groups, in_time = group_ids(steps), {step.step: step for step in steps}
+    in_time = {step.step: step for step in steps}
     own, others = runs.by_step(), op_runs.of(elsewhere).by_step()
     spans = [OpRun(step.step, "", "", "", step.start_ns, step.wall_ns) for step in steps]
     for number, lane in enumerate(timeline.pack(spans)):
-        row = [in_time[span.step] for span in lane]
         above, below = plane.line("steps"), plane.line("session")
-        for step in row:
+        for step in (in_time[span.step] for span in lane):
             group = {"group_id": groups[step.step]}
             marker = group | {"step_name": f"step {step.step}"}
             start = step.start_ns - zero
@@ -317,8 +315,12 @@ def add_steps(
             # here, the session's time belongs to the step.
             belongs = {} if timeline.busy_ns(ran, step) else group
             spent = timeline.busy_spans([*ran, *others.get(step.step, ())], step)
-            for owner, begin, end in idle(step, spent):
-                plane.add(below, plane.event(owner), begin - zero, end - begin, belongs)
+            ends = [step.start_ns, *(end for _, end in spent)]
+            starts = [*(begin for begin, _ in spent), step.start_ns + step.wall_ns]
+            owners = [timeline.BEFORE, *[timeline.GAPS] * (len(spent) - 1), timeline.AFTER]
+            for owner, begin, end in zip(owners, ends, starts, strict=False):
+                if end > begin:
+                    plane.add(below, plane.event(owner), begin - zero, end - begin, belongs)
         if number == 0 and sum(step.wall_ns > 0 for step in steps) > ALL_KEPT:
             # A step before the first and one after the last, marker and work, are left out instead
             end = max(step.start_ns + step.wall_ns for step in steps) - zero
@@ -327,26 +329,6 @@ def add_steps(
                 title, group = f"{edge} of the profile", {"group_id": group_id}
                 plane.add(above, plane.event("test", title), start, 1, group)
                 plane.add(below, plane.event(title), start, 1, group)
-
-
-def idle(step: StepTime, busy: Sequence[timeline.Span]) -> Iterator[tuple[str, int, int]]:
-    """Yield the times of a step between these spans, with their owners, as in the time ledger."""
-    ends = [step.start_ns, *(end for _, end in busy)]
-    starts = [*(start for start, _ in busy), step.start_ns + step.wall_ns]
-    for place, (begin, end) in enumerate(zip(ends, starts, strict=True)):
-        if end > begin:
-            last = timeline.AFTER if place == len(busy) else timeline.GAPS
-            yield timeline.BEFORE if place == 0 else last, begin, end
-
-
-def add_device_steps(
-    plane: Plane, steps: Iterable[StepTime], groups: Mapping[int, int], zero: int
-) -> None:
-    """Add the line by which XProf knows the steps of a device."""
-    line = plane.line("Steps", ON_DEVICE)
-    for step in steps:
-        group = {"group_id": groups[step.step]}
-        plane.add(line, plane.event(str(step.step)), step.start_ns - zero, step.wall_ns, group)
 
 
 # Memory
@@ -360,7 +342,7 @@ def add_memory(plane: Plane, runs: OpRuns, groups: Mapping[int, int], zero: int)
     release does not name its allocation. Here it is matched with the oldest allocation of the same
     op run, allocator and size that is not matched yet; the two share an `addr`.
     """
-    line, curve = plane.line("memory", MEMORY_LINE), plane.line(COUNTERS)
+    line, curve = plane.line("memory", MEMORY_LINE), plane.line("_counters_")
     events, names = runs.allocations, [runs.kinds[kind][0] for kind in runs.kind.tolist()]
     steps = runs.step[events.run]
     columns = (events.allocator, steps, events.us, events.bytes < 0, events.run, events.bytes)
@@ -396,11 +378,5 @@ def add_memory(plane: Plane, runs: OpRuns, groups: Mapping[int, int], zero: int)
                         "tf_op": names[run],
                     },
                 )
-            title = plane.event(f"bytes held by {plain_allocator(name)}")
-            plane.add(curve, title, start, 0, {"bytes": held})
-
-
-def plain_allocator(allocator: str) -> str:
-    """Return an allocator's name without special characters, because XProf's JSON does not escape
-    it."""
-    return re.sub(r"[^A-Za-z0-9_.:/ -]", "_", allocator)
+            plain = re.sub(r"[^A-Za-z0-9_.:/ -]", "_", name)  # XProf's JSON does not escape it
+            plane.add(curve, plane.event(f"bytes held by {plain}"), start, 0, {"bytes": held})

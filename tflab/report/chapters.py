@@ -35,7 +35,7 @@ from tflab.runtime import trace
 from tflab.train import view as training_view
 from tflab.train.view import classified
 from tflab.units import percent, plural, size, three_digits, time
-from tflab.views import backward, execution, frontend, op_table, placement, words
+from tflab.views import backward, execution, frontend, op_table, placement
 from tflab.views import stages as views
 from tflab.views.words import ratio_text
 
@@ -394,7 +394,7 @@ def picture_of_graph(walked: Walked) -> Iterator[Part]:
 
 def layers(walked: Walked, nodes: tuple[Node, ...]) -> tuple[list[Track], list[Edge]]:
     """Return the outer boxes of the report's drawing with some of these nodes, and the edges
-    between them, each with the shape that all of its tensors have."""
+    between them."""
     by_name = {node.name: node for node in nodes}
     box_of: dict[str, str] = {}
 
@@ -408,14 +408,9 @@ def layers(walked: Walked, nodes: tuple[Node, ...]) -> tuple[list[Track], list[E
     for track in drawing.draw(walked.stages, walked.histories).tracks:
         rows = ([named(box) for box in row if isinstance(box, Box)] for row in track.rows)
         tracks.append((track.label, tuple(tuple(b for b in row if b[2]) for row in rows)))
-    shapes: dict[tuple[str, str], set[str]] = {}
-    for node in nodes:
-        for tensor in node.inputs:
-            source = node_of(tensor)
-            ends = box_of.get(source, ""), box_of[node.name]
-            if ends[0] and ends[0] != ends[1]:
-                outputs = by_name[source].outputs
-                place = int(tensor.partition(":")[2] or 0)
-                shape = words.tensor(outputs[place]) if place < len(outputs) else ""
-                shapes.setdefault(ends, set()).add(shape)
-    return tracks, [(*ends, min(text) if len(text) == 1 else "") for ends, text in shapes.items()]
+    ends = (
+        (box_of.get(node_of(tensor), ""), box_of[node.name])
+        for node in nodes
+        for tensor in node.inputs
+    )
+    return tracks, list(dict.fromkeys(pair for pair in ends if pair[0] and pair[0] != pair[1]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from tflab.exporters import fitting
 from tflab.exporters.plots import style
@@ -49,7 +49,11 @@ def draw(comparison: Comparison) -> Figure:
             line.set(linestyle=dashes, markeredgecolor="white")
         axes.set_ylabel(f"time per {unit}")
         axes.set_xscale("log")
-        style.logarithmic(axes, time)
+        axes.set_yscale("log")
+        low, high = axes.get_ylim()  # a tick at each power of ten, or at more within two of them
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: time(value)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(list(steps), [f"{size:,}" for size in steps])
         axes.grid(axis="y")
@@ -61,12 +65,11 @@ def draw(comparison: Comparison) -> Figure:
 
 def most_expensive(comparison: Comparison) -> list[Compared]:
     """Return the rows with the largest share at any batch size, as many as can be drawn."""
-    share = {
-        row.key: max((cell.share for cell in row.cells.values()), default=0.0)
-        for row in comparison.rows
-    }
-    rows = sorted((row for row in comparison.rows if share[row.key]), key=lambda r: -share[r.key])
-    return rows[: len(LOOKS) - 1]
+
+    def share(row: Compared) -> float:
+        return max((cell.share for cell in row.cells.values()), default=0.0)
+
+    return sorted(filter(share, comparison.rows), key=share, reverse=True)[: len(LOOKS) - 1]
 
 
 def headline(comparison: Comparison) -> str:

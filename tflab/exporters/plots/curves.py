@@ -16,7 +16,6 @@ from tflab.records.measured import History
 from tflab.units import plural
 
 MAX_POINTS = 200  # of a training line; more steps are averaged in blocks
-LOGARITHMIC = 20  # ratio of the largest loss to the smallest, above which the axis is logarithmic
 
 Point = tuple[float, float]  # epoch (or step, before the end of the first), value
 
@@ -47,11 +46,7 @@ def draw(history: History) -> Figure:
     figure, panels = style.canvas(headline(history), about, height, count)
     draw_panel(panels[0], losses, tests, block, plain)
     panels[0].set_ylabel("loss")
-    values = [value for _, value in losses + tests]
-    if values and 0 < LOGARITHMIC * min(values) < max(values):
-        style.logarithmic(panels[0], plain)
-    else:
-        panels[0].set_ylim(bottom=0)
+    panels[0].set_ylim(bottom=0)
     if rights:
         draw_panel(panels[1], rights, tested, block, percent)
         panels[1].set_ylabel("right answers")

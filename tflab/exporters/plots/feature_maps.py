@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -22,6 +22,13 @@ CLASS = 0.19  # inches, the height of a bar
 GREY = LinearSegmentedColormap.from_list("grey", ["black", "white"])
 SIGNED = LinearSegmentedColormap.from_list("signed", [style.BLUE, "white", style.ORANGE])
 GRADIENT = "gradient"  # beside the kinds of maps
+ABOUT = (
+    "This is the first step after initialisation, for the first image of its batch. It ran without "
+    "graph passes, so that each node computes what the program defines. A kernel's gradient is for "
+    "the whole batch. Each picture has its own scale, written below it. Grey: from the least value "
+    "in black to the largest in white. Blue is below 0, white is 0, orange is above 0. Vermilion: "
+    "NaN or infinite."
+)
 
 
 @style.applied()
@@ -37,12 +44,14 @@ def draw(maps: Maps) -> Figure:
         heights.append(NAME + min(TALLEST, COLUMN * shape[0] / max(shape[:2])))
     if record:
         heights.append(NAME + CLASS * len(record.array))
-    about = " ".join(sentences(maps))
+    about = ABOUT
+    if maps.left_out:
+        about += f" Too many or too large to be drawn: {plural(maps.left_out, 'more map')}."
     figure, _ = style.canvas(headline(maps), about, sum(heights) + 0.2, panels=0)
     rows = figure.subplots(len(heights), 2, squeeze=False, height_ratios=heights)
     for (left, right), item in zip(rows, maps.maps, strict=False):
         show(left, item.array, item.kind)
-        head(left, f"{style.short_name(item.name)}: {size_of(item)}")
+        left.set_title(f"{style.short_name(item.name)}: {size_of(item)}")
         if item.kind == IMAGE:
             right.set_axis_off()
         elif (gradient := begun(right, item.gradient)) is not None:
@@ -52,13 +61,9 @@ def draw(maps: Maps) -> Figure:
     return style.settled(figure)
 
 
-def head(axes: Axes, words: str) -> None:
-    axes.set_title(words, loc="left", size=style.SMALL, pad=3)
-
-
 def begun(axes: Axes, gradient: np.ndarray | None) -> np.ndarray | None:
     """Begin the panel of a gradient, and return the gradient; if there is none, say why."""
-    head(axes, "gradient of the loss")
+    axes.set_title("gradient of the loss")
     if gradient is None:
         axes.set_axis_off()
         why = "not computed: no variable's\ngradient needs it"
@@ -129,7 +134,7 @@ def draw_classes(left: Axes, right: Axes, record: Probabilities) -> None:
     classes = range(len(record.array))
     origin = "probabilities" if record.computed else "its softmax, the probabilities"
     bars(left, record.array, percent, [(style.PALE, style.BLUE)[n == record.best] for n in classes])
-    head(left, f"{style.short_name(record.name)}: {origin}")
+    left.set_title(f"{style.short_name(record.name)}: {origin}")
     left.set_yticks(classes, [f"{n} label" if n == record.label else f"{n}" for n in classes])
     if (gradient := begun(right, record.gradient)) is not None:
         signs = [style.BLUE if value < 0 else style.ORANGE for value in gradient]
@@ -159,22 +164,3 @@ def headline(maps: Maps) -> str:
     share = percent(float(record.array[record.best]))
     reads = f"The network reads the first image as {record.best}, with {share}"
     return reads if record.label is None else f"{reads}; its label is {record.label}"
-
-
-def sentences(maps: Maps) -> Iterator[str]:
-    """Yield what is shown, what the colours mean, and what is missing."""
-    yield (
-        "This is the first step after initialisation, for the first image of its batch. It ran "
-        "without graph passes, so that each node computes what the program defines. A kernel's "
-        "gradient is for the whole batch. Each picture has its own scale, written below it."
-    )
-    used = [scale(item.array, item.kind)[0] for item in maps.maps]
-    if GREY in used:
-        yield "Grey: from the least value in black to the largest in white."
-    if SIGNED in used or any(item.gradient is not None for item in maps.maps):
-        yield "Blue is below 0, white is 0, orange is above 0."
-    arrays = [array for item in maps.maps for array in (item.array, item.gradient)]
-    if not all(np.isfinite(array).all() for array in arrays if array is not None):
-        yield "Vermilion: NaN or infinite."
-    if maps.left_out:
-        yield f"Too many or too large to be drawn: {plural(maps.left_out, 'more map')}."

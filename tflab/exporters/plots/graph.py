@@ -20,7 +20,7 @@ LETTERS = 26  # of a label on the whole width of a track
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN)  # of the tracks
 
 Track = tuple[str, Sequence[Sequence[tuple[str, str, str]]]]  # title, rows of (key, label, about)
-Edge = tuple[str, str, str]  # key, key, shape
+Edge = tuple[str, str]  # from key to key
 Place = tuple[int, float, float, float]  # track, centre, row, width
 
 
@@ -38,11 +38,11 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
             width = 1 / max(len(rows[at]), 1)
             for number, (key, *_) in enumerate(rows[at]):
                 places[key] = track, track + (number + 0.5) * width, row, width
-    pairs = [(places[source], places[target], shape) for source, target, shape in edges]
-    drawn = [(*pair, way) for pair in pairs if (way := way_of(*pair[:2], places.values()))]
+    pairs = [(places[source], places[target]) for source, target in edges]
+    drawn = [(*pair, way) for pair in pairs if (way := way_of(*pair, places.values()))]
     boxes = sum(len(row) for _, rows in tracks for row in rows)
     about = (
-        f"Boxes: {boxes:,} scopes and single nodes. Arrows: tensors, some with their shapes. "
+        f"Boxes: {boxes:,} scopes and single nodes. Arrows: tensors. "
         f"Not drawn: {plural(len(edges) - len(drawn), 'edge')} between distant boxes."
     )
     title = f"{fitting.short_name(model, 30)}: the data-flow graph, layer by layer"
@@ -87,8 +87,8 @@ def draw_box(axes: Axes, place: Place, label: str, about: str, color: str) -> No
         style.write(axes, x, y + 0.16, words, size=7.5, color=style.FAINT)
 
 
-def draw_edge(axes: Axes, start: Place, end: Place, shape: str, way: str) -> None:
-    """Draw an arrow from box to box, with the shape beside it if there is room."""
+def draw_edge(axes: Axes, start: Place, end: Place, way: str) -> None:
+    """Draw an arrow from box to box."""
     (track, x, y, wide), (_, to_x, to_y, to_wide) = start, end
     down = 1 if to_y > y else -1
     if way == "beside":
@@ -105,7 +105,3 @@ def draw_edge(axes: Axes, start: Place, end: Place, shape: str, way: str) -> Non
         y, to_y = y + down * HIGH / 2, to_y - down * HIGH / 2
     arrow = {"arrowstyle": "-|>", "color": style.FAINT, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", (to_x, to_y), (x, y), arrowprops=arrow, zorder=1)  # behind the boxes
-    if shape and way == "straight" and track == end[0] == 0 and wide == 1 and abs(to_y - y) < 1:
-        words = style.short_name(shape, LETTERS)
-        at = (x + to_x) / 2 + 0.03 + abs(to_x - x) / 5  # the more it leans, the farther from it
-        style.write(axes, at, (y + to_y) / 2, words, ha="left", size=7, color=style.FAINT)

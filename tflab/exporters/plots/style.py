@@ -20,7 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
 from tflab.escaping import visible
 from tflab.exporters import fitting
@@ -50,6 +50,9 @@ SETTINGS: dict[str, object] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.axisbelow": True,
+    "axes.titlelocation": "left",
+    "axes.titlesize": SMALL,
+    "axes.titlepad": 3,
     "grid.color": RULE,
     "xtick.color": FAINT,
     "ytick.color": FAINT,
@@ -63,8 +66,8 @@ SETTINGS: dict[str, object] = {
 
 
 def short_name(name: str, most: int = 30) -> str:
-    """Return a name on one line, of at most `most` characters: for text that is drawn as it is,
-    because `canvas` makes its own text visible, and a backslash must not be doubled twice."""
+    """Return a name on one line, of at most `most` characters. `canvas` makes its text visible
+    itself, and a backslash must not be doubled twice."""
     return fitting.short_name(visible(name), most)
 
 
@@ -139,13 +142,3 @@ def ruled(axis: Axis, limit: float, words: Callable[[float], str], most: int = 5
     ticks = MaxNLocator(most, steps=(1, 2, 2.5, 5, 10)).tick_values(0, limit / factor)
     shown = [tick for tick in ticks if 0 <= tick * factor <= limit]
     axis.set_ticks([tick * factor for tick in shown], [f"{tick:g} {unit}" for tick in shown])
-
-
-def logarithmic(axes: Axes, words: Callable[[float], str]) -> None:
-    """Make the upright axis logarithmic, with a tick at each power of ten, or at more if the
-    values span less than two."""
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: words(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())

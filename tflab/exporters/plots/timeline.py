@@ -1,4 +1,4 @@
-"""Timeline: one step with its ops in lanes, the critical path and the gaps between ops."""
+"""Timeline: one step with its ops in lanes, and the critical path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tflab.analysis import timeline
-from tflab.analysis.timeline import Span
 from tflab.exporters.plots import style
 from tflab.records.timed import CriticalPath, OpRun, StepTime
 from tflab.units import plural, short_device, time
@@ -18,7 +17,6 @@ from tflab.views.words import grouped
 LANE = 0.5  # inches
 SHORTEST, TALLEST = 1.6, 8.0  # inches, for all lanes
 BAR = 0.8  # height of a bar, in lanes
-IDLE = "#EDEDED"
 LONG = 100  # in a step: a bar that is longer has edges
 LETTERS = 84  # of a name that is as long as a step
 
@@ -39,9 +37,8 @@ class Slices(TypedDict):
 def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
     """Draw the runs of this step, in as few lanes per device as possible; other steps are ignored.
 
-    Lanes are not threads: on a CPU the runtime does not record which thread ran an op. Grey columns
-    are times without any op. The critical path is that of the medians over all steps; in this step
-    another path may have been critical.
+    Lanes are not threads: on a CPU the runtime does not record which thread ran an op. The critical
+    path is that of the medians over all steps; in this step another path may have been critical.
     """
     runs = [run for run in runs if run.step == step.step]
     if not runs:
@@ -57,8 +54,6 @@ def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
     axes.spines["left"].set_visible(False)
     style.ruled(axes.xaxis, max(step.wall_ns, 1), time)
     axes.set_xlabel("time since the step's start")
-    idle = [(start, end - start) for start, end in gaps(runs, step)]
-    axes.broken_barh(idle, (-0.6, count + 0.2), color=IDLE, linewidth=0, zorder=0)
     for lane, bars in grouped((bar[0], bar) for bar in packed["slices"]).items():
         draw_lane(axes, lane, bars)
     return style.settled(figure)
@@ -100,13 +95,6 @@ def slices(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Slices:
     return {"wall": step.wall_ns, "lanes": names, "slices": bars}
 
 
-def gaps(runs: Sequence[OpRun], step: StepTime) -> list[Span]:
-    """Return the times of a step without any op, from its start to its end."""
-    busy = [edge - step.start_ns for span in timeline.busy_spans(runs, step) for edge in span]
-    edges = [0, *busy, step.wall_ns]
-    return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if end > start]
-
-
 def headline(runs: Sequence[OpRun], step: StepTime, critical: set[str]) -> str:
     marked = sum(run.name in critical for run in runs)
     verb = "is" if marked == 1 else "are"
@@ -118,6 +106,6 @@ def headline(runs: Sequence[OpRun], step: StepTime, critical: set[str]) -> str:
 
 def caption(step: StepTime) -> str:
     return (
-        f"Step {step.step}. Strong colour: the critical path by median times, an estimate. Grey "
-        "columns: no op was running. A row has ops that did not overlap; it is not a thread."
+        f"Step {step.step}. Strong colour: the critical path by median times, an estimate. A row "
+        "has ops that did not overlap; it is not a thread."
     )
