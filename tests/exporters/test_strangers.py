@@ -18,7 +18,7 @@ from tflab import records
 from tflab.convert import conversion
 from tflab.convert import read as reading
 from tflab.escaping import visible
-from tflab.exporters import chrome_trace, csv, json, markdown, notebook, text, xspace
+from tflab.exporters import chrome_trace, csv, json, markdown, text, xspace
 from tflab.records.blocks import Column, Table, listing, sentences
 from tflab.records.measured import OpStats
 from tflab.records.timed import Capture, OpRun, StepTime
@@ -53,16 +53,12 @@ def blocks_of(name: str) -> list:
 def test_no_text_notebook_or_markdown_lets_a_name_act(name):
     environment = dict.fromkeys(("python", "os", "processor"), name)
     environment |= {"cpus": 2, "packages": {"a": name}}
-    cells = notebook.render(blocks_of(name))
+    cells = text.as_html(blocks_of(name))
     page = markdown.page(name, environment, blocks_of(name))
     for output in (text.as_text(blocks_of(name)), cells, page, markdown.fenced(visible(name))):
         silent(output)
-    in_cell = {"p", "table", "caption", "tr", "th", "td"}
-    assert set(Page(cells).tags) <= in_cell
-    shown = visible(name).strip()
-    listed = ["", "", shown, shown, "", shown, "", shown]
-    held = [cell.strip() for cell in Page(cells).cells]
-    assert held == [*listed, *[shown, "n", shown, "1"] * 2]
+    assert Page(cells).tags == ["pre"]
+    assert cells.count("<") == 2
 
 
 IN_TABLE = ("table", "thead", "tbody", "tr", "th", "td")

@@ -12,6 +12,7 @@ from tests.approval import approve
 from tests.commands import Terminal
 from tests.examples.blocks import BLOCKS, CALLS
 from tflab.exporters import text
+from tflab.records import blocks
 from tflab.records.blocks import Column, Table, listing
 
 PRINTABLE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=150)
@@ -108,3 +109,16 @@ def test_the_format_that_was_asked_for_is_printed(capsys):
     ):
         text.show_in_format(name, "T", {"a": 1}, ["One."], json=lambda: "{}\n")
         assert capsys.readouterr().out == printed
+
+
+def test_a_record_shows_itself_in_a_notebook_as_the_blocks_of_its_view(monkeypatch):
+    html: dict = {}
+    monkeypatch.setattr(blocks, "HTML", html)
+    monkeypatch.setattr(text, "HTML", html)
+
+    class Result(blocks.Shown):
+        name = "a & b"
+
+    assert Result()._repr_html_() is None
+    text.show_as(Result, lambda result: [result.name, "second"])
+    assert Result()._repr_html_().split() == ["<pre>", "a", "&amp;", "b", "second", "</pre>"]

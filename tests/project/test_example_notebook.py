@@ -77,13 +77,13 @@ def test_a_cell_shows_its_story_as_text_and_its_drawing_in_a_frame(cells, cell, 
 
 def test_records_show_themselves(cells):
     _, page = only(cells["from tflab import lifecycle"])
-    assert "<table>" in page
+    assert page.startswith("<pre>")
     assert "'executed'" in only(cells["from collections import Counter"])[0]
     assert "The history of mul (Mul)" in only(cells["from tflab.follow import node_history"])[1]
 
 
 def test_a_watched_cell_shows_where_its_time_went(cells):
-    text, page = only(cells["%%tflab watch"])
+    text, page = only(cells["import numpy as np"])
     assert "steps of group 2" in text
-    assert "steps of group 2</td>" in page
+    assert "steps of group 2" in page
     assert "at the first run of the group that took longest: " in " ".join(text.split())

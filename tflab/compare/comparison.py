@@ -21,14 +21,14 @@ from tflab.compare import (
 )
 from tflab.compare.prepare import Prepared
 from tflab.errors import RefusedError, TflabError
-from tflab.exporters import notebook
+from tflab.exporters import text
 from tflab.lifecycle import placement
 from tflab.records.measured import ChangingPass, Comparison, ConfigTimes, Rounds
 from tflab.records.options import SWITCHES, Options
 from tflab.records.placed import FirstRun, Pass
 from tflab.runtime import machine_load, measure, session
 
-notebook.show_as(Comparison, view.blocks)
+text.show_as(Comparison, view.blocks)
 
 
 def compare(

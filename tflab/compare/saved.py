@@ -20,7 +20,7 @@ from tflab.analysis import verdicts
 from tflab.cli import environment
 from tflab.compare import view
 from tflab.errors import TflabError, UndecidedError, UsageError
-from tflab.exporters import csv, json, notebook, text
+from tflab.exporters import csv, json, text
 from tflab.records import codec
 from tflab.records.blocks import Block, Column, table
 from tflab.records.measured import Change, Changes, Gate, SavedComparison, Verdict
@@ -233,4 +233,4 @@ BASIS = (
     "one right after the other."
 )
 
-notebook.show_as(Changes, blocks)
+text.show_as(Changes, blocks)

@@ -1,12 +1,10 @@
 """Notebook: the life of a cell of graph code below the cell.
 
-    %load_ext tflab
+%load_ext tflab
 
-    %%tflab --stage placement
-    x = tf1.placeholder(tf.float32, [None], name="x")
-    ...
-
-`%%tflab watch` watches a cell that trains, as `tflab.watch` does.
+%%tflab --stage placement
+x = tf1.placeholder(tf.float32, [None], name="x")
+...
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import shlex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import escape
 
@@ -24,9 +22,6 @@ from tflab.explore.request import Source
 from tflab.explore.worker_pool import WorkerProcess
 from tflab.records.options import STAGES
 from tflab.report import storage
-
-if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
 
 SWITCHES = ("batch_size", "devices", "xla", "without", "optimiser")  # that a cell may have
 CELL = "cell"  # how errors and lines call the program
@@ -41,7 +36,7 @@ FRAME = (
 
 def load_ipython_extension(shell: Any) -> None:
     """Add `%%tflab` to IPython, which calls this for `%load_ext tflab`."""
-    shell.register_magic_function(Cells(shell).tflab, "cell", "tflab")
+    shell.register_magic_function(Cells().tflab, "cell", "tflab")
 
 
 class CellLife:
@@ -70,7 +65,6 @@ def parser() -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = MagicArgumentParser("%%tflab")
     add = parser.add_argument
     defaults = request.ProgramRequest("")
-    add("watch", nargs="?", choices=("watch",))
     add("--stage", choices=STAGES, default=STAGES[-1])
     add("--batch-size", type=int, default=defaults.batch_size)
     add("--devices", type=int, default=defaults.devices)
@@ -83,8 +77,7 @@ def parser() -> argparse.ArgumentParser:
 class Cells:
     """The cells of a notebook, whose programs run in one process that stays."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
-        self.shell = shell
+    def __init__(self) -> None:
         self.process: WorkerProcess | None = None
         self.number = 0
 
@@ -93,25 +86,14 @@ class Cells:
 
         `tf`, `tf1` and `np` are there; the tensor `loss` is differentiated. Options: --stage STAGE
         (the last one to show), --batch-size N, --devices N, --xla, --without PASS ..., --optimiser
-        NAME. `%%tflab watch` runs a cell in the notebook itself, and shows where its time went.
+        NAME.
         """
         from IPython.core.error import UsageError as NoTraceback
 
         try:
-            given = parser().parse_args(shlex.split(line))
-            return self.watched(cell) if given.watch else self.life(given, cell)
+            return self.life(parser().parse_args(shlex.split(line)), cell)
         except TflabError as error:
             raise NoTraceback(str(error)) from None
-
-    def watched(self, cell: str) -> object:
-        from tflab.run import watch_block
-        from tflab.runtime import dumps, tf_import
-
-        dumps.prepare()
-        tf_import.load()
-        with watch_block.watch() as seen:
-            result = self.shell.run_cell(cell)
-        return None if result.error_in_exec else seen
 
     def life(self, given: argparse.Namespace, cell: str) -> CellLife:
         """Return the life of a cell. Raises TflabError for what the cell does wrong."""

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable
+from html import escape
 from typing import Any, TextIO
 
 from rich import box
@@ -18,10 +19,11 @@ from rich.text import Text
 
 from tflab.escaping import visible
 from tflab.exporters import fitting, markdown
-from tflab.records.blocks import Block, Table, readable
+from tflab.records.blocks import HTML, Block, Table, readable
 
 WIDTH = 100  # of prose, and of everything if the width of the output is unknown
 LEAST_WIDTH = 20
+CELL_WIDTH = 200
 INDENT = 2  # of tables
 # How a row is drawn that stands out; what it says has the same in words or by its place
 TONES = {"": "", "less": "dim", "dearest": "bold yellow", "slower": "red", "faster": "green"}
@@ -72,18 +74,34 @@ def show_section(
         show_block(out, block, apart=apart and place > 0)
 
 
-def show_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
-    """Print blocks, by default on standard output."""
+def show_blocks(
+    blocks: Iterable[Block], stream: TextIO | None = None, width: int | None = None
+) -> None:
+    """Print blocks, by default on standard output and as wide as that is."""
     out = console(stream)
+    out.width = width or out.width
     for block in blocks:
         show_block(out, block)
 
 
-def as_text(blocks: Iterable[Block]) -> str:
+def as_text(blocks: Iterable[Block], width: int | None = None) -> str:
     """Return what `show_blocks` prints of them."""
     stream = io.StringIO()
-    show_blocks(blocks, stream)
+    show_blocks(blocks, stream, width)
     return stream.getvalue()
+
+
+def as_html(blocks: Iterable[Block]) -> str:
+    """Return blocks for a cell of a notebook, where long lines are scrolled."""
+    return f"<pre>{escape(as_text(blocks, CELL_WIDTH))}</pre>"
+
+
+def show_as(record: type, blocks: Callable[[Any], Iterable[Block]]) -> None:
+    """Let a notebook show records of this type as the blocks that `blocks` makes of them."""
+    HTML[record] = lambda shown: as_html(blocks(shown))
+
+
+show_as(Table, lambda table: [table])
 
 
 def show_block(out: Console, block: Block, apart: bool = True) -> None:

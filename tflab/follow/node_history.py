@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.errors import UsageError, did_you_mean
-from tflab.exporters import notebook
+from tflab.exporters import text
 from tflab.follow import view
 from tflab.follow.view import PREPOSITIONS
 from tflab.records.graph import GradientNode, Node, graph_def_name, makers, node_of, turned_around
@@ -38,7 +38,7 @@ NEAREST = 5  # names that are suggested instead of one that does not exist
 Histories = dict[str, NodeHistory]
 Graph = Mapping[str, Node]
 Users = Mapping[str, Sequence[str]]
-notebook.show_as(NodeHistory, view.blocks)
+text.show_as(NodeHistory, view.blocks)
 
 
 def histories(

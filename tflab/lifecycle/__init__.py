@@ -32,11 +32,11 @@ def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> 
     from tflab.runtime import session
 
     if "IPython" in sys.modules:
-        from tflab.exporters import notebook
+        from tflab.exporters import text
         from tflab.views import stages as views
 
         for record in views.STAGES:
-            notebook.show_as(record, views.page)
+            text.show_as(record, views.page)
     options = models.with_soft_placement(model, options or Options())
     with terminal.phase("frontend"):
         built = frontend.of_model(model, options)

@@ -46,9 +46,9 @@ class Seen:
         return text.as_text(self.blocks()).strip("\n")
 
     def _repr_html_(self) -> str:
-        from tflab.exporters import notebook
+        from tflab.exporters import text
 
-        return notebook.render(self.blocks())
+        return text.as_html(self.blocks())
 
 
 @contextmanager
