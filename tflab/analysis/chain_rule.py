@@ -99,9 +99,8 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
     ordered = [node for node in graph.nodes if node.name in needed]
 
     def argument(_: Node, tensor: str) -> Expression | None:
-        if graph.is_read(node_of(tensor)):
-            return Name(graph.label(tensor), tensor)
-        return None
+        variable = graph.reads.get(node_of(tensor))
+        return Name(variable, tensor) if variable else None
 
     by_tensor = formulas.composed(graph.composer, ordered, argument, LONGEST, graph.owners)
     return {
@@ -145,15 +144,11 @@ def described(graph: GradientGraph, ends: Iterable[str]) -> tuple[GradientNode, 
     for node in graph.nodes:
         if node.name in graph.owners:
             kind, (target, complete) = kinds.get(node.name), towards.get(node.name, (None, False))
-            formula, used = formula_of(graph, node, kind), node.name in needed
+            shown = kind in (None, STARTS, SAME) and graph.composer.whole[node.name] is None
+            formula = graph.gradient_text(node.name) if shown else ""
+            used = node.name in needed
             rows.append(GradientNode(node.name, formula, target, complete, used, kind))
     return tuple(rows)
-
-
-def formula_of(graph: GradientGraph, node: Node, kind: str | None) -> str:
-    """Return the formula of a node; "" if no formula gives its value."""
-    shown = kind in (None, STARTS, SAME) and graph.composer.whole[node.name] is None
-    return graph.gradient_text(node.name) if shown else ""
 
 
 def bookkeeping(graph: GradientGraph) -> dict[str, str]:
@@ -182,15 +177,11 @@ def kind_of(graph: GradientGraph, node: Node, served: set[str | None]) -> str | 
         return WHOLE
     if node.op in ("ZerosLike", "Fill") and graph.points.filled(node.name, 0):
         return ZEROS
-    return handed_on(graph, node)
-
-
-def handed_on(graph: GradientGraph, node: Node) -> str | None:
-    """Return the kind of a node that hands on the numbers of its first input, each in its place."""
+    # What is left may hand on the numbers of its first input, each in its place
     if node.op not in MOVES or not node.inputs or graph.composer.rounds(node):
         return None
-    keeps = node.op in formulas.UNCHANGING
-    if not keeps and not graph.points.same(node.name, node.inputs[0]):
+    keeps = node.op in formulas.UNCHANGING or graph.points.same(node.name, node.inputs[0])
+    if not keeps:
         return None
     if "/tuple/" in node.name:
         return GATES

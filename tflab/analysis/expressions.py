@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from math import gcd, isfinite
+from math import gcd
 from types import CodeType
 from typing import NamedTuple, TypeGuard
 
@@ -57,13 +57,6 @@ def calls(value: Expression, function: str) -> TypeGuard[Call]:
     return isinstance(value, Call) and value.function == function
 
 
-def option(name: str, value: int | bool | Sequence[int]) -> ast.keyword:
-    """Return `axis=0`, `axis=(0, 2)` or `keepdims=True`."""
-    if isinstance(value, bool):
-        return ast.keyword(name, ast.Constant(value))
-    return ast.keyword(name, number(value) if isinstance(value, int) else dims(value))
-
-
 def dims(values: Sequence[int]) -> Expression:
     return ast.Tuple([*map(number, values)], ast.Load())
 
@@ -72,7 +65,7 @@ def number(value: float) -> Expression:
     """Return a number with the fewest digits that distinguish a float32 from its neighbours."""
     if value < 0:
         return ast.UnaryOp(ast.USub(), number(-value))
-    if is_whole(value) and value < 2**53:
+    if float(value).is_integer() and value < 2**53:
         return ast.Constant(int(value))
     with np.errstate(all="ignore"):
         short = float(str(np.float32(value)))
@@ -86,10 +79,6 @@ def number_of(value: Expression) -> float | None:
         return None if inner is None else -inner
     known = value.value if isinstance(value, ast.Constant) else None
     return known if isinstance(known, int | float) else None
-
-
-def is_whole(value: float) -> bool:
-    return isfinite(value) and value == int(value)
 
 
 # Sums
@@ -106,10 +95,6 @@ def add(left: Expression, right: Expression) -> Expression:
     if factors(right).number < 0:
         return ast.BinOp(left, ast.Sub(), negative(right))
     return ast.BinOp(left, ast.Add(), right)
-
-
-def subtract(left: Expression, right: Expression) -> Expression:
-    return add(left, negative(right))
 
 
 # Products
@@ -153,7 +138,7 @@ def product(parts: Product) -> Expression:
         return ast.Constant(0)
     if divisor < 0:
         count, divisor = -count, -divisor
-    if is_whole(count) and is_whole(divisor):
+    if float(count).is_integer() and float(divisor).is_integer():
         common = gcd(int(count), int(divisor))
         count, divisor = count / common, divisor / common
     if abs(count) != 1 or not over:
@@ -177,18 +162,14 @@ def negative(value: Expression) -> Expression:
     return product(factors(ast.UnaryOp(ast.USub(), value)))
 
 
-def power(value: Expression, exponent: Expression) -> Expression:
-    return value if number_of(exponent) == 1 else ast.BinOp(value, ast.Pow(), exponent)
-
-
 # Other forms of the same expression
 
 BUILDERS: dict[type, Callable[[Expression, Expression], Expression]] = {
     ast.Add: add,
-    ast.Sub: subtract,
+    ast.Sub: lambda left, right: add(left, negative(right)),
     ast.Mult: times,
     ast.Div: divide,
-    ast.Pow: power,
+    ast.Pow: lambda base, by: base if number_of(by) == 1 else ast.BinOp(base, ast.Pow(), by),
 }
 
 
@@ -225,14 +206,6 @@ def total(value: Expression, shape: Shape) -> Expression:
         return Call("sum", value)
     rest = product(parts._replace(under=under))
     return Call("mean", rest) if tensors(rest) else rest
-
-
-def without_kept(value: Expression) -> Expression:
-    """Return a reduction that does not keep the dimensions over which it goes."""
-    if not isinstance(value, Call):
-        return value
-    options = [option for option in value.keywords if option.arg != "keepdims"]
-    return Call(value.function, *value.args, shape=value.shape, options=options)
 
 
 # The text, length and tensors of an expression
@@ -276,14 +249,6 @@ def shape(value: Array, *axes: float) -> tuple[int, ...]:
     return tuple(dims[int(axis)] for axis in axes) if axes else dims
 
 
-def reshape(value: Array, dims: object) -> Array:
-    return np.reshape(value, np.asarray(dims, np.int64).ravel())
-
-
-def expand_dims(value: Array, axis: float) -> Array:
-    return np.expand_dims(value, int(axis))
-
-
 def sum_to(value: Array, dims: object) -> Array:
     """Return the sum over the axes along which an array of this shape would be broadcast."""
     goal = np.asarray(dims, np.int64).ravel()
@@ -319,8 +284,9 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
             *("transpose", "where"),
         )
     },
-    **{own.__name__: own for own in (cross_entropy, expand_dims, one_hot, reshape, shape, size)},
-    **{own.__name__: own for own in (softmax, sum_to)},
+    **{own.__name__: own for own in (cross_entropy, one_hot, shape, size, softmax, sum_to)},
+    "expand_dims": lambda value, axis: np.expand_dims(value, int(axis)),
+    "reshape": lambda value, dims: np.reshape(value, np.asarray(dims, np.int64).ravel()),
     "sigmoid": lambda value: 1 / (1 + np.exp(-value)),
     "softplus": lambda value: np.logaddexp(0, value),
     "relu": lambda value: np.maximum(value, 0),
@@ -453,10 +419,6 @@ def equal_within_rounding(result: Array, tensor: Array, rounding: float) -> bool
 def fitted(array: Array, shape: tuple[int, ...]) -> Array:
     """Return a formula's value as a tensor of this shape. In formulas, one number stands for every
     element of a larger tensor, and dimensions of 1 may be missing. Raises ValueError."""
-    if squeezed(array.shape) == squeezed(shape):
+    if [dim for dim in array.shape if dim != 1] == [dim for dim in shape if dim != 1]:
         return array.reshape(shape)
     return np.broadcast_to(array, shape)
-
-
-def squeezed(shape: tuple[int, ...]) -> list[int]:
-    return [dim for dim in shape if dim != 1]

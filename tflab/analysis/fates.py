@@ -21,13 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from tflab.records.graph import (
-    Node,
-    node_of,
-    nodes_needed,
-    reach,
-    turned_around,
-)
+from tflab.records.graph import Node, node_of, nodes_needed, reach, turned_around
 from tflab.records.placed import Fate, Origin, Pass, Takeover
 
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
@@ -90,7 +84,19 @@ def fates(
     its replacement, and then what the pass that removed it did.
     """
     running = {node.name for node in executed}
-    removals, folded = removals_and_folds(passes)
+    # The pass that removed each node, and the pass that folded it in place. The first removal since
+    # the node last entered the graph counts: a fused node stays as an Identity, and the pass that
+    # removes that Identity says nothing about the node's work.
+    removals: dict[str, Removal] = {}
+    folded: dict[str, str] = {}
+    for step in passes:
+        for name in step.added:
+            removals.pop(name, None)
+        for taken in step.taken:
+            if taken.into == taken.name:
+                folded[taken.name] = step.name
+            else:
+                removals.setdefault(taken.name, (step.name, taken))
     rewritten = {change.name: step.name for step in passes for change in step.rewritten}
     needed = nodes_needed(user_nodes, fetches, feeds)
 
@@ -110,25 +116,6 @@ def fates(
         return followed(name, removals, running)
 
     return tuple(fate(node.name) for node in user_nodes)
-
-
-def removals_and_folds(passes: Sequence[Pass]) -> tuple[dict[str, Removal], dict[str, str]]:
-    """Return the pass that removed each node from the graph, and the pass that folded it in place.
-
-    The first removal since the node last entered the graph counts. A fused node stays as an
-    Identity, and the pass that removes that Identity says nothing about the node's work.
-    """
-    removals: dict[str, Removal] = {}
-    folded: dict[str, str] = {}
-    for step in passes:
-        for name in step.added:
-            removals.pop(name, None)
-        for taken in step.taken:
-            if taken.into == taken.name:
-                folded[taken.name] = step.name
-            else:
-                removals.setdefault(taken.name, (step.name, taken))
-    return removals, folded
 
 
 def followed(name: str, removals: Mapping[str, Removal], running: Collection[str]) -> Fate:
@@ -180,7 +167,10 @@ def origins(
     for node in executed:
         if node.name not in executed_names:
             by = role(node) or maker.get(node.name) or folder.get(node.name)
-            call = function_call_of(node.name, user_names) if by in INLINERS else None
+            # A node that was inlined has the call of the function as the prefix of its name
+            parts = node.name.removeprefix("Func/").split("/") if by in INLINERS else []
+            prefixes = ("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
+            call = next((prefix for prefix in prefixes if prefix in user_names), None)
             yield Origin(node.name, f"{by}{INLINED_FROM}{call}" if call else by or "unknown")
 
 
@@ -192,13 +182,6 @@ def role(node: Node) -> str | None:
     if node.op == "_Send" and node.name.startswith("_send_"):
         return "fetch"
     return ROLES.get(node.op)
-
-
-def function_call_of(name: str, user_names: set[str]) -> str | None:
-    """Return the call of a function from which a node was inlined: its name is the prefix."""
-    parts = name.removeprefix("Func/").split("/")
-    prefixes = ("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
-    return next((prefix for prefix in prefixes if prefix in user_names), None)
 
 
 # Replacements: which node does the work of a node that a pass removed, or left without users
@@ -526,9 +509,8 @@ class Step:
 
 
 def is_inside(node: Node, call: Node) -> bool:
-    """Return whether a node is part of an expanded loop, branch or call. Such a node passes on what
-    other nodes computed, and does not do the work of the call. An op whose type begins with `_`
-    does not count: `Sqrt/unary_ops_composition` does the work of `Sqrt`."""
+    """Return whether a node is part of an expanded loop, branch or call, and so does not do its
+    work. A node such as `Sqrt/unary_ops_composition` does; its type begins with `_`."""
     inside = node.name.removeprefix("Func/").startswith(f"{call.name}/")
     return inside and not node.op.startswith("_")
 

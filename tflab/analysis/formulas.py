@@ -90,7 +90,7 @@ RULES = {
 # The second output is the derivative with respect to the logits, computed on the way.
 DERIVATIVES = {
     "SoftmaxCrossEntropyWithLogits": "x, labels: softmax(x) - labels",
-    "SparseSoftmaxCrossEntropyWithLogits": ("x, labels: softmax(x) - one_hot(labels, size(x, -1))"),
+    "SparseSoftmaxCrossEntropyWithLogits": "x, labels: softmax(x) - one_hot(labels, size(x, -1))",
 }
 
 
@@ -160,7 +160,7 @@ class Composer:
         if node.op in SEEN_THROUGH:
             return args[0]
         if node.op in RESHAPES and self.alike(node):
-            return ex.without_kept(args[0])
+            return without_kept_dims(args[0])
         if node.op in RULES:
             return applied(RULES[node.op], args) or own
         special = SPECIAL.get(node.op)
@@ -216,13 +216,6 @@ class Composer:
             return None
         return axes if shape is None else tuple(axis % max(1, len(shape)) for axis in axes)
 
-    def total_of_equal(self, value: Expression, tensor: str) -> Expression | None:
-        """Return the sum of a tensor whose elements are equal; None if their number is unknown."""
-        shape, goal = self.shape(tensor), self.goals.get(node_of(tensor))
-        if shape is not None and None not in shape:
-            return ex.times(ex.number(prod(dim or 0 for dim in shape)), value)
-        return ex.times(Call("size", *goal.args, shape=goal.shape), value) if goal else None
-
     def sized(self, tensor: str, formula: Expression) -> tuple[Expression, Shape] | None:
         """Return what a tensor with a shape in it is in a formula, such as (2, 1) or shape(x), and
         that shape, as far as it is known; None if it is not known at all."""
@@ -250,17 +243,30 @@ def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
         return args[0]
     if axes is not None and shape is not None and set(axes) == set(range(len(shape))):
         if node.op == "Sum" and not ex.tensors(args[0]):  # one number stands for all elements
-            return composer.total_of_equal(args[0], node.inputs[0])
+            goal = composer.goals.get(node_of(node.inputs[0]))
+            if None not in shape:
+                return ex.times(ex.number(prod(dim or 0 for dim in shape)), args[0])
+            return ex.times(Call("size", *goal.args, shape=goal.shape), args[0]) if goal else None
         return ex.total(args[0], shape) if node.op == "Sum" else Call(node.op.lower(), args[0])
     if axes is None:
         return None
-    kept = composer.attributes.get(node.name, {}).get("keep_dims")
-    options = [over(axes), *([ex.option("keepdims", True)] if kept else [])]
+    options = over(axes)
+    if composer.attributes.get(node.name, {}).get("keep_dims"):
+        options.append(ast.keyword("keepdims", ast.Constant(True)))
     return Call(node.op.lower(), args[0], options=options)
 
 
-def over(axes: Sequence[int]) -> ast.keyword:
-    return ex.option("axis", axes[0] if len(axes) == 1 else axes)
+def over(axes: Sequence[int]) -> list[ast.keyword]:
+    """Return `axis=0` or `axis=(0, 2)`."""
+    return [ast.keyword("axis", ex.number(axes[0]) if len(axes) == 1 else ex.dims(axes))]
+
+
+def without_kept_dims(value: Expression) -> Expression:
+    """Return a reduction that does not keep the dimensions over which it goes."""
+    if not isinstance(value, Call):
+        return value
+    options = [option for option in value.keywords if option.arg != "keepdims"]
+    return Call(value.function, *value.args, shape=value.shape, options=options)
 
 
 def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
@@ -289,17 +295,15 @@ def gathered(composer: Composer, node: Node, args: Parts) -> Expression | None:
 def reshaped(composer: Composer, node: Node, args: Parts) -> Expression | None:
     if len(args) != 2:
         return None
-    axis = composer.whole.get(node_of(node.inputs[1]))
+    axes: Sequence[int] = kept_axes(composer, node)
     if node.op == "ExpandDims":
-        return expanded(args[0], axis[0]) if axis else None
-    if axes := kept_axes(composer, node):
-        return reduce(expanded, axes, args[0])
-    goal = composer.sized(node.inputs[1], args[1])
+        axes = composer.whole.get(node_of(node.inputs[1])) or ()
+    if axes:
+        return reduce(
+            lambda value, axis: Call("expand_dims", value, ex.number(axis)), axes, args[0]
+        )
+    goal = composer.sized(node.inputs[1], args[1]) if node.op == "Reshape" else None
     return Call("reshape", args[0], goal[0]) if goal else None
-
-
-def expanded(value: Expression, axis: int) -> Expression:
-    return Call("expand_dims", value, ex.number(axis))
 
 
 def kept_axes(composer: Composer, node: Node) -> list[int]:
@@ -332,7 +336,7 @@ def bias_gradient(composer: Composer, node: Node, args: Parts) -> Expression | N
     shape = composer.shape(node.inputs[0])
     if shape is None or composer.attributes.get(node.name, {}).get("data_format") == "NCHW":
         return None
-    return Call("sum", args[0], options=[over(range(len(shape) - 1))])
+    return Call("sum", args[0], options=over(range(len(shape) - 1)))
 
 
 def matrix_product(composer: Composer, node: Node, args: Parts) -> Expression:

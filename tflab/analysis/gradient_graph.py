@@ -63,7 +63,7 @@ class GradientGraph:
         return [
             (call, tensor, gradient)
             for call in self.calls
-            if not self.is_read(call.forward)
+            if call.forward not in self.reads
             for tensor, gradient in zip(
                 self.by_name[call.forward].inputs, call.returned, strict=False
             )
@@ -123,21 +123,18 @@ class GradientGraph:
         gradient_nodes = (node for node in self.nodes if node.name in self.owners)
         return formulas.composed(self.composer, gradient_nodes, self.argument)
 
+    @cached_property
+    def reads(self) -> dict[str, str]:
+        """Return the variable that each node reads, if reading is all that the node does."""
+        variables = {node.name for node in self.nodes if node.op in VARIABLES}
+        readers = (node for node in self.nodes if node.op in PASSES_ON and node.inputs)
+        sources = {node.name: node_of(node.inputs[0]) for node in readers}
+        return {name: source for name, source in sources.items() if source in variables}
+
     def label(self, tensor: str) -> str:
         """Return the name of a forward tensor in a formula: the value of a variable has the
         variable's name."""
-        node = self.by_name.get(node_of(tensor))
-        if node is not None and self.is_read(node.name):
-            return node_of(node.inputs[0])
-        return tensor
-
-    def is_read(self, name: str) -> bool:
-        """Return whether a node only reads a variable."""
-        node = self.by_name.get(name)
-        if node is None or node.op not in PASSES_ON or not node.inputs:
-            return False
-        source = self.by_name.get(node_of(node.inputs[0]))
-        return source is not None and source.op in VARIABLES
+        return self.reads.get(node_of(tensor), tensor)
 
     @cached_property
     def uses(self) -> Counter[str]:
@@ -181,7 +178,7 @@ class GradientGraph:
         only if no other op uses the value.
         """
         label, node = self.label(tensor), node_of(tensor)
-        is_shown = self.is_read(node) or node in self.called
+        is_shown = node in self.reads or node in self.called
         return self.parts[label] == 1 and (is_shown or self.uses[label] == 1)
 
     @cached_property
@@ -245,19 +242,14 @@ class GradientGraph:
         received it."""
         return self.named(self.label(self.incoming[forward, tensor]), tensor)
 
-    def text(self, formula: Expression, tensor: str) -> str:
-        """Return a formula as it is printed; "" if it does not give this tensor, or is only the
-        name of another gradient node."""
-        if isinstance(formula, Name) and node_of(formula.id) in self.owners:
-            return ""
-        return self.points.text(formula, tensor)
-
     def gradient_text(self, tensor: str) -> str:
-        """Return the formula of a gradient as it is printed. It is checked once, although both a
-        node and a step of the chain rule have it."""
+        """Return the formula of a gradient as it is printed; "" if it does not give this tensor, or
+        is only the name of another gradient node. It is checked once, although both a node and a
+        step of the chain rule have it."""
         if tensor not in self.texts:
             formula = self.expressions.get(tensor, Name(tensor, tensor))
-            self.texts[tensor] = self.text(formula, tensor)
+            is_node = isinstance(formula, Name) and node_of(formula.id) in self.owners
+            self.texts[tensor] = "" if is_node else self.points.text(formula, tensor)
         return self.texts[tensor]
 
     @cached_property
@@ -268,7 +260,8 @@ class GradientGraph:
         """Return the formula of a forward node in terms of its inputs; "" if the formula does not
         give its value."""
         node = self.by_name[name]
-        return self.text(self.composer.formula(node, [*map(self.forward_name, node.inputs)]), name)
+        formula = self.composer.formula(node, [*map(self.forward_name, node.inputs)])
+        return self.points.text(formula, name)
 
 
 def gradient_name(label: str) -> str:
@@ -345,12 +338,7 @@ def stops(
             if new:
                 known |= dict.fromkeys(new, name)
                 waiting.append(before)
-    return Stops(reasons, ways, shortest(inputs, loss))
-
-
-def shortest(inputs: Mapping[str, Sequence[str]], loss: str) -> dict[str, str]:
-    """Return the next node on a shortest way to the loss."""
-    towards = {loss: ""}
+    towards = {loss: ""}  # on shortest ways
     waiting = deque(towards)
     while waiting:
         name = waiting.popleft()
@@ -358,4 +346,4 @@ def shortest(inputs: Mapping[str, Sequence[str]], loss: str) -> dict[str, str]:
             if before not in towards:
                 towards[before] = name
                 waiting.append(before)
-    return towards
+    return Stops(reasons, ways, towards)

@@ -7,20 +7,15 @@ difference of two dumps. `replay` goes the other way: from the changes to the ve
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tflab.analysis import fates
 from tflab.analysis.fates import Indexed, indexed
 from tflab.records.graph import Node
-from tflab.records.placed import (
-    ON_FUNCTIONS,
-    FirstPart,
-    FirstRun,
-    Pass,
-    Rewrite,
-    Snapshot,
-)
+from tflab.records.placed import ON_FUNCTIONS, FirstPart, FirstRun, Pass, Rewrite, Snapshot
 from tflab.units import task_of
 
 PURPOSES = {
@@ -37,32 +32,21 @@ PURPOSES = {
     "implementation_selector": "picks the version of a function that suits its device",
     "function_optimizer": "puts the body of a function where it is called",
     "common_subgraph_elimination": "merges equal computations into one",
-    "debug_stripper": "drops assertions and prints",
     "constant_folding": "computes in advance everything that depends only on constants",
     "shape_optimizer": "simplifies arithmetic on shapes",
-    "auto_mixed_precision": "moves suitable ops to 16-bit floats",
-    "auto_mixed_precision_onednn_bfloat16": "moves suitable ops to bfloat16",
-    "pin_to_host_optimizer": "keeps small integer ops on the host",
     "arithmetic_optimizer": "replaces arithmetic by equal but cheaper arithmetic",
     "layout": "changes the order of image dimensions to the one that the device prefers",
     "remapper": "fuses neighbouring ops into one kernel",
     "loop_optimizer": "moves work out of loops and drops dead branches",
     "dependency_optimizer": "drops redundant control dependencies and unused nodes",
-    "auto_parallel": "copies the graph for several devices",
     "memory_optimizer": "recomputes or swaps tensors to save memory",
-    "scoped_allocator_optimizer": "lets tensors that travel together share one buffer",
-    # The runtime's own passes (core/common_runtime, core/tpu, compiler/jit)
     "MklLayoutRewritePass": "replaces ops by the kernels of oneDNN",
     "LowerFunctionalOpsPass": "turns functional control flow and calls into nodes",
     "MarkForCompilationPass": "chooses the clusters that XLA will compile",
     "EncapsulateSubgraphsPass": "moves each cluster into a function of its own",
     "BuildXlaOpsPass": "replaces each cluster by ops that compile it and run it",
     "ReplicateConstantsPass": "gives each device its own copy of a small constant",
-    "CloneConstantsForBetterClusteringPass": "copies small constants, so that clusters stay apart",
     "PartiallyDeclusterPass": "moves nodes out of a cluster where compiling them does not pay",
-    "IncreaseDynamismForAutoJitPass": "rewrites slices so that XLA compiles less often",
-    "AccumulateNV2RemovePass": "replaces AccumulateNV2 by ops that have kernels",
-    "ParallelConcatRemovePass": "replaces ParallelConcat by ops that have kernels",
 }
 STEPS = {  # what the runtime did just before this group of passes
     "post_placement": "placer",
@@ -109,17 +93,15 @@ def compare(
     """
     passes = []
     relieved = []  # the nodes that each pass left without work
-    before = GraphState("", None, indexed(user_nodes), {})
-    graph_states = [*states(snapshots)]
-    sent = graph_states[-1].sent if graph_states else ()
+    graph_states = [GraphState("", None, indexed(user_nodes), {}), *states(snapshots)]
+    sent = graph_states[-1].sent
     last = GraphState("tasks" if sent else "graph_optimizer", None, indexed(executed), {}, sent)
-    for after in (*graph_states, last):
+    for before, after in pairwise((*graph_states, last)):
         step = difference(before, after)
         if before.name or step.added or step.removed or step.rewritten:
             passes.append(step)  # otherwise the first dump, which is the user's graph
             idle = fates.Step(before.graph, after.graph).relieved() if step.rewired else ()
             relieved.append([*idle])
-        before = after
     return fates.confirmed(passes, relieved)
 
 
@@ -281,40 +263,32 @@ class Entry:
     text: str
 
 
-def entries(log: str) -> Iterator[Entry]:
-    for match in map(LINE.match, log.splitlines()):
-        if match:
-            seconds, micros, thread, file, text = match.groups()
-            yield Entry(1_000 * int(seconds + micros), thread, file, text)
-
-
 def broken_down(log: str, build: tuple[int, int], run: tuple[int, int]) -> FirstRun:
     """Return the parts of a first run, in the order in which they began.
 
     `build` is when the runtime prepared the step, `run` when the step ran, both from start to end
     in ns since the epoch.
     """
-    read = list(entries(log))
+    read = []
+    for match in filter(None, map(LINE.match, log.splitlines())):
+        seconds, micros, thread, file, text = match.groups()
+        read.append(Entry(1_000 * int(seconds + micros), thread, file, text))
     building = [entry for entry in read if build[0] <= entry.ns <= build[1]]
     threads = [entry.thread for entry in building if PASS.match(entry.text)]
     own = [entry for entry in building if entry.thread in threads[:1]]
     spans = [*marked(own, build[1]), *compilations(read)]
-    taken: dict[tuple[str, int | None], int] = {}
+    taken: Counter[tuple[str, int | None]] = Counter()
     for (start, end), owner in ((build, REST), (run, RUN)):
         at = start
         for begins, ends, name, iteration in sorted(spans):
             begins, ends = max(begins, at), min(ends, end)
             if begins < ends:
-                add(taken, (owner, None), begins - at)
-                add(taken, (name, iteration), ends - begins)
+                taken[owner, None] += begins - at
+                taken[name, iteration] += ends - begins
                 at = ends
-        add(taken, (owner, None), end - at)
+        taken[owner, None] += end - at
     parts = (FirstPart(name, iteration, ns) for (name, iteration), ns in taken.items() if ns)
     return FirstRun(build[1] - build[0] + run[1] - run[0], tuple(parts))
-
-
-def add(taken: dict[tuple[str, int | None], int], key: tuple[str, int | None], ns: int) -> None:
-    taken[key] = taken.get(key, 0) + ns
 
 
 Span = tuple[int, int, str, int | None]  # start and end in ns, owner, iteration

@@ -13,15 +13,7 @@ from tflab.analysis.expressions import softmax
 from tflab.analysis.gradient_graph import PASSES_ON, gradient_name
 from tflab.records import graph
 from tflab.records.graph import FORWARD, VARIABLES, GradientNode, Node, node_of, nodes_needed
-from tflab.records.values import (
-    IMAGE,
-    KERNEL,
-    LAYER,
-    FeatureMap,
-    Maps,
-    Probabilities,
-    Statistics,
-)
+from tflab.records.values import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities, Statistics
 
 KEPT = 64  # elements of a tensor whose values are kept
 LONGEST = 64  # characters of an element that is text
