@@ -149,8 +149,8 @@ def test_a_compiled_file_trains_with_its_loss_and_its_optimiser(tmp_path):
     frontend, backward = stages_of(path)
     assert frontend.notes[1] == (
         "The model trains with its compiled loss. Its optimiser, Adam of Keras, does not run in a "
-        "graph of TensorFlow 1. AdamOptimizer of tf.compat.v1.train replaces it and keeps only its "
-        "learning rate, 0.001."
+        "graph of TensorFlow 1. AdamOptimizer of tf.compat.v1.train replaces it, with the learning "
+        "rate 0.001."
     )
     assert "ResourceApplyAdam" in {node.op for node in backward.nodes}
     assert {node.source for node in frontend.nodes} == {None}

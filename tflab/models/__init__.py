@@ -11,6 +11,7 @@ import importlib.util
 import inspect
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -36,11 +37,8 @@ ELSE = "A program can also save its graph with tf.saved_model.save: give the fol
 
 
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
-    """Return the model function for a registered name, for `package.module:function` or for the
-    path of a saved graph. `options` apply to a graph from a file.
-
-    Raises UsageError if there is none.
-    """
+    """Return the model function of a name, or raise UsageError. `options` apply to a graph from a
+    file."""
     if is_file(name):
         return functools.partial(from_file, name, options or Saved())
     module_name, _, function_name = MODELS.get(name, name).partition(":")
@@ -56,7 +54,10 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
             f"No model named '{name}'.{hint} Choose from {', '.join(MODELS)}, or give {PACKAGE}, "
             "or the path of a saved graph."
         )
-    if is_module(module_name):
+    spec = None
+    with suppress(ImportError, ValueError):  # not a module, or its package is missing or fails
+        spec = importlib.util.find_spec(module_name)
+    if spec:
         tf_import.load()
     try:
         module = importlib.import_module(module_name)
@@ -73,12 +74,6 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
         raise UsageError(f"The module {module_name} has no function '{function_name}'.{hint}")
     if hasattr(function, "trainable_variables"):  # a Keras model, not a function that makes one
         return lambda: function
-    refuse_arguments(name, function)
-    return function
-
-
-def refuse_arguments(name: str, function: Callable[..., Any]) -> None:
-    """Raise UsageError for a tf.function, and for a function that needs arguments."""
     try:
         inspect.signature(function).bind()
     except (TypeError, ValueError) as error:
@@ -87,6 +82,7 @@ def refuse_arguments(name: str, function: Callable[..., Any]) -> None:
         ) from error
     if hasattr(function, "get_concrete_function"):
         raise UsageError(f"'{name}' is a tf.function, but a model function is not traced. {ELSE}")
+    return function
 
 
 def is_file(name: str) -> bool:
@@ -98,14 +94,6 @@ def with_soft_placement(model: str, options: Options) -> Options:
     """Return the options with which the graph of a model runs: a graph from a file is placed on the
     devices of this machine."""
     return replace(options, soft_placement=True) if is_file(model) else options
-
-
-def is_module(name: str) -> bool:
-    """Return True if this is the name of a module that can be imported."""
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):  # not a module name, or its package is missing or fails
-        return False
 
 
 def from_file(path: str, options: Saved) -> Any:

@@ -126,7 +126,7 @@ def collected(file: GraphFile, key: str) -> list[str]:
 
 
 def table_initializers(file: GraphFile) -> list[str]:
-    """Return the nodes that initialise the tables of a graph."""
+    """Return the nodes that initialise the tables."""
     init = file.meta.signature_def.get("__saved_model_init_op")
     names = [info.name for info in init.outputs.values()] if init else []
     for key in ("saved_model_main_op", "legacy_init_op", "table_initializer"):
@@ -136,19 +136,14 @@ def table_initializers(file: GraphFile) -> list[str]:
 
 def assets(file: GraphFile) -> dict[str, str]:
     """Return the path of each asset beside the file, by the node that holds it."""
+    found = list(file.meta.asset_file_def)
+    if "saved_model_assets" in file.meta.collection_def:  # where TensorFlow 1 stored them
+        for packed in file.meta.collection_def["saved_model_assets"].any_list.value:
+            packed.Unpack(asset := AssetFileDef())
+            found.append(asset)
     folder = file.path.parent / "assets"
     return {
         node_of(asset.tensor_info.name): str(folder / asset.filename)
-        for asset in asset_files(file.meta)
+        for asset in found
         if (folder / asset.filename).resolve().is_relative_to(folder.resolve())
     }
-
-
-def asset_files(meta: tf1.MetaGraphDef) -> Iterator[AssetFileDef]:
-    """Yield the assets of a graph: its own, and those that TensorFlow 1 stored in a collection."""
-    yield from meta.asset_file_def
-    if "saved_model_assets" in meta.collection_def:
-        for packed in meta.collection_def["saved_model_assets"].any_list.value:
-            asset = AssetFileDef()
-            if packed.Unpack(asset):
-                yield asset

@@ -118,20 +118,24 @@ def build(model: KerasModel, name: str) -> Model:
     fed = tf.nest.pack_sequence_as(structure, inputs)
     with keras.StatelessScope(state):
         output = model(fed, training=False)
-    heads = tf.nest.flatten(output)
+    heads, wanted = tf.nest.flatten(output), tf.nest.flatten(getattr(model, "loss", None))
     labels: list[tf.Tensor] = []
     notes = [f"'{name}' is a Keras model. It is called in this graph, with its own values."]
     parts: dict[str, Any] = {"output": heads[0]}
     if not type(model).train_step.__module__.startswith("keras."):
         notes.append(f"'{name}' has a `train_step` of its own, which tflab does not call.")
         parts["not_trained"] = notes[-1]
-    elif getattr(model, "compiled", False) and model.loss is not None:
-        labels = [label_of(model, head, at) for at, head in enumerate(heads)]
+    elif getattr(model, "compiled", False) and len(heads) == len(wanted) == 1 and wanted[0]:
+        kind = str(getattr(wanted[0], "name", getattr(wanted[0], "__name__", wanted[0])))
+        like = (heads[0].dtype, heads[0].shape)
+        if "sparse" in kind:  # the index of a class
+            like = (tf.int32, heads[0].shape[:-1])
+        labels = [tf1.placeholder(*like, name="labels")]
         with tf1.name_scope("training") as training, keras.StatelessScope(state) as scope:
             predicted = model(fed, training=True)
             with source_lines.on_line(source_lines.compiled_on(model)):
-                wanted = tf.nest.pack_sequence_as(output, labels)
-                loss = model.compute_loss(x=fed, y=wanted, y_pred=predicted, training=True)
+                target = tf.nest.pack_sequence_as(output, labels)
+                loss = model.compute_loss(x=fed, y=target, y_pred=predicted, training=True)
         optimizer, sentence = replaced(model)
         notes.append(f"The model trains with its compiled loss. {sentence}")
         moves = tuple(updates(scope, state, lines, training))
@@ -164,31 +168,16 @@ def lines_of(model: Layer) -> Iterator[tuple[int, Frame | None]]:
         yield from lines_of(layer)
 
 
-def label_of(model: KerasModel, head: tf.Tensor, at: int) -> tf.Tensor:
-    """Return a placeholder for the target of an output: the index of a class if the loss is sparse,
-    else like the output."""
-    loss, names = model.loss, getattr(model, "output_names", [""])  # a Sequential has none
-    if isinstance(loss, dict | list | tuple):
-        loss = loss.get(names[at]) if isinstance(loss, dict) else loss[at]
-    kind = getattr(loss, "name", None) or getattr(loss, "__name__", None) or str(loss)
-    name = "labels" if len(names) == 1 else f"labels_{names[at]}"
-    if "sparse" in kind.lower():
-        return tf1.placeholder(tf.int32, head.shape[:-1], name=name)
-    return tf1.placeholder(head.dtype, head.shape, name=name)
-
-
 def replaced(model: KerasModel) -> tuple[tf1.train.Optimizer, str]:
     """Return the optimiser of `tf.compat.v1.train` that replaces the model's own, and a sentence
-    that says what it keeps."""
-    own = model.optimizer
-    kind = type(own).__name__
-    rate = eagerly(own.get_config).get("learning_rate")
-    said = "keeps only its learning rate, {:g}"
-    if not isinstance(rate, float):  # a schedule
-        rate, said = RATE, "keeps none of its settings; the learning rate is {:g}"
+    about it."""
+    kind = type(model.optimizer).__name__
+    rate = eagerly(model.optimizer.get_config).get("learning_rate")
+    rate = rate if isinstance(rate, float) else RATE
     optimizer = IN_PLACE.get(kind, tf1.train.GradientDescentOptimizer)(rate)
-    source_lines.stand_in(optimizer, own)
+    source_lines.stand_in(optimizer, model.optimizer)
     return optimizer, (
         f"Its optimiser, {kind} of Keras, does not run in a graph of TensorFlow 1. "
-        f"{type(optimizer).__name__} of tf.compat.v1.train replaces it and {said.format(rate)}."
+        f"{type(optimizer).__name__} of tf.compat.v1.train replaces it, with the learning rate "
+        f"{rate:g}."
     )

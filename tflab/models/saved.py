@@ -3,7 +3,7 @@
 Fetched are the user's fetches, otherwise the outputs of its signature, the train op that it
 collects, or what no other node uses. Fed are the user's arrays, otherwise seeded values by dtype
 and static shape: the first open dimension is the batch, any other is 1. Variables get the values of
-the checkpoint beside the file, otherwise of their initialisers, otherwise seeded values.
+the checkpoint beside the file, otherwise of their initialisers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tflab.models.graph_file import GraphFile
 from tflab.records.graph import VARIABLES, Node, node_of, nodes_needed, reach
 from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, session
-from tflab.units import plural, size
+from tflab.units import plural
 from tflab.views.words import listed
 
 LISTED = 5  # names that a sentence lists
@@ -40,10 +40,10 @@ ASSIGNMENTS = ("AssignVariableOp", "Assign")
 # Nodes without users that compute nothing: they keep, set, read or check a variable
 BOOKS = (*VARIABLES, *ASSIGNMENTS, "ReadVariableOp", "VarIsInitializedOp", "IsVariableInitialized")
 SAVERS = re.compile(r"(Save|Restore)(V2|Slices?)?|MergeV2Checkpoints")
+ELSEWHERE = re.compile(r"/(job|replica|task):[^/]*")  # parts of a device's name
 STRING = tf.string.as_datatype_enum
 HANDLES = ("resource", "variant")  # dtypes of values that only a graph itself can make
 SEED = 1
-LARGEST = 2**30  # bytes of seeded values for one tensor
 ROWS_BYTES, MOST_ROWS, LEAST_ROWS = 64 * 2**20, 1024, 64  # of the rows of one tensor
 UNBOUND = 2**16  # rows if no fed tensor has a batch dimension
 NOTHING = (
@@ -72,6 +72,12 @@ def build(file: GraphFile, options: Saved) -> Model:
     given = imported.given(options)
     fed, needed = imported.fed(given, (*fetches, *([loss.name] if loss is not None else [])))
     start = imported.start(needed)
+    parameters: tuple[tf.Tensor, ...] = ()
+    if loss is not None:  # it is differentiated with respect to variables, else to the feeds
+        behind = imported.variables(nodes_needed(imported.nodes, [loss.name], ()))
+        parameters = tuple(map(imported.tensor, behind)) or tuple(
+            tensor for tensor in fed if tensor.dtype.is_floating
+        )
     runs = f"runs {listed(fetches, LISTED)} ({why})" if fetches else "has nothing to run by default"
     return model_of(
         fed,
@@ -80,7 +86,7 @@ def build(file: GraphFile, options: Saved) -> Model:
         output=imported.output(fetches),
         loss=loss,
         fetches=fetches,
-        parameters=imported.parameters(loss, fed) if loss is not None else (),
+        parameters=parameters,
         start=start,
         made_up=tuple(label(t) for t in fed if not isinstance(given.get(t.name), np.ndarray)),
         unready=None if fetches else TflabError(f"'{file.name}' {NOTHING}"),
@@ -134,22 +140,12 @@ def prepared(file: GraphFile) -> tf1.GraphDef:
     copy.CopyFrom(file.graph_def)
     for body in (copy.node, *(function.node_def for function in copy.library.function)):
         for node in body:
-            if node.device:
-                node.device = local(node.device)
+            node.device = ELSEWHERE.sub("", node.device)
     paths = graph_file.assets(file)
     for node in copy.node:
         if node.op == "Const" and node.name in paths and node.attr["dtype"].type == STRING:
             node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(paths[node.name]))
     return copy
-
-
-def local(device: str) -> str:
-    """Return the same device on this machine; "" (any device) for an invalid name."""
-    try:
-        spec = tf.DeviceSpec.from_string(device)
-    except ValueError:
-        return ""
-    return tf.DeviceSpec(device_type=spec.device_type, device_index=spec.device_index).to_string()
 
 
 # What runs, and what is fed
@@ -212,13 +208,8 @@ class Imported:
         name = next(chain((name for name in fetches if ":" in name), made), None)
         return self.tensor(name) if name else None
 
-    def parameters(self, loss: tf.Tensor, fed: Sequence[tf.Tensor]) -> tuple[tf.Tensor, ...]:
-        """Return the tensors with respect to which a chosen loss is differentiated: the variables,
-        or the feeds if there are none."""
-        behind = nodes_needed(self.nodes, [loss.name], ())
-        variables = [n for n in self.nodes if n.op in VARIABLES and n.name in behind]
-        handles = [self.tensor(variable.name) for variable in variables]
-        return tuple(handles or [tensor for tensor in fed if tensor.dtype.is_floating])
+    def variables(self, needed: set[str]) -> list[str]:
+        return [node.name for node in self.nodes if node.op in VARIABLES and node.name in needed]
 
     def given(self, options: Saved) -> Given:
         """Return the user's array, otherwise the shape, by tensor. Raises UsageError for a tensor
@@ -257,7 +248,7 @@ class Imported:
 
     def start(self, needed: set[str]) -> Start:
         """Return how the needed variables get their initial values, and the tables theirs."""
-        variables = [n.name for n in self.nodes if n.op in VARIABLES and n.name in needed]
+        variables = self.variables(needed)
         tables, checkpoint = graph_file.table_initializers(self.file), self.file.checkpoint
         saver, waited_for = self.file.meta.saver_def, nodes_needed(self.nodes, tables, ())
         feeds = {
@@ -282,24 +273,15 @@ class Imported:
                 source_of[self.assign(name, kept.get_tensor(name))] = "the checkpoint"
             elif name in assigned:
                 source_of[assigned[name]] = "an initialiser"
-            else:
-                source_of[self.assign(name)] = "a seed"
         counts = [f"{n:,} from {source}" for source, n in Counter(source_of.values()).items()]
-        about = f"{plural(len(variables), 'variable')} got values: {', '.join(counts)}."
+        about = f"{plural(len(source_of), 'variable')} got values: {', '.join(counts)}."
         return Start((*tables, *source_of), feeds, about if counts else "")
 
-    def assign(self, name: str, values: np.ndarray | None = None) -> str:
-        """Add a node that assigns values, or seeded ones, to a variable; return its name."""
+    def assign(self, name: str, values: np.ndarray) -> str:
+        """Add a node that assigns values to a variable; return its name."""
         op = self.graph.get_operation_by_name(name)
-        dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
-        shape = tf.TensorShape(op.get_attr("shape"))
-        if values is None:
-            if not shape.is_fully_defined():
-                raise TflabError(f"The variable '{name}' has no values and no known shape.")
-            values = seeded(name, dtype, shape.as_list())
-            values = values * 0.1 if dtype.is_floating else values  # as weights are
         with self.graph.as_default(), tf1.name_scope(f"{SCOPE}/"):
-            held = tf.constant(values, dtype)
+            held = tf.constant(values, op.get_attr("dtype"))
             if op.type == "VarHandleOp":
                 return tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=held).name
             return tf.raw_ops.Assign(ref=op.outputs[0], value=held).op.name
@@ -342,7 +324,7 @@ def columns_of(fed: Sequence[tf.Tensor], given: Given) -> tuple[dict[str, Column
         name, shape = label(tensor), shapes[tensor.name]
         values = arrays.get(tensor.name)
         if values is None:
-            values = seeded(name, tensor.dtype, [rows if dim is None else dim for dim in shape])
+            values = seeded(tensor.dtype, [rows if dim is None else dim for dim in shape])
             sizes = ", ".join("batch" if dim is None else str(dim) for dim in shape)
             phrases.append(f"{name} {tensor.dtype.base_dtype.name} [{sizes}]")
         columns[name] = values[:rows] if shape[:1] == (None,) else Whole(values, rows)
@@ -366,16 +348,10 @@ def feed_shape(tensor: tf.Tensor, given: np.ndarray | tuple[int, ...] | None) ->
     return (None, *shape[1:]) if shape and of_rows else shape
 
 
-def seeded(name: str, dtype: tf.DType, shape: Sequence[int]) -> np.ndarray:
+def seeded(dtype: tf.DType, shape: Sequence[int]) -> np.ndarray:
     """Return values of a dtype and shape: normally distributed, zeros and ones, or empty strings; a
     scalar is 0.5 (a probability, a rate) or False."""
     plain = dtype.base_dtype
-    needed_bytes = prod(shape) * (plain.size or 1)
-    if needed_bytes > LARGEST:
-        raise UsageError(
-            f"'{name}' takes {size(needed_bytes)}, but tflab makes at most {size(LARGEST)} of "
-            "seeded values. Give --feed or --shape."
-        )
     rng = np.random.default_rng(SEED)
     if plain == tf.string:
         return np.full(shape, b"", object)
