@@ -101,7 +101,7 @@ def test_every_node_runs_once_for_each_batch_and_totals_are_plain_sums_of_step_s
     steps = ceil(IMAGES / size)
     assert {row.cells[size].calls for row in found.rows} == {steps}
     assert (found.steps[size].steps, found.steps[size].images) == (steps, IMAGES)
-    assert len(lenet.sweep.batches[size].untraced_ns) == steps
+    assert len(lenet.sweep[0][size].untraced_ns) == steps
 
 
 @every_grouping
@@ -119,7 +119,7 @@ def test_rows_of_every_grouping_add_up_to_the_same_time(lenet, by, size):
     for cell in cells:
         assert cell.mean_ns == pytest.approx(cell.total_ns / cell.calls)
         assert cell.image_ns == pytest.approx(cell.total_ns / IMAGES)
-    assert steps.peak_bytes == memory.peak_bytes(lenet.sweep.batches[size].runs) > 0
+    assert steps.peak_bytes == memory.peak_bytes(lenet.sweep[0][size].runs) > 0
 
 
 LAYERS = ["conv1", "pool1", "conv2", "pool2", "dense1", "dense2", "dense3"]

@@ -8,8 +8,12 @@ from dataclasses import replace
 import pytest
 
 from tests.approval import approve
+from tflab.analysis import slow_steps
 from tflab.analysis.slow_steps import Evidence, WholeTable, Work
-from tflab.compare import findings
+
+
+def diagnose(evidence):
+    return slow_steps.costliest(slow_steps.reasons(evidence), 3)
 
 
 def work(name: str, us: float, calls: float = 1, **said) -> Work:
@@ -105,7 +109,7 @@ SAID = {
 
 
 def test_what_is_said():
-    said = {name: findings.diagnose(evidence) for name, evidence in SAID.items()}
+    said = {name: diagnose(evidence) for name, evidence in SAID.items()}
     lines = []
     for name, reasons in said.items():
         lines += [name]
@@ -150,14 +154,14 @@ HALF = 400  # of 800 us of ops, which are half of a step of 1 ms
     ],
 )
 def test_from_where_on_a_reason_is_told(evidence, kind):
-    assert [reason.kind for reason in findings.diagnose([evidence])] == [kind] * (kind != "none")
+    assert [reason.kind for reason in diagnose([evidence])] == [kind] * (kind != "none")
 
 
 def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():
     copies = work("c", 150, op="Slice", line="mine.py:30", moves=True)
     less = work("d", 130, op="Slice", line="mine.py:31", moves=True)
     nodes = (less, copies, *moved(), work("a", 110), work("b", 110))
-    reasons = findings.diagnose([step(*nodes, step_ns=1_250_000)])
+    reasons = diagnose([step(*nodes, step_ns=1_250_000)])
     assert [(reason.kind, reason.share) for reason in reasons] == [
         ("session", 0.36),
         ("movement", 0.24),

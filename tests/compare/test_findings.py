@@ -108,5 +108,7 @@ def test_what_is_not_said():
 
 def test_the_rounds_that_both_batch_sizes_have_are_compared():
     """A measurement that was interrupted ends in the middle of a round."""
-    small, large = (replace(steps(1), round_rates=rates) for rates in ((2, 4, 5), (6, 8)))
-    assert findings.by_round(small, large) == [3, 2]
+    rates = ((2, 4, 5, 1), (6, 12, 15))
+    by_size = {n: replace(steps(n), round_rates=own) for n, own in zip((1, 3), rates, strict=True)}
+    (sentence,) = findings.throughput(by_size, (1, 3))
+    assert "3.00 times [3.00, 3.00]" in sentence

@@ -57,7 +57,8 @@ def files(tmp_path):
 def test_steps_and_rows_are_compared_and_what_differs_comes_first():
     other = content(1.5, 2, environment={"processor": "Other CPU", "packages": {}})
     result = saved.compare("usual", "new", content(), other)
-    result = replace(result, gate=saved.gate_of(10, saved.of_steps(result)))
+    of_steps = {f"batch {change.batch_size}": change.verdict for change in result.steps}
+    result = replace(result, gate=saved.gate_of(10, of_steps))
     approve("compare-saved.txt", text.as_text(saved.blocks(result)))
 
 

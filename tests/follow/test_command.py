@@ -75,9 +75,8 @@ def test_a_batch_size_whose_step_fails_has_no_times(pairs, monkeypatch):
 
     def ending(*args):
         """The data end in the middle: the first batch size was measured."""
-        done = real(*args)
-        batches = {2: done.batches[2]}
-        return replace(done, batches=batches, ending=replace(done.ending, failure="It ran dry."))
+        batches, outcome = real(*args)
+        return {2: batches[2]}, replace(outcome, failure="It ran dry.")
 
     def refusing(*args):
         raise RefusedError("Not now.")

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from tflab.analysis import slow_steps
 from tflab.analysis.passes import BETWEEN
 from tflab.cli import interrupts
 from tflab.compare import (
@@ -28,6 +29,8 @@ from tflab.records.options import SWITCHES, Options
 from tflab.records.placed import FirstRun, Pass
 from tflab.runtime import machine_load, measure, session
 
+MOST_REASONS = 3  # why a step is slow
+
 text.show_as(Comparison, view.blocks)
 
 
@@ -38,17 +41,13 @@ def compare(
     chosen = replace(chosen, configs=configurations.changing(chosen.configs))
     with interrupts.released():
         prepared = with_each_pass_off(prepare.prepare(model, batch_sizes, chosen, options))
-    measured = sweep.run(
-        prepared.program,
-        prepared.step,
-        prepared.batch_sizes,
-        prepared.images,
-        prepared.options,
-        prepared.split,
-        sweep.types_of(prepared.placed[prepared.batch_sizes[0]]),
+    types = sweep.types_of(prepared.placed[prepared.batch_sizes[0]])
+    batches, ending = sweep.run(
+        *(prepared.program, prepared.step, prepared.batch_sizes, prepared.images),
+        *(prepared.options, prepared.split, types),
     )
-    raced, ending = raced_in(prepared, measured.batches, measured.ending)
-    return concluded(prepared, measured.batches, raced, ending)
+    raced, ending = raced_in(prepared, batches, ending)
+    return concluded(prepared, batches, raced, ending)
 
 
 def raced_in(
@@ -117,7 +116,7 @@ def concluded(
         images=prepared.images,
         tasks=len(options.cluster),
         load=during,
-        diagnosis=findings.diagnose(evidence),
+        diagnosis=slow_steps.costliest(slow_steps.reasons(evidence), MOST_REASONS),
         rounds={
             size: Rounds(
                 step_ns=tuple(median(times) for times in batch.untraced_rounds()),

@@ -1,13 +1,12 @@
-"""Findings: sentences about a comparison, each computed from its tables, and why a step is slow."""
+"""Findings: sentences about a comparison, each computed from its tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from tflab.analysis import slow_steps, verdicts
-from tflab.analysis.slow_steps import Evidence
-from tflab.records.measured import Compared, Diagnosis, StepTimes
+from tflab.analysis import verdicts
+from tflab.records.measured import Compared, StepTimes
 from tflab.units import percent
 from tflab.views.words import ends_text
 
@@ -49,7 +48,8 @@ def throughput(
     the rounds of the sweep, unless that is too wide to say anything."""
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
-        gains = by_round(steps[small], steps[large])
+        rates = zip(steps[small].round_rates, steps[large].round_rates, strict=False)
+        gains = [after / before for before, after in rates]
         if len(gains) < verdicts.LEAST:  # there is no interval
             continue
         low, high = verdicts.interval(gains)
@@ -58,22 +58,3 @@ def throughput(
                 f"Batch {large} processes {gain:.2f} times {ends_text(low, high)} as many {unit}s "
                 f"per second as batch {small}."
             )
-
-
-def by_round(small: StepTimes, large: StepTimes) -> list[float]:
-    """Return, for each round, the larger batch's images per second over the smaller one's."""
-    rates = zip(small.round_rates, large.round_rates, strict=False)
-    return [after / before for before, after in rates]
-
-
-# Why a step is slow
-
-MOST = 3  # sentences
-
-
-def diagnose(evidence: Sequence[Evidence]) -> tuple[Diagnosis, ...]:
-    """Return the most expensive reasons, by their share of a step.
-
-    A reason that holds at several batch sizes is given for the one at which it costs most.
-    """
-    return slow_steps.costliest(slow_steps.reasons(evidence), MOST)

@@ -11,9 +11,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import exp, log
 from pathlib import Path
-from statistics import fmean
+from statistics import geometric_mean
 from typing import Any
 
 from tflab.analysis import verdicts
@@ -42,7 +41,8 @@ def run(args: argparse.Namespace) -> int:
     first, second = names_of(args.files)
     result = compare(first, second, *(codec.read_object(path, GIVE) for path in args.files))
     if args.fail_if_slower is not None:
-        result = replace(result, gate=gate_of(args.fail_if_slower, of_steps(result)))
+        of_steps = {f"batch {change.batch_size}": change.verdict for change in result.steps}
+        result = replace(result, gate=gate_of(args.fail_if_slower, of_steps))
     text.show_in_format(
         args.format,
         f"{result.model}: {first} and {second}",
@@ -95,12 +95,14 @@ def compare(
             f"'{first}' has batch sizes {[*usual.rounds]}, and '{second}' {[*other.rounds]}; "
             "measure both at a common one."
         )
+    mine, theirs = (dict(described(each)) for each in (content, other_content))
+    differ = (name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name))
     return Changes(
         files=(first, second),
         model=usual.model,
         phase=usual.phase,
         by=usual.by,
-        differences=tuple(differences(content, other_content)),
+        differences=tuple((name, mine.get(name, ""), theirs.get(name, "")) for name in differ),
         steps=tuple(changes(steps(usual), steps(other))),
         rows=tuple(changes(rows(usual), rows(other))),
         gate=None,
@@ -133,17 +135,7 @@ def changes(usual: Times, other: Times) -> Iterator[Change]:
 
 
 def mean(times: Sequence[float] | None) -> float | None:
-    return exp(fmean(map(log, times))) if times else None
-
-
-def differences(
-    content: Mapping[str, Any], other: Mapping[str, Any]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield what differs between the machines, the software and the models."""
-    mine, theirs = (dict(described(each)) for each in (content, other))
-    for name in dict.fromkeys([*mine, *theirs]):
-        if mine.get(name) != theirs.get(name):
-            yield name, mine.get(name, ""), theirs.get(name, "")
+    return geometric_mean(times) if times else None
 
 
 def described(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -160,10 +152,6 @@ def described(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 # --fail-if-slower: a step is proven to be slower by more than a percentage if its interval,
 # widened by the control, lies above it.
-
-
-def of_steps(result: Changes) -> dict[str, Verdict | None]:
-    return {f"batch {change.batch_size}": change.verdict for change in result.steps}
 
 
 def gate_of(limit: float, named: Mapping[str, Verdict | None], widened: bool = True) -> Gate:

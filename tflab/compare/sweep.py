@@ -4,7 +4,7 @@ the nodes and times of its op runs are kept."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from operator import add
@@ -22,7 +22,6 @@ from tflab.runtime import costs, measure, nodes, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are aggregated together
 KEPT = 3  # traced steps of each batch size, with whole batches, whose op runs are kept
-Tables = dict[int, tuple[OpStats, ...]]  # by batch size
 
 
 @dataclass
@@ -102,12 +101,6 @@ def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int
     return max(map(add, starts, durations)) - min(starts)
 
 
-@dataclass(frozen=True)
-class Sweep:
-    batches: Mapping[int, MeasuredBatch]  # by batch size, if a step was traced
-    ending: measure.Outcome
-
-
 def run(
     program: Program,
     step: session.Step,
@@ -116,8 +109,9 @@ def run(
     options: Options,
     split: str,
     types: Mapping[str, str],
-) -> Sweep:
-    """Measure a step on the first `rows` rows of the data at each batch size.
+) -> tuple[dict[int, MeasuredBatch], measure.Outcome]:
+    """Measure a step on the first `rows` rows of the data at each batch size. Return each batch
+    size of which a step was traced, and how the sweep ended.
 
     `types` gives the op of each node that runs, as placement found it. Ctrl-C or a step that fails
     ends the sweep. The measurements before that are kept.
@@ -139,7 +133,7 @@ def run(
             batch.align()
     done = {size: batch for size, batch in batches.items() if batch.traced_ns}
     ending.check(kept=bool(done))
-    return Sweep(done, ending)
+    return done, ending
 
 
 # The results as rows, for each batch size and side by side
@@ -205,7 +199,15 @@ def mean_flops(
 
 
 def times(batch: MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
-    worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.planned_rows)
+    def rows_before(step: int) -> int:
+        return min(step * batch.batch_size, batch.planned_rows)
+
+    worked_on = rows_before(len(batch.untraced_ns))
+    rates = (
+        1e9 * (rows_before(steps.stop) - rows_before(steps.start)) / sum(times)
+        for times, steps in zip(batch.untraced_rounds(), batch.rounds, strict=False)
+        if len(times) == len(steps)  # the round is complete
+    )
     return StepTimes(
         steps=len(batch.traced_ns),
         images=batch.rows,
@@ -215,30 +217,21 @@ def times(batch: MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
         ops_ns=sum(row.total_ns for row in rows) / batch.accumulator.steps,
         untraced_steps=len(batch.untraced_ns),
         peak_bytes=memory.peak_bytes(batch.runs),
-        round_rates=tuple(round_rates(batch)),
+        round_rates=tuple(rates),
     )
 
 
-def round_rates(batch: MeasuredBatch) -> Iterator[float]:
-    """Yield the images per second of each complete round."""
-    for times, steps in zip(batch.untraced_rounds(), batch.rounds, strict=False):
-        if len(times) == len(steps):
-            end = min(steps.stop * batch.batch_size, batch.planned_rows)
-            yield 1e9 * (end - steps.start * batch.batch_size) / sum(times)
-
-
-def side_by_side(tables: Tables) -> tuple[Compared, ...]:
+def side_by_side(tables: Mapping[int, tuple[OpStats, ...]]) -> tuple[Compared, ...]:
     """Return one row for each key, in the order of the largest batch, then of the others."""
     by_key: dict[str, dict[int, OpStats]] = {}
     for size in sorted(tables, reverse=True):
         for row in tables[size]:
             by_key.setdefault(row.key, {})[size] = row
-    compared = []
-    for key, by_size in by_key.items():
-        cells = {size: by_size[size] for size in sorted(by_size)}
-        of_largest = next(iter(by_size.values()))
-        compared.append(Compared(key, of_largest.ops, of_largest.fused_from, cells))
-    return tuple(compared)
+    rows = ((key, next(iter(cells.values())), cells) for key, cells in by_key.items())
+    return tuple(
+        Compared(key, of_largest.ops, of_largest.fused_from, dict(reversed(cells.items())))
+        for key, of_largest, cells in rows
+    )
 
 
 # The evidence for a diagnosis

@@ -10,7 +10,7 @@ from itertools import pairwise
 from tflab.analysis import row_labels
 from tflab.compare import WITHOUT
 from tflab.records.blocks import Block, Column, Table, dearest, numbers, sentences, table
-from tflab.records.measured import Change, ChangingPass, Compared, Comparison, StepTimes
+from tflab.records.measured import Change, Compared, Comparison, StepTimes
 from tflab.units import plural, size, time
 from tflab.views import execution, op_table
 from tflab.views.op_table import costs, work
@@ -41,7 +41,7 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     yield from execution.load_line(comparison.load)
     yield from execution.partial(comparison.interrupted, comparison.failure)
     yield opening(comparison)
-    yield from (*diagnosis(comparison), *findings(comparison)) if full else first(comparison)
+    yield from conclusions(comparison, full)
     yield steps(comparison)
     if len(sizes) > 1:
         yield from (calls_and_totals(comparison, top, some) for some in abreast)
@@ -59,40 +59,31 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
         yield work(comparison, batch, top)
 
 
-def first(comparison: Comparison) -> Iterator[Table]:
-    """Yield the first reason why a step is slow, and the first findings."""
-    reasons = [reason.sentence for reason in comparison.diagnosis]
-    every = (*reasons, *comparison.findings)
-    shown = (*reasons[:1], *comparison.findings)[:CONCLUSIONS]
-    some = f" ({len(shown)} of {len(every)}; --full shows all)" if len(shown) < len(every) else ""
-    if shown:
-        yield sentences(f"{FINDINGS}{some}", shown)
-
-
-def findings(comparison: Comparison) -> Iterator[Table]:
-    if comparison.findings:
-        yield sentences(FINDINGS, comparison.findings)
-
-
-def diagnosis(comparison: Comparison) -> Iterator[Table]:
-    """Yield why a step is slow."""
-    if reasons := [reason.sentence for reason in comparison.diagnosis]:
+def conclusions(comparison: Comparison, full: bool) -> Iterator[Table]:
+    """Yield why a step is slow, and the findings; on one screen the first of both."""
+    reasons, found = [each.sentence for each in comparison.diagnosis], comparison.findings
+    shown = (*reasons[:1], *found)[:CONCLUSIONS]
+    if full and reasons:
         yield sentences("Why a step is slow (largest cost first)", reasons)
+    if full and found:
+        yield sentences(FINDINGS, found)
+    if shown and not full:
+        every = len(reasons) + len(found)
+        some = f" ({len(shown)} of {every}; --full shows all)" if len(shown) < every else ""
+        yield sentences(f"{FINDINGS}{some}", shown)
 
 
 def opening(comparison: Comparison) -> str:
     images = f"{'up to ' if comparison.partial else ''}{plural(comparison.images, comparison.unit)}"
-    said = [
+    tasks = (
+        f" A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
+        "tensors on the wire."
+    )
+    return (
         f"{comparison.model}, {comparison.phase}, {images} of {comparison.data} at each batch "
         f"size, each processed once untraced and once traced, alternating, after "
-        f"{plural(comparison.warmup, 'step')} that warm up.",
-    ]
-    if comparison.tasks:
-        said.append(
-            f"A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
-            "tensors on the wire."
-        )
-    return " ".join(said)
+        f"{plural(comparison.warmup, 'step')} that warm up.{tasks * bool(comparison.tasks)}"
+    )
 
 
 def steps(comparison: Comparison) -> Table:
@@ -137,9 +128,13 @@ def calls_and_totals(comparison: Comparison, top: int, sizes: Sequence[int]) -> 
 
 def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: int) -> Table:
     """Return a table of the rows of all batch sizes, the most expensive at any of them first."""
-    rows = in_order(comparison, top)
-    shown = (*keys(comparison), *columns)
-    return table(title, rows, *shown, most=top, tone=dearest(rows, cost))
+
+    def cost(row: Compared) -> float:
+        return max(stats.image_ns or stats.total_ns for stats in row.cells.values())
+
+    rows = op_table.ranked(comparison.by, comparison.rows, top, cost)
+    keys = op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code)
+    return table(title, rows, *keys, *columns, most=top, tone=dearest(rows, cost))
 
 
 def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
@@ -149,37 +144,19 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Tabl
     """
     before = dict(pairwise(reversed(comparison.batch_sizes)))
 
-    def unit_ns(row: Compared, batch: int) -> float:
-        return row_labels.unit_ns(row.cells[batch], comparison.by)
-
     def column(batch: int) -> Column:
         def cell(row: Compared) -> str:
             if batch not in row.cells:
                 return ""
-            mean = unit_ns(row, batch)
-            smaller = unit_ns(row, before[batch]) if before.get(batch) in row.cells else 0
-            return f"{time(mean)} ({mean / smaller:.1f} x)" if smaller else time(mean)
+            known = (row.cells.get(size) for size in (batch, before.get(batch, 0)))
+            mean, *smaller = (row_labels.unit_ns(of, comparison.by) for of in known if of)
+            return f"{time(mean)} ({mean / smaller[0]:.1f} x)" if any(smaller) else time(mean)
 
         return numbers(f"batch {batch}", cell)
 
-    title = (
-        f"Mean time of a {row_labels.unit(comparison.by)} at each batch size (and its ratio to the "
-        "size before)"
-    )
-    return of_rows(title, tuple(map(column, sizes)), comparison, top)
-
-
-def in_order(comparison: Comparison, top: int) -> Sequence[Compared]:
-    """Return the rows as they are cut off: the most expensive at any batch size first."""
-    return op_table.ranked(comparison.by, comparison.rows, top, cost)
-
-
-def cost(row: Compared) -> float:
-    return max(stats.image_ns or stats.total_ns for stats in row.cells.values())
-
-
-def keys(comparison: Comparison) -> tuple[Column, ...]:
-    return op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code)
+    mean = f"Mean time of a {row_labels.unit(comparison.by)}"
+    title = f"{mean} at each batch size (and its ratio to the size before)"
+    return of_rows(title, map(column, sizes), comparison, top)
 
 
 # Verdicts, of a race and of files
@@ -213,6 +190,11 @@ def passes(comparison: Comparison) -> Iterator[Block]:
     if not comparison.passes:
         yield "No graph pass changed this graph, so none was switched off."
     known = {f"{WITHOUT}{each.name}": each for each in comparison.passes}
+
+    def of_first_run(row: Change) -> str:
+        ns = known[row.key].first_run_ns
+        return "" if ns is None else time(ns)
+
     rows = [row for row in raced(comparison) if row.key in known]
     rows.sort(key=lambda row: -row.verdict.ratio if row.verdict else 0)
     if rows:
@@ -222,7 +204,7 @@ def passes(comparison: Comparison) -> Iterator[Block]:
             rows,
             Column("pass", lambda row: known[row.key].name, elastic=True, name=True),
             numbers("changed", lambda row: f"{known[row.key].changed_nodes:,}"),
-            numbers("first run", lambda row: of_first_run(known[row.key])),
+            numbers("first run", of_first_run),
             *of_step,
             tone=tone,
         )
@@ -232,10 +214,6 @@ def passes(comparison: Comparison) -> Iterator[Block]:
             f"{each.name} ({plural(each.changed_nodes, 'node')} changed)" for each in others
         )
         yield f"Not switched off, because tflab has no switch for it: {named}."
-
-
-def of_first_run(one: ChangingPass) -> str:
-    return "" if one.first_run_ns is None else time(one.first_run_ns)
 
 
 PASSES_BASIS = (

@@ -46,8 +46,9 @@ def follow(
         rows = min(max(MOST_ROWS, *sizes), STEPS * max(sizes), available)
         with suppress(RefusedError):
             rows = prepare.affordable(MOST_S, job, columns, sizes, rows)
-            done = sweep.run(program, step, sizes, rows, options, "train", sweep.types_of(placed))
-            for size, batch in done.batches.items():
+            types = sweep.types_of(placed)
+            done, ending = sweep.run(program, step, sizes, rows, options, "train", types)
+            for size, batch in done.items():
                 tables[size] = sweep.table(batch, placed_at[size], "node")
-            interrupted = done.ending.interrupted
+            interrupted = ending.interrupted
     return node_history.histories(stages, dict(sorted(tables.items()))), interrupted

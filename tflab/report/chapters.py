@@ -14,7 +14,7 @@ from tflab.analysis.slow_steps import LEAST_STEPS
 from tflab.compare import CONFIGURATIONS, view
 from tflab.exporters import plots
 from tflab.exporters.plots.graph import Edge, Track
-from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, table
+from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, sentences, table
 from tflab.records.graph import Node, node_of
 from tflab.records.measured import Comparison, History
 from tflab.records.stages import Backward, Execution
@@ -107,9 +107,9 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         yield "ops", "The ten most expensive ops", top_ops(walked), ""
     if compared:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
-        causes = (replace(part, title="Largest cost first") for part in view.diagnosis(compared))
-        slow: tuple[Part, ...] = tuple(causes) or (nothing_found(compared),)
-        yield "slow", "Why a step is slow", (*slow, swept(compared)), ""
+        causes = [reason.sentence for reason in compared.diagnosis]
+        slow = sentences("Largest cost first", causes) if causes else nothing_found(compared)
+        yield "slow", "Why a step is slow", (slow, swept(compared)), ""
     if walked:
         yield "times", "Where a step's time goes", times(walked), ""
     if compared:
@@ -279,7 +279,8 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield found(comparison)
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
     yield view.calls_and_totals(comparison, TOP, comparison.batch_sizes)
-    yield from view.findings(comparison)
+    if comparison.findings:
+        yield sentences(view.FINDINGS, comparison.findings)
     yield view.steps(comparison)
     yield swept(comparison)
 

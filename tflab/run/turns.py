@@ -19,22 +19,16 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, cycle, islice
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 from pathlib import Path
+from typing import NamedTuple
 
 from tflab import units
 from tflab.analysis import verdicts
-from tflab.cli import (
-    command,
-    environment,
-    interrupts,
-    output_paths,
-    temporary,
-    terminal,
-)
+from tflab.cli import command, environment, interrupts, output_paths, temporary, terminal
 from tflab.compare import RACE_S, saved, view
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
@@ -64,8 +58,7 @@ GIVE = "give two programs, or one followed by two lists of arguments: train.py -
 Row = tuple[str, str]  # kind and name
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     name: str
     words: tuple[str, ...]  # the script and its arguments
 
@@ -159,7 +152,7 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
     """Yield rounds until the time is over, at least LEAST_ROUNDS that count."""
     start = time.monotonic()
     # The largest of each program, in its first process; of the second the same, if it has that
-    groups: list[str | None] = [None, None]
+    groups: dict[int, str | None] = {}
     order = (*FIRST, *islice(cycle(ORDER), MOST_ROUNDS))
 
     def about(places: Sequence[int]) -> str:
@@ -171,11 +164,10 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
             return
         seen = together([programs[place] for place in places], steps)
         runs = [
-            run_of(of, place, groups[place] or groups[0])
+            run_of(of, place, groups.get(place) or groups.get(0))
             for of, place in zip(seen, places, strict=True)
         ]
-        for each in runs:
-            groups[each.place] = groups[each.place] or each.group
+        groups = {each.place: each.group for each in runs} | groups
         yield runs
 
 
@@ -185,10 +177,9 @@ def together(programs: Sequence[Program], steps: int) -> list[Watched]:
     turn_ns = TURN_NS if len(programs) > 1 else 0
     ended: dict[int, Watched] = {}
     with ExitStack() as stack:
-        processes = [
-            stack.enter_context(closing(process_of(program, steps, turn_ns)))
-            for program in programs
-        ]
+        processes = [process_of(program, steps, turn_ns) for program in programs]
+        for process in processes:
+            stack.callback(process.close)
         while len(ended) < len(programs):
             for at, process in enumerate(processes):
                 if at not in ended and (seen := next(process)):
@@ -213,9 +204,11 @@ def process_of(program: Program, steps: int, turn_ns: int) -> Generator[Watched 
             start_new_session=True,  # a signal to the group of this process is not for it
         )
         try:
-            while has_stopped(process):
+            # Wait until the process stops itself, or ends
+            while os.WIFSTOPPED(status := os.waitpid(process.pid, os.WUNTRACED)[1]):
                 yield None
                 os.killpg(process.pid, signal.SIGCONT)
+            process.returncode = os.waitstatus_to_exitcode(status)
         finally:  # an interruption ends it too, with the processes that it started
             for number in (signal.SIGINT, signal.SIGKILL):
                 if process.poll() is None:
@@ -233,14 +226,6 @@ def process_of(program: Program, steps: int, turn_ns: int) -> Generator[Watched 
             raise TflabError(f"'{program.name}' ended {processes.ending(process, output)}")
         graph, _ = program_graph.read(folder)
         yield replace(summary.watched(program.words, segment, wall_ns, 0), graph=graph)
-
-
-def has_stopped(process: subprocess.Popen[bytes]) -> bool:
-    """Wait until a process stops itself or ends; return whether it stopped."""
-    _, status = os.waitpid(process.pid, os.WUNTRACED)
-    if not os.WIFSTOPPED(status):
-        process.returncode = os.waitstatus_to_exitcode(status)
-    return os.WIFSTOPPED(status)
 
 
 def run_of(seen: Watched, place: int, group: str | None) -> Run:
@@ -310,7 +295,7 @@ def gate_of(result: Programs, limit: float) -> Gate:
     """Return whether the second program is slower: whether the step or the whole process proves it,
     and whether the step, if there is one, leaves it undecided."""
     named = {change.key: change.verdict for change in result.whole if change.verdict}
-    first = saved.gate_of(limit, dict([*named.items()][:1]), widened=False)
+    first = saved.gate_of(limit, dict(islice(named.items(), 1)), widened=False)
     return replace(first, slower=saved.gate_of(limit, named, widened=False).slower)
 
 
@@ -352,19 +337,32 @@ def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
 
 
 def blocks(result: Programs, top: int) -> Iterator[Block]:
+    def least(row: Change) -> str:
+        ratio = result.least_slower.get(row.key, inf)
+        return f"{ratio:.2f} x" if isfinite(ratio) else ""
+
     names = result.programs
     observations = [row.verdict.observations for row in result.whole if row.verdict]
     proven = max(observations, default=0) >= verdicts.LEAST
-    smallest = numbers("smallest shown", lambda row: least_text(result, row))
-    last = [smallest] * proven
+    last = [numbers("smallest shown", least)] * proven
     yield from execution.load_line(result.load)
     yield from execution.partial(result.interrupted, result.failure)
-    yield " ".join(opening(result))
+    runs, other = units.plural(result.runs[0], "run"), result.runs[1]
+    opening = f"'{names[1]}' compared with '{names[0]}': {runs} of '{names[0]}' and {other} of"
+    of_steps = zip(names, result.steps, strict=True)
+    if result.steps[0] == result.steps[1]:
+        said = f"A step is {result.steps[0] or NO_STEP}."
+    else:
+        said = " ".join(f"A step of '{name}' is {step or NO_STEP}." for name, step in of_steps)
+    yield f"{opening} '{names[1]}'. {said}"
     yield view.compared("Both programs", result.whole, names, "what", batch=False, last=last)
     if not proven:
         yield "Times also differ between processes by chance, so few runs have no verdict."
         return
-    ops, of_lines = ([*filter(differs, rows)] for rows in (result.ops, result.lines))
+    ops, of_lines = (
+        [row for row in rows if row.verdict is None or row.verdict.word in ("slower", "faster")]
+        for rows in (result.ops, result.lines)
+    )
     for title, key, rows in (
         ("Time of ops in a traced step", "type that ran", ops),
         ("Time of lines in the whole process", "code", of_lines),
@@ -377,28 +375,6 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     yield BASIS
     if result.gate:
         yield saved.sentence(result.gate, names[0])
-
-
-def opening(result: Programs) -> Iterator[str]:
-    first, second = result.programs
-    runs, other = units.plural(result.runs[0], "run"), result.runs[1]
-    yield f"'{second}' compared with '{first}': {runs} of '{first}' and {other} of '{second}'."
-    if result.steps[0] == result.steps[1]:
-        yield f"A step is {result.steps[0] or NO_STEP}."
-    else:
-        for name, group in zip(result.programs, result.steps, strict=True):
-            yield f"A step of '{name}' is {group or NO_STEP}."
-
-
-def least_text(result: Programs, row: Change) -> str:
-    ratio = result.least_slower.get(row.key)
-    return f"{ratio:.2f} x" if ratio and isfinite(ratio) else ""
-
-
-def differs(change: Change) -> bool:
-    if change.verdict:
-        return change.verdict.word in ("slower", "faster")
-    return change.first_ns is None or change.second_ns is None
 
 
 BASIS = (
