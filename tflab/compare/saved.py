@@ -69,7 +69,7 @@ def read(path: str, content: dict[str, Any]) -> SavedComparison:
     """Return what verdicts need of a file's content. Raise UsageError if it lacks that."""
     if "rounds" not in content or "phase" not in content:
         raise UsageError(f"'{path}' is not a saved comparison; {GIVE}.")
-    saved: SavedComparison = codec.decode_file(SavedComparison, content, path)
+    saved = codec.decode_file(SavedComparison, content, path)
     if any(min(times, default=1) <= 0 for times in steps(saved).values()):
         raise codec.wrong(path)  # a step takes no time
     return saved

@@ -263,5 +263,4 @@ def read(path: str) -> Watched:
             f"'{path}' is of format {str(content.get('format'))[:20]}; this tflab reads format "
             f"{FORMAT}. Use the version that wrote it."
         )
-    seen: Watched = codec.decode_file(Watched, content, path)
-    return seen
+    return codec.decode_file(Watched, content, path)

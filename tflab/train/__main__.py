@@ -25,7 +25,7 @@ from tflab.escaping import visible
 from tflab.records.options import Options, Saved
 
 if TYPE_CHECKING:
-    from tflab.records.measured import Epoch, History, Settings, TrainingStep
+    from tflab.records.measured import Epoch, Settings, TrainingStep
     from tflab.train.checkpoints import Checkpoint
     from tflab.train.trainer import Trainer
 
@@ -61,11 +61,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="only the first N rows of the training data",
     )
-    add(
-        "--resume",
-        action="store_true",
-        help="continue the training in --logdir",
-    )
+    add("--resume", action="store_true", help="continue the training in --logdir")
     add(
         "--logdir",
         type=command.path("logdir"),
@@ -81,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
     from tflab.runtime import dumps
 
     dumps.prepare()  # before TensorFlow is imported
-    from tflab.train import checkpoints
+    from tflab.exporters import text
+    from tflab.train import checkpoints, view
 
     if args.resume and not args.logdir:
         raise UsageError("--resume needs --logdir, the folder of the training to continue.")
@@ -103,7 +100,9 @@ def run(args: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             status = command.INTERRUPTED
         finally:
-            show(history(settings, records), folder)
+            if records:
+                text.show_blocks(view.blocks(history(settings, records)))
+            terminal.say_command("\nOpen it in TensorBoard:", output_paths.opening_line(folder))
         interrupts.take()  # there is nothing left to interrupt
     if start is None and not status:
         note(keep_life(args, settings, folder))
@@ -133,31 +132,18 @@ def train(
     """Train, with progress on stderr; yield every step and epoch."""
     from tflab.train import trainer, view
 
-    done = start.step if start else 0
-    if done == settings.steps:
+    left = settings.steps - (start.step if start else 0)
+    if not left:
         return
     terminal.say(visible(view.plan_line(settings, ready.recipe.epochs)))
-    left = settings.steps - done
     with closing(trainer.train(ready, settings, folder, start)) as records:
         steps = interrupts.interruptible(records)
-        first: list[TrainingStep | Epoch] = []
-        for record in islice(steps, view.JUDGED):
-            first.append(record)
-            yield record
+        first = list(islice(steps, view.JUDGED))
+        yield from first
         if len(first) == view.JUDGED:
             terminal.say(view.expected(first, left))
         total = left + left // settings.epoch_steps - len(first)
         yield from terminal.track("training", steps, total, partial(view.progress, settings))
-
-
-def show(trained: History, folder: Path) -> None:
-    """Print a table of the epochs, and how to open the training in TensorBoard."""
-    from tflab.exporters import text
-    from tflab.train import view
-
-    if trained.steps:
-        text.show_blocks(view.blocks(trained))
-    terminal.say_command("\nOpen it in TensorBoard:", output_paths.opening_line(folder))
 
 
 def keep_life(args: argparse.Namespace, settings: Settings, folder: Path) -> str:

@@ -56,19 +56,14 @@ def read_settings(folder: Path) -> Settings:
     """Return the settings of the training in a folder. Raises UsageError if it has none."""
     path = str(folder / SETTINGS)
     content = codec.read_object(path, "give the logdir of a training")
-    settings: Settings = codec.decode_file(Settings, content, path)
-    return settings
+    return codec.decode_file(Settings, content, path)
 
 
 def check_same_settings(folder: Path, saved: Settings, given: Settings) -> None:
     """Raise UsageError that lists every setting that differs from the saved one."""
-    before, now = asdict(saved), asdict(given)
-    differences = [
-        f"{name.replace('_', ' ')}: {value} before, {now[name]} now"
-        for name, value in before.items()
-        if value != now[name]
-    ]
-    if differences:
+    before, now = asdict(saved).items(), asdict(given)
+    changed = [(name.replace("_", " "), old, now[name]) for name, old in before if old != now[name]]
+    if differences := [f"{name}: {old} before, {new} now" for name, old, new in changed]:
         raise UsageError(
             f"The training in '{folder}' can continue only with the same settings, which determine "
             f"every step: {'; '.join(differences)}. To start again, omit --resume."

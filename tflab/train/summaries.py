@@ -76,22 +76,15 @@ def opened(folder: Path, done: int, data: Dataset) -> Iterator[EventFiles]:
 
 
 def add_step(files: EventFiles, step: TrainingStep) -> None:
-    tags = {
-        "step/loss": step.loss,
-        "step/accuracy": step.accuracy,
-        "step/learning rate": step.rate,
-    }
+    tags = {"step/loss": step.loss, "step/accuracy": step.accuracy, "step/learning rate": step.rate}
     add_scalars(files.train, step.step, tags, files.suffix)
 
 
 def add_epoch(files: EventFiles, epoch: Epoch) -> None:
-    train = {
-        "epoch/loss": epoch.train_loss,
-        "epoch/accuracy": epoch.train_accuracy,
-        "epoch/images per second": epoch.images_per_second,
-    }
+    train = {"epoch/loss": epoch.train_loss, "epoch/accuracy": epoch.train_accuracy}
+    rate = {"epoch/images per second": epoch.images_per_second}
     test = {"epoch/loss": epoch.test_loss, "epoch/accuracy": epoch.test_accuracy}
-    add_scalars(files.train, epoch.step, train, files.suffix)
+    add_scalars(files.train, epoch.step, train | rate, files.suffix)
     add_scalars(files.test, epoch.step, test, files.suffix)
 
 
@@ -113,14 +106,9 @@ def add_weights(files: EventFiles, step: int, weights: Mapping[str, np.ndarray])
 
 
 def add_image(files: EventFiles, step: int, tag: str, picture: Image) -> None:
-    png = io.BytesIO()
-    picture.save(png, "PNG")
-    image = Summary.Image(
-        width=picture.width,
-        height=picture.height,
-        colorspace=3,
-        encoded_image_string=png.getvalue(),
-    )
+    picture.save(png := io.BytesIO(), "PNG")
+    width, height = picture.size
+    image = Summary.Image(width=width, height=height, encoded_image_string=png.getvalue())
     value = Summary.Value(tag=f"{tag}{files.suffix}", image=image)
     files.test.add_summary(Summary(value=[value]), step)
 

@@ -90,7 +90,10 @@ def prepare(
     with graph.as_default():
         rate = tf1.placeholder(tf.float32, [], name="learning_rate")
         count = tf1.train.get_or_create_global_step().assign_add(1, read_value=False)
-        right_counts, test_classes = accuracy(program, labels)
+        with tf1.name_scope("accuracy"):
+            predicted = classes(training_scores(program), labels)
+            right = [tf.reduce_sum(tf.cast(tf.equal(own, labels), tf.int32)) for own in predicted]
+            test_classes = classes(model.output, labels)
         try:
             optimizer = recipe.optimizer(rate)
         except Exception as error:
@@ -106,7 +109,7 @@ def prepare(
     saver = checkpoints.saver(graph)
     graph.finalize()
     test_loss = model.loss if model.test_loss is None else model.test_loss
-    train = session.step_of(program, [tensor.name for tensor in (model.loss, *right_counts)])
+    train = session.step_of(program, [tensor.name for tensor in (model.loss, *right)])
     return Trainer(
         program=program,
         recipe=recipe,
@@ -136,24 +139,12 @@ def stages(
     return built, derived, placement.place(derived, options)
 
 
-def accuracy(program: Program, labels: tf.Tensor | None) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-    """Add nodes that count correct classifications in training, and that classify in a test; none
-    without labels."""
-    with tf1.name_scope("accuracy"):
-        predicted = classes(training_scores(program), labels)
-        right = [tf.reduce_sum(tf.cast(tf.equal(found, labels), tf.int32)) for found in predicted]
-        return right, classes(program.model.output, labels)
-
-
 def recipe_of(name: str, model: Model) -> Recipe:
     """Return how to train a model. If it only has an optimizer, its learning rate is unknown
     (nan)."""
-    why = model.not_trained
-    if not why and model.loss is None:
-        why = "Its Model has no `loss`."
-    if not why and model.recipe is None and model.optimizer is None:
-        why = "Its Model needs a `recipe`, or at least an `optimizer`."
-    if why:
+    trainable = model.loss is not None and (model.recipe or model.optimizer is not None)
+    if model.not_trained or not trainable:
+        why = model.not_trained or "Its Model needs a `loss`, and a `recipe` or an `optimizer`."
         raise UsageError(f"The model '{name}' cannot be trained. {why}")
     usual = Recipe(EPOCHS, BATCH_SIZE, lambda rate: model.optimizer, lambda *steps: math.nan)
     return model.recipe or usual
@@ -221,15 +212,9 @@ def train(
                 if not math.isfinite(loss):
                     what = f"the loss of step {before + 1:,}, in epoch {epoch + 1}, is {loss}"
                     raise divergence(settings, folder, what)
-                now = time.perf_counter()
-                step = TrainingStep(
-                    step=before + 1,
-                    loss=float(loss),
-                    accuracy=int(right[0]) / len(rows) if right else math.nan,
-                    rate=rate,
-                    seconds=now - ended,
-                )
-                ended = now
+                began, ended = ended, time.perf_counter()
+                accuracy = int(right[0]) / len(rows) if right else math.nan
+                step = TrainingStep(before + 1, float(loss), accuracy, rate, ended - began)
                 with writing(folder, step.step):
                     summaries.add_step(files, step)
                 steps.append(step)
@@ -285,8 +270,8 @@ def epoch_of(
     settings: Settings, steps: Sequence[TrainingStep], test_loss: float, test_accuracy: float
 ) -> Epoch:
     """Return the record of an epoch, in which each step is weighted by its number of rows."""
-    last = settings.train_rows - (settings.epoch_steps - 1) * settings.batch_size
-    rows = [settings.batch_size] * (settings.epoch_steps - 1) + [last]
+    before = [number * settings.batch_size for number in range(settings.epoch_steps)]
+    rows = np.diff([*before, settings.train_rows])
     seconds = sum(step.seconds for step in steps)
     return Epoch(
         epoch=steps[-1].step // settings.epoch_steps,

@@ -37,13 +37,11 @@ def expected(first: Sequence[TrainingStep | Epoch], steps: int) -> str:
 
 def progress(settings: Settings, record: TrainingStep | Epoch) -> str:
     """Return `epoch 2 of 8, loss 0.103, 97.10 % right` of a step, or of an epoch that is over."""
+    epoch = f"epoch {math.ceil(record.step / settings.epoch_steps)} of {settings.epochs}"
     if isinstance(record, Epoch):
-        return (
-            f"epoch {record.epoch} of {settings.epochs}, test loss {loss_digits(record.test_loss)}"
-        )
-    epoch = math.ceil(record.step / settings.epoch_steps)
+        return f"{epoch}, test loss {loss_digits(record.test_loss)}"
     right = "" if math.isnan(record.accuracy) else f", {accuracy_percent(record.accuracy)} right"
-    return f"epoch {epoch} of {settings.epochs}, loss {loss_digits(record.loss)}{right}"
+    return f"{epoch}, loss {loss_digits(record.loss)}{right}"
 
 
 def classified(history: History) -> bool:
