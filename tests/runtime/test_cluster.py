@@ -33,7 +33,7 @@ def test_a_local_server_takes_connections_from_this_machine_only():
     port = int(address.rpartition(":")[2])
     socket.create_connection(("127.0.0.1", port), timeout=5).close()
     before = len(os.listdir("/proc/self/fd"))
-    assert all(list(cluster.sockets_at(port)) for _ in range(20))
+    assert all(cluster.keep_local(port) == local for _ in range(20))
     assert len(os.listdir("/proc/self/fd")) < before + 20  # other threads open some, too
 
 

@@ -24,7 +24,7 @@ def test_installed_packages_are_libraries_and_programs_are_not():
         "/programs/keras/train.py": False,
     }
     assert {file: nodes.includes(file) for file in files} == files
-    assert {file: not sampler.Sampler(0).is_program(file) for file in files} == files
+    assert {file: sampler.Sampler(0).kind_of(file) != sampler.PROGRAM for file in files} == files
     assert not nodes.includes(f"{nodes.TFLAB}/models/lenet.py")
     assert nodes.includes(f"{nodes.TFLAB}/models/keras.py")
 
@@ -34,9 +34,9 @@ def test_an_installed_program_is_no_library(monkeypatch):
     main = SimpleNamespace(__file__=f"{INSTALLED}/mine/train.py")
     monkeypatch.setitem(sys.modules, "__main__", main)
     assert not nodes.includes(file)
-    assert sampler.Sampler(0).is_program(file)
+    assert sampler.Sampler(0).kind_of(file) == sampler.PROGRAM
     assert nodes.includes(f"{INSTALLED}/others/layers.py")
-    assert not sampler.Sampler(0).is_program(f"{INSTALLED}/others/layers.py")
+    assert sampler.Sampler(0).kind_of(f"{INSTALLED}/others/layers.py") != sampler.PROGRAM
 
 
 def test_the_package_of_a_model_is_no_library(monkeypatch):

@@ -5,7 +5,6 @@ import time
 
 from tflab.records.measured import Load
 from tflab.runtime import machine_load
-from tflab.runtime.machine_load import Beginning
 
 STAT = "cpu  100 20 30 7000 900 4 5 60 8 9\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
 
@@ -25,7 +24,6 @@ def test_others_use_all_time_of_processors_and_host_but_idle_waiting_and_ones_ow
 
 
 def test_the_load_during_a_measurement_is_that_of_others(monkeypatch):
-    monkeypatch.setattr(time, "monotonic", lambda: 70.0)
     monkeypatch.setattr(os, "cpu_count", lambda: 6)
     for start_s, now_s, during in (
         (100.0, 125.0, 1.25),  # 25 s in 20 s
@@ -33,14 +31,16 @@ def test_the_load_during_a_measurement_is_that_of_others(monkeypatch):
         (None, 130.0, None),
         (100.0, None, None),
     ):
-        monkeypatch.setattr(machine_load, "others_s", lambda now_s=now_s: now_s)
-        assert machine_load.since(Beginning(1.5, start_s, 50.0)) == Load(6, 1.5, during)
+        used, clock = iter([start_s, now_s]), iter([50.0, 70.0])
+        monkeypatch.setattr(machine_load, "others_s", lambda used=used: next(used))
+        monkeypatch.setattr(time, "monotonic", lambda clock=clock: next(clock))
+        assert machine_load.begin(1.5)() == Load(6, 1.5, during)
 
 
 def test_a_beginning_reads_the_average_unless_it_was_read_before(monkeypatch):
     averages = iter([(9.0, 1.0, 1.0)])
     monkeypatch.setattr(os, "getloadavg", lambda: next(averages), raising=False)
-    assert machine_load.beginning().average == 9.0
-    assert machine_load.beginning(0.0).average == 0.0
+    assert machine_load.begin()().before == 9.0
+    assert machine_load.begin(0.0)().before == 0.0
     monkeypatch.setattr(os, "getloadavg", lambda: os.stat("/no such file"), raising=False)
     assert machine_load.average() is None

@@ -27,7 +27,7 @@ from tflab.lifecycle import placement
 from tflab.records.measured import ChangingPass, Comparison, ConfigTimes, Rounds
 from tflab.records.options import SWITCHES, Options
 from tflab.records.placed import FirstRun, Pass
-from tflab.runtime import machine_load, measure, session
+from tflab.runtime import measure, session
 
 MOST_REASONS = 3  # why a step is slow
 
@@ -87,7 +87,7 @@ def concluded(
         for size, batch in batches.items()
     }
     steps = {size: sweep.times(batch, tables[size]) for size, batch in batches.items()}
-    during = machine_load.since(prepared.beginning)
+    during = prepared.load()
     if options.cluster:  # tasks are not other programs
         during = replace(during, during=None)
     evidence = [

@@ -157,8 +157,8 @@ def observations(
                 # No configuration is always the first whose session is created.
                 shuffled = random.Random(number).sample(process.names, len(process.names))
                 stream = measure.untraced(
-                    [jobs[name] for name in shuffled],
-                    *(rows, batch_sizes, rounds, A_SESSION, process.environment),
+                    process.environment,
+                    *([jobs[name] for name in shuffled], rows, batch_sizes, rounds, A_SESSION),
                 )
                 started.append((shuffled, stack.enter_context(stream)))
             measured = in_turn([stream for _, stream in started], number, most_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tflab import datasets, models
@@ -12,7 +12,7 @@ from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import backward as gradients
 from tflab.lifecycle import frontend, placement
 from tflab.records.graph import nodes_needed
-from tflab.records.measured import ChangingPass
+from tflab.records.measured import ChangingPass, Load
 from tflab.records.options import Options, Program
 from tflab.records.stages import Backward, Placement
 from tflab.records.timed import StepTime
@@ -35,7 +35,7 @@ class Prepared:
     batch_sizes: tuple[int, ...]
     images: int
     placed: Mapping[int, Placement]  # by batch size, including the smaller batch at the end
-    beginning: machine_load.Beginning
+    load: Callable[[], Load]  # since the beginning
     passes: tuple[ChangingPass, ...] | None = None  # that changed the graph, if asked for
     refused: str | None = None  # which other batch sizes the runtime refused, and why
 
@@ -93,7 +93,7 @@ def prepare(
         batch_sizes=batch_sizes,
         images=images,
         placed=placed,
-        beginning=machine_load.beginning(before),
+        load=machine_load.begin(before),
         refused=" ".join(f"Batch size {size}: {error}" for size, error in refused.items()) or None,
     )
 

@@ -65,7 +65,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     step = session.step_of(program, placement.fetches)
     measured = Measured({node.name: node.op for node in placement.nodes})
     batches = session.feed_batches(program, options.batch_size)
-    start = machine_load.beginning()
+    load = machine_load.begin()
     plan = measure.pairs(batches, options.batch_size, options.warmup, options.steps)
     ending = measure.run(measure.job_of(program, step, options), plan, measured.observe)
     ending.check(kept=bool(measured.steps) and (not ending.failure or bool(options.cluster)))
@@ -77,7 +77,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     of_nodes = op_runs.of(run for run in measured.runs if run.name != trace.EXECUTOR)
     stats = op_table.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
-    during = machine_load.since(start)
+    during = load()
     execution = Execution(
         program=program,
         nodes=executed,

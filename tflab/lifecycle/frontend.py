@@ -19,7 +19,7 @@ from tflab.analysis import access_order
 from tflab.datasets import Dataset, Whole
 from tflab.errors import NotImportableError, TflabError, UsageError, reason
 from tflab.escaping import with_full_stop
-from tflab.records.graph import Node
+from tflab.records.graph import Node, Source
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
 from tflab.runtime import cluster, functions, nodes, session
@@ -70,7 +70,9 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         dataset=dataset,
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
         places=places,
-        optimizer_line=nodes.constructed(model.optimizer),
+        optimizer_line=Source(*made)
+        if (made := source_lines.constructed(model.optimizer))
+        else None,
         layers=source_lines.layer_names(graph),
     )
     listed = nodes.from_graph(graph)
@@ -265,7 +267,7 @@ def over_tasks(graph: tf.Graph, tasks: int) -> dict[str, str]:
     No devices are requested yet: until placement, the graph also runs in this process alone.
     """
     return {
-        op.name: cluster.client_device() if op.type == "Placeholder" else cluster.device_of(part)
+        op.name: cluster.CLIENT_DEVICE if op.type == "Placeholder" else cluster.device_of(part)
         for op, part in in_parts(graph, tasks)
     }
 

@@ -133,7 +133,7 @@ def build(model: KerasModel, name: str) -> Model:
         labels = [tf1.placeholder(*like, name="labels")]
         with tf1.name_scope("training") as training, keras.StatelessScope(state) as scope:
             predicted = model(fed, training=True)
-            with source_lines.on_line(source_lines.compiled_on(model)):
+            with source_lines.on_line(source_lines.COMPILED.get(model)):
                 target = tf.nest.pack_sequence_as(output, labels)
                 loss = model.compute_loss(x=fed, y=target, y_pred=predicted, training=True)
         optimizer, sentence = replaced(model)
@@ -175,7 +175,7 @@ def replaced(model: KerasModel) -> tuple[tf1.train.Optimizer, str]:
     rate = eagerly(model.optimizer.get_config).get("learning_rate")
     rate = rate if isinstance(rate, float) else RATE
     optimizer = IN_PLACE.get(kind, tf1.train.GradientDescentOptimizer)(rate)
-    source_lines.stand_in(optimizer, model.optimizer)
+    source_lines.CONSTRUCTED[optimizer] = source_lines.constructed(model.optimizer)
     return optimizer, (
         f"Its optimiser, {kind} of Keras, does not run in a graph of TensorFlow 1. "
         f"{type(optimizer).__name__} of tf.compat.v1.train replaces it, with the learning rate "

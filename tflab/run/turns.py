@@ -130,7 +130,7 @@ def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Pr
 def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) -> Programs:
     """Run both programs in turns, and compare what they took. A failure or an interruption ends
     this; it is raised if no process has ended before."""
-    beginning = machine_load.beginning()
+    load = machine_load.begin()
     rounds: list[Round] = []
     interrupted, failure = False, None
     try:
@@ -144,8 +144,8 @@ def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) 
         failure = str(error)
         if not rounds:
             raise
-    load = machine_load.since(beginning)
-    return concluded([program.name for program in programs], rounds, load, interrupted, failure)
+    names = [program.name for program in programs]
+    return concluded(names, rounds, load(), interrupted, failure)
 
 
 def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Iterator[Round]:

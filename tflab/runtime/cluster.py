@@ -1,8 +1,7 @@
 """Cluster: the tasks that a graph runs on besides this process, started or found, and watched.
 
-Each task is a process with a server of TensorFlow of its own. A session brings the tasks'
-addresses along, and each session has variables of its own there, as a session of a single process
-has.
+Each task is a process with a server of TensorFlow. A session brings the tasks' addresses along, and
+each session has variables of its own there.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import stat
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import IO
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -28,6 +26,7 @@ from tflab.units import plural
 
 JOB = "worker"  # of the tasks in a session
 CLIENT = "client"  # the job of this process
+CLIENT_DEVICE = f"/job:{CLIENT}/task:0"
 START_S = 180  # within which a task has to be there; it imports TensorFlow
 ANSWER_S = 5  # time in which a running task has to answer
 LOCAL = "127.0.0.1"
@@ -43,10 +42,8 @@ AWAY = (
 @contextmanager
 def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield the addresses of tasks: of this many new tasks on this machine, which end with the
-    context, or of the given tasks, once each has answered.
-
-    Raises TflabError, with the task's name, for one that does not come.
-    """
+    context, or of the given tasks, once each has answered. Raises TflabError for one that does not
+    come."""
     if not isinstance(wanted, int):
         if len(set(wanted)) < len(wanted):
             raise UsageError(f"Name each task of {', '.join(wanted)} once.")
@@ -65,28 +62,24 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
             )
             for _ in range(wanted)
         ]
-        addresses = tuple(address_of(number, *task) for number, task in enumerate(starting))
-        STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
-        yield addresses
-
-
-def address_of(number: int, task: processes.Process, errors: IO[bytes]) -> str:
-    """Return the address of a task, which it prints once it listens."""
-    assert task.stdout
-    if not processes.has_output(task, START_S):
-        raise TflabError(f"Task {number} of the cluster did not start within {START_S} s.")
-    if address := task.stdout.readline().decode().strip():
-        return address
-    ending = processes.ending(task, errors)
-    raise TflabError(f"Task {number} of the cluster ended during start-up, {ending}")
+        addresses = []
+        for number, (task, errors) in enumerate(starting):  # each prints its address
+            assert task.stdout
+            name = f"Task {number} of the cluster"
+            if not processes.has_output(task, START_S):
+                raise TflabError(f"{name} did not start within {START_S} s.")
+            addresses.append(task.stdout.readline().decode().strip())
+            if not addresses[-1]:
+                raise TflabError(f"{name} ended during start-up, {processes.ending(task, errors)}")
+            STARTED[addresses[-1]] = task
+        yield tuple(addresses)
 
 
 # Whether the tasks are there
 
 
 def check(number: int, address: str) -> None:
-    """Raise TflabError if there is no task at an address, or one of another version of
-    TensorFlow."""
+    """Raise TflabError if there is no task at an address, or one of another TensorFlow."""
     name = f"Task {number} of the cluster, {address},"
     start = f"Start it there with `python -m tflab.worker {address}`."
     if reason := unreached(address):
@@ -128,11 +121,8 @@ def device_at(address: str) -> DeviceAttributes | None:
 
 
 def failures(addresses: Sequence[str]) -> list[str]:
-    """Return what is wrong with each task that no longer answers, as clauses.
-
-    One of tflab's own that does not answer is killed: a step would wait for it until its time
-    limit.
-    """
+    """Return what is wrong with each task that no longer answers, as clauses. One of tflab's own is
+    killed: a step would wait for it until its time limit."""
     clauses = []
     for number, address in enumerate(addresses):
         if device_at(address) is None:
@@ -183,10 +173,7 @@ def configure(config: tf1.ConfigProto, addresses: Sequence[str]) -> None:
 
 def client_host(addresses: Sequence[str]) -> str:
     """Return the host by which the tasks reach this process: the one from which its routes lead to
-    the first task that is not on the loopback device.
-
-    Raises TflabError where no route leads there.
-    """
+    the first task that is not on the loopback device. Raises TflabError without such a route."""
     for address in addresses:
         host, _, port = address.rpartition(":")
         if is_local(host):
@@ -213,16 +200,12 @@ def close(session: tf1.Session) -> None:
 
 
 def target(addresses: Sequence[str]) -> str:
-    """Return where a session over tasks has its master, which is here; without tasks ""."""
-    return f"{SCHEME}{own_address(client_host(addresses))}" if addresses else ""
+    """Return where a session over tasks has its master, which is here."""
+    return f"{SCHEME}{own_address(client_host(addresses))}"
 
 
 def device_of(task: int) -> str:
     return f"/job:{JOB}/task:{task}"
-
-
-def client_device() -> str:
-    return f"/job:{CLIENT}/task:0"
 
 
 # The server of a task
@@ -244,10 +227,7 @@ def job() -> str:
 
 def start(address: str) -> tuple[str, bool]:
     """Start a server; return its address, where port 0 has become a real one, and whether only this
-    machine can connect to it.
-
-    Raises UsageError where the address cannot be had.
-    """
+    machine can connect to it. Raises UsageError where the address cannot be had."""
     host, _, port = address.rpartition(":")
     check_free(host, int(port))
     spec = tf.train.ClusterSpec({job(): [address]})
@@ -302,18 +282,6 @@ def keep_local(port: int) -> bool:
     elsewhere, and on a kernel before 5.7, the port stays open.
     """
     bound = []
-    for listening in sockets_at(port):
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
-            bound.append(True)
-        except (OSError, AttributeError):
-            bound.append(False)
-    return bool(bound) and all(bound)
-
-
-def sockets_at(port: int) -> Iterator[socket.socket]:
-    """Yield the sockets of this process that listen at a port, each of them open until the next one
-    is requested."""
     folder = "/proc/self/fd"
     for descriptor in map(int, os.listdir(folder) if os.path.isdir(folder) else ()):
         try:
@@ -322,6 +290,9 @@ def sockets_at(port: int) -> Iterator[socket.socket]:
             with socket.socket(fileno=os.dup(descriptor)) as opened:
                 listens = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
                 if listens and opened.getsockname()[1] == port:
-                    yield opened
-        except (OSError, IndexError, TypeError):  # closed meanwhile, or of another kind
+                    bound.append(False)
+                    opened.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0")
+                    bound[-1] = True
+        except (OSError, AttributeError, IndexError, TypeError):  # closed, of another kind, refused
             continue
+    return bool(bound) and all(bound)

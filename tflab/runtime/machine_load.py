@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 from tflab.records.measured import Load
@@ -16,27 +16,19 @@ from tflab.records.measured import Load
 STAT = Path("/proc/stat")
 
 
-@dataclass(frozen=True)
-class Beginning:
-    """The machine before a measurement."""
+def begin(before: float | None = None) -> Callable[[], Load]:
+    """Return a function that returns the load from now until its call; `before` is a load average
+    that was read earlier."""
+    before = average() if before is None else before
+    others_before, start = others_s(), time.monotonic()
 
-    average: float | None
-    others_s: float | None
-    at_s: float
+    def load() -> Load:
+        others, elapsed = others_s(), time.monotonic() - start
+        known = others is not None and others_before is not None and elapsed > 0
+        during = max(0.0, (others - others_before) / elapsed) if known else None
+        return Load(os.cpu_count() or 1, before, during)
 
-
-def beginning(before: float | None = None) -> Beginning:
-    """Return the state before a measurement; `before` is a load average that was read earlier."""
-    return Beginning(average() if before is None else before, others_s(), time.monotonic())
-
-
-def since(start: Beginning) -> Load:
-    """Return the load during a measurement that ends now."""
-    others, elapsed = others_s(), time.monotonic() - start.at_s
-    during = None
-    if others is not None and start.others_s is not None and elapsed > 0:
-        during = max(0.0, (others - start.others_s) / elapsed)
-    return Load(os.cpu_count() or 1, start.average, during)
+    return load
 
 
 def average() -> float | None:

@@ -1,8 +1,7 @@
 """Measure: the only engine that measures steps. Everything that is compared takes turns.
 
-A turn is one step on given values, traced or not. Turns that are compared are in one round, so that
-the machine disturbs all of them alike. A plan says which turns come in which order, and an
-observer receives each turn with its time and its trace. Nothing is aggregated here.
+Turns that are compared are in one round, so that the machine disturbs all of them alike. A plan
+says which turns come in which order, and an observer receives each turn with its time and trace.
 """
 
 from __future__ import annotations
@@ -142,10 +141,8 @@ def job_of(program: Program, step: session.Step, options: Options) -> Job:
 
 
 def run(job: Job, plan: Plan, observe: Observer) -> Outcome:
-    """Run the turns of a plan in a session of the job, and pass every one to `observe`.
-
-    Ctrl-C or a step that fails ends it; what was observed until then is complete.
-    """
+    """Run the turns of a plan in a session of the job, and pass every one to `observe`. Ctrl-C or a
+    step that fails ends it; what was observed until then is complete."""
     with ready(job, untraced=plan.untraced) as runner:
         try:
             with sessions.ctrl_c_kept():
@@ -171,16 +168,21 @@ def ready(job: Job, traced: bool = True, untraced: bool = True) -> Iterator[Runn
     placement, because the runtime numbers the nodes that it makes."""
     with session.fresh(job.graph, job.options) as live:
         # A compiled step returns no trace from a master that is reached over the network.
-        over_network = bool(job.options.cluster)
+        over_network, xla = bool(job.options.cluster), job.options.xla
         level = session.FULL_TRACE if over_network else session.trace_level()
-        if over_network or (traced and untraced and builds_once(job)):
+        # Each compiled step has a graph of its own: all passes and an executor, a millisecond for
+        # each node. A shared step takes some microseconds longer, which does not matter in a large
+        # graph. On several devices the runtime would number its nodes differently.
+        one_device = job.options.devices == 1 and level != session.FULL_TRACE
+        is_large = len(job.graph.get_operations()) > LARGE
+        if over_network or (traced and untraced and is_large and one_device and not xla):
             session.begin(live, job.start)
             plain, traced_step, extra = session.shared_steps(live, job.step, level)
             yield Runner(plain, traced_step, extra if over_network else None)
             return
         tracing: session.Run | None = None
         with_graphs: session.Run | None = None
-        if traced and job.options.xla:
+        if traced and xla:
             _, tracing, with_graphs = session.shared_steps(live, job.step, level)
         elif traced:
             tracing = job.step.callable(live, trace_level=level)
@@ -188,19 +190,7 @@ def ready(job: Job, traced: bool = True, untraced: bool = True) -> Iterator[Runn
         yield Runner(job.step.callable(live) if untraced else None, tracing, with_graphs)
 
 
-def builds_once(job: Job) -> bool:
-    """Return True if traced and untraced steps share what the session builds.
-
-    Each compiled step builds its own: all graph passes and an executor, a millisecond for each
-    node. A shared step takes some microseconds longer than a compiled one, which does not matter in
-    a large graph. On several devices the runtime would number its nodes differently.
-    """
-    one_device = job.options.devices == 1 and session.trace_level() != session.FULL_TRACE
-    return one_device and not job.options.xla and len(job.graph.get_operations()) > LARGE
-
-
-# Plans: which steps run in which order, so that everything that is compared runs under the same
-# conditions
+# Plans
 
 
 def observations(least: int, budget_s: float, most: float = inf) -> Iterator[int]:
@@ -224,16 +214,10 @@ def pairs(batches: Iterator[Values], size: int, warmup: int, steps: int) -> Plan
 
 
 def sweep(
-    columns: Sequence[datasets.Column],
-    rows: int,
-    batch_sizes: Sequence[int],
-    warmup: int,
+    columns: Sequence[datasets.Column], rows: int, batch_sizes: Sequence[int], warmup: int
 ) -> Plan:
-    """Return a plan that runs the same rows at several batch sizes, untraced and then traced.
-
-    The rows are cut into rounds. In a round, all batch sizes process the same rows. The last batch
-    may be smaller.
-    """
+    """Return a plan that runs the same rows at several batch sizes, untraced and then traced. In a
+    round, all batch sizes process the same rows. The last batch may be smaller."""
     rounds_of = {size: steps_of_rounds(rows, batch_sizes, size) for size in batch_sizes}
     in_all = len(rounds_of[batch_sizes[0]])
 
@@ -288,16 +272,10 @@ Times = list[dict[int, list[int]]]  # of every job: batch size -> ns of its untr
 
 
 def untraced(
-    jobs: Sequence[Job],
-    columns: Sequence[datasets.Column],
-    batch_sizes: Sequence[int],
-    rounds: int,
-    turns: int,
-    environment: Mapping[str, str],
+    environment: Mapping[str, str], *args: object
 ) -> AbstractContextManager[Iterator[Times]]:
-    """Open a process that measures untraced steps whenever the next turn is requested, so that
+    """Open a process that runs `untraced_here(*args)` whenever the next turn is requested, so that
     several such processes can take turns."""
-    args = list(jobs), columns, tuple(batch_sizes), rounds, turns
     return processes.stream("tflab.runtime.measure:untraced_here", *args, environment=environment)
 
 

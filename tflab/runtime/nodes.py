@@ -3,18 +3,17 @@ nodes that send and receive."""
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache
 from math import prod
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import AttrValue, GraphDef, NodeDef
@@ -101,12 +100,6 @@ def made_by(op: tf.Operation) -> tuple[Source | None, str]:
     return Source(*frame) if frame else None, phase
 
 
-def constructed(thing: object) -> Source | None:
-    """Return the user's line that made an optimiser or a Keras layer, if known."""
-    frame = source_lines.constructed(thing)
-    return Source(*frame) if frame else None
-
-
 def forward_of(graph: tf.Graph, name: str) -> str | None:
     """Return the forward node whose gradient function made this one."""
     forward = graphs.original_op(graph.get_operation_by_name(name))
@@ -116,12 +109,9 @@ def forward_of(graph: tf.Graph, name: str) -> str | None:
 def from_graph_def(
     graph_def: GraphDef, makers: Mapping[str, Node], shapes: Mapping[str, Shape]
 ) -> tuple[Node, ...]:
-    """Return the nodes of a graph that the runtime wrote, in its order.
-
-    It has names and types but neither lines nor shapes: lines and phases come from `makers`, the
+    """Return the nodes of a graph that the runtime wrote: lines and phases come from `makers`, the
     user's nodes by the names under which they run, shapes (by tensor name) from the trace of a
-    step.
-    """
+    step."""
     return tuple(from_node_def(node_def, makers, shapes) for node_def in graph_def.node)
 
 
@@ -132,18 +122,17 @@ def from_node_def(
     signatures: Mapping[str, OpDef] = NONE,
 ) -> Node:
     """Return a NodeDef as a node; `signatures` are OpDefs of functions, which may be types."""
-    name = node_def.name
-    maker = makers.get(name)
-    args = output_args(node_def.op, signatures)
+    maker = makers.get(node_def.name)
+    dtypes = output_dtypes(node_def, output_args(node_def.op, signatures))
     return Node(
-        name=name,
+        name=node_def.name,
         op=node_def.op,
         inputs=tuple(tensor for tensor in node_def.input if not tensor.startswith("^")),
         control_inputs=tuple(tensor[1:] for tensor in node_def.input if tensor.startswith("^")),
         device=node_def.device,
         outputs=tuple(
-            Tensor(dtype, shapes.get(output_name(name, index)))
-            for index, dtype in enumerate(output_dtypes(node_def, args))
+            Tensor(dtype, shapes.get(output_name(node_def.name, index)))
+            for index, dtype in enumerate(dtypes)
         ),
         source=maker.source if maker else None,
         phase=maker.phase if maker else FORWARD,
@@ -173,13 +162,10 @@ def output_args(op: str, signatures: Mapping[str, OpDef] = NONE) -> tuple[OpDef.
     return tuple(op_def.output_arg) if op_def else ()
 
 
-@functools.cache
-def op_def_of(op: str) -> OpDef | None:
-    """Return the OpDef of a type; None if TensorFlow does not know it."""
-    return graphs.op_def(op)
+op_def_of = cache(graphs.op_def)
 
 
-@functools.cache
+@cache
 def dtype_name(enum: int) -> str:
     try:
         return tf.dtypes.as_dtype(enum).base_dtype.name
@@ -188,7 +174,6 @@ def dtype_name(enum: int) -> str:
 
 
 def tensor_bytes(tensor: Tensor) -> int | None:
-    """Return the bytes of a tensor; None if its shape does not say."""
     if tensor.shape is None or None in tensor.shape or tensor.dtype in UNSIZED:
         return None
     return prod(size or 0 for size in tensor.shape) * tf.dtypes.as_dtype(tensor.dtype).size
@@ -200,22 +185,21 @@ def tensor_bytes(tensor: Tensor) -> int | None:
 def transfers(partitions: Iterable[GraphDef], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:
     """Return a Transfer for each `_Send`; the `_Recv` with the same rendezvous name is its end."""
     node_defs = [node_def for graph in partitions for node_def in graph.node]
-    receivers = {
-        rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op in RECVS
-    }
+    receivers = {rendezvous(node): node.name for node in node_defs if node.op in RECVS}
     for node_def in node_defs:
         if node_def.op not in SENDS or node_def.attr["client_terminated"].b or not node_def.input:
             continue  # or a fetch from a cluster
-        sent = Tensor(dtype_name(node_def.attr["T"].type), shapes.get(node_def.input[0]))
+        dtype = dtype_name(node_def.attr["T"].type)
+        shape = shapes.get(node_def.input[0])
         yield Transfer(
             tensor=node_def.input[0],
             send=node_def.name,
             recv=receivers.get(rendezvous(node_def), ""),
             from_device=text(node_def.attr["send_device"]),
             to_device=text(node_def.attr["recv_device"]),
-            dtype=sent.dtype,
-            shape=sent.shape,
-            bytes=tensor_bytes(sent),
+            dtype=dtype,
+            shape=shape,
+            bytes=tensor_bytes(Tensor(dtype, shape)),
             edge=text(node_def.attr["tensor_name"]),
         )
 
@@ -229,10 +213,8 @@ def rendezvous(node_def: NodeDef) -> tuple[bytes, ...]:
     return tuple(node_def.attr[key].s for key in ("send_device", "recv_device", "tensor_name"))
 
 
-# Whose code a line is
-#
-# A line is the program's if it is outside of libraries. `Sampler.new_kind` in tflab/run/sampler.py
-# decides in the same way.
+# Whose code a line is: the program's if it is outside of libraries. `Sampler.new_kind` in
+# tflab/run/sampler.py decides in the same way.
 
 STANDARD = os.path.dirname(os.__file__) + os.sep
 TFLAB = str(Path(__file__).parents[1])
@@ -249,9 +231,8 @@ PROGRAMS: set[str] = set()  # installed packages that are programs, or that have
 
 def add_program(function: Callable[..., object]) -> None:
     """Note that the package of this model function is no library, even if it is installed."""
-    code = getattr(function, "__code__", None)
-    if code and (package := installed_package(code.co_filename)):
-        PROGRAMS.add(package)
+    file = function.__code__.co_filename if hasattr(function, "__code__") else ""
+    PROGRAMS.update(filter(None, [installed_package(file)]))
 
 
 def includes(file: str) -> bool:
@@ -274,13 +255,7 @@ def installed_package(file: str) -> str | None:
     return None if place is None else os.sep.join(parts[: place + 2])
 
 
-# Phases
-#
-# The optimiser's own nodes, and those that gradient functions make, have their phases from the
-# start.
-
-if TYPE_CHECKING:
-    from tensorflow import Operation
+# Phases: the optimiser's nodes, and those that gradient functions make, have theirs from the start
 
 STORED = (*VARIABLES, "ReadVariableOp", "Const")  # values that do not depend on the step's data
 FED = ("Placeholder", "PlaceholderWithDefault")
@@ -290,22 +265,14 @@ SUMMARY = re.compile(r"Summary(V2)?$")
 ASSIGNS = re.compile(r"Assign(Variable(Op)?)?|(Resource)?Scatter(Nd)?Update")
 
 
-def phased(graph_nodes: Sequence[Node], ops: Iterable[Operation]) -> tuple[Node, ...]:
-    """Return the nodes of these ops; a node is forward only if it does not depend on gradients."""
-    if all(node.phase == FORWARD for node in graph_nodes):
-        return tuple(graph_nodes)
-    derived = [forward.name for op in ops if (forward := graphs.original_op(op)) is not None]
-    updating = Updates(graph_nodes, derived).found()
-    return tuple(replace(n, phase=UPDATE) if n.name in updating else n for n in graph_nodes)
+def phased(nodes: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ...]:
+    """Return the nodes of these ops, with those that belong to updates marked.
 
-
-class Updates:
-    """The search for the forward nodes that belong to updates. Nodes that lead to a node which
-    others are `derived` from are excluded: the loss needs them. Of the others these belong to
-    updates:
+    A forward node that leads to a node with a gradient never does, because the loss needs it. Of
+    the others these belong to updates:
 
     - those that depend on gradients, such as clipping
-    - changes of variables that do not depend on the data, see `changing`
+    - changes of variables that do not depend on the data, such as a moving average of a weight
     - those that only updates and summaries use
     - those that updates use and that do not depend on the loss, such as a learning rate, whatever
       else uses them: a schedule has nodes that lead nowhere
@@ -313,77 +280,72 @@ class Updates:
     A node does not depend on what was made after it: a loop gets further inputs when it is
     differentiated. A copy that waits for updates, such as a returned loss, is no part of them.
     """
+    phases = {node.name: node.phase for node in nodes}
+    if {*phases.values()} <= {FORWARD}:
+        return tuple(nodes)
+    inputs: Mapping[str, Sequence[str]] = makers(nodes)
+    consumers = turned_around(inputs)
+    derived = [forward.name for op in ops if (forward := graphs.original_op(op)) is not None]
+    of_loss = reach(derived, inputs)
+    rest = [n for n in nodes if n.phase == FORWARD and n.name not in of_loss]
+    variables = {node.name for node in nodes if node.op in VARIABLES}
+    stored = {
+        node.name
+        for node in nodes
+        if node.op in STORED or (node.op == "Identity" and variables.issuperset(inputs[node.name]))
+    }
+    on_loss = reach(of_loss - stored, consumers)
+    places = {node.name: place for place, node in enumerate(nodes)}
 
-    def __init__(self, nodes: Sequence[Node], derived: Iterable[str]) -> None:
-        self.nodes = nodes
-        self.phases = {node.name: node.phase for node in nodes}
-        self.inputs: Mapping[str, Sequence[str]] = makers(nodes)
-        self.consumers = turned_around(self.inputs)
-        self.of_loss = reach(derived, self.inputs)
-        self.rest = [n for n in nodes if n.phase == FORWARD and n.name not in self.of_loss]
-        variables = {node.name for node in nodes if node.op in VARIABLES}
-        stored = {
-            node.name
-            for node in nodes
-            if node.op in STORED
-            or (node.op == "Identity" and variables.issuperset(self.inputs[node.name]))
-        }
-        self.on_loss = reach(self.of_loss - stored, self.consumers)
+    def of(phase: str) -> list[str]:
+        return [name for name, own in phases.items() if own == phase]
 
-    def found(self) -> set[str]:
-        self.follow()
-        self.phases |= dict.fromkeys(self.changing(), UPDATE)
-        self.follow()
-        self.mark_used()
-        return {node.name for node in self.rest if self.phases[node.name] == UPDATE}
-
-    def of(self, *phases: str) -> list[str]:
-        return [name for name, phase in self.phases.items() if phase in phases]
-
-    def follow(self) -> None:
+    def mark_dependent() -> None:
         """Mark nodes that depend on gradients or updates."""
-        places = {node.name: place for place, node in enumerate(self.nodes)}
-        for node in self.rest:  # in the order in which they were made: inputs first
-            parents = self.inputs[node.name][: 1 if node.op == "Identity" else None]
+        for node in rest:  # in the order in which they were made: inputs first
+            parents = inputs[node.name][: 1 if node.op == "Identity" else None]
             earlier = (n for n in parents if places.get(n, len(places)) < places[node.name])
-            if any(self.phases[name] != FORWARD for name in earlier):
-                self.phases[node.name] = UPDATE
+            if any(phases[name] != FORWARD for name in earlier):
+                phases[node.name] = UPDATE
 
-    def mark_used(self) -> None:
-        """Mark nodes that updates use. A node that depends on the loss, or that gradients use, is
-        marked only if nothing but updates and summaries uses it."""
-        waiting = turned_around({node.name: node.control_inputs for node in self.nodes})
-        shared = self.on_loss | reach(self.of(BACKWARD), self.inputs)
-        summaries = {node.name for node in self.nodes if SUMMARY.search(node.op)}
-        left, before = [node.name for node in reversed(self.rest)], 0
-        while len(left) != before:  # a branch of TensorFlow 1 makes the inputs of a node after it
-            before = len(left)
-            for name in left:
-                users = [user for user in self.consumers.get(name, ()) if user not in summaries]
-                if name in shared:
-                    used = bool(users) and all(self.phases[user] == UPDATE for user in users)
-                else:
-                    users += waiting.get(name, ())
-                    used = any(self.phases[user] == UPDATE for user in users)
-                if used:
-                    self.phases[name] = UPDATE
-            left = [name for name in left if self.phases[name] != UPDATE]
+    mark_dependent()
+    # Assignments without a gradient: they have to do with a variable that the loss or an update
+    # uses, and not with the data, on which a batch's statistics and metrics depend
+    used = of_loss | reach(of(UPDATE), inputs)
+    of_variables = reach(variables & used, consumers)
+    on_data = on_loss | reach((node.name for node in nodes if node.op in FED), consumers)
+    waiting = turned_around({n.name: (*inputs[n.name], *n.control_inputs) for n in nodes})
+    after = reach(of(UPDATE), waiting)
+    for node in rest:
+        if node.name in of_variables and node.name not in on_data:
+            assigns = node.name in after and ASSIGNS.fullmatch(node.op)
+            if assigns or CHANGES.fullmatch(node.op):
+                after |= reach([node.name], waiting)
+                phases[node.name] = UPDATE
+    mark_dependent()
+    mark_used(nodes, rest, phases, on_loss | reach(of(BACKWARD), inputs))
+    return tuple(
+        node if node.phase == phases[node.name] else replace(node, phase=UPDATE) for node in nodes
+    )
 
-    def changing(self) -> Iterator[str]:
-        """Yield the assignments that are updates although no gradient is in them, such as a moving
-        average of a weight: they have to do with a variable that the loss or an update uses, and
-        not with the data. A batch's statistics and metrics depend on the data."""
-        used = self.of_loss | reach(self.of(UPDATE), self.inputs)
-        variables = (n.name for n in self.nodes if n.op in VARIABLES and n.name in used)
-        of_variables = reach(variables, self.consumers)
-        fed = (node.name for node in self.nodes if node.op in FED)
-        on_data = self.on_loss | reach(fed, self.consumers)
-        edges = {n.name: (*self.inputs[n.name], *n.control_inputs) for n in self.nodes}
-        waiting = turned_around(edges)
-        after = reach(self.of(UPDATE), waiting)
-        for node in self.rest:
-            if node.name in of_variables and node.name not in on_data:
-                assigns = node.name in after and ASSIGNS.fullmatch(node.op)
-                if assigns or CHANGES.fullmatch(node.op):
-                    after |= reach([node.name], waiting)
-                    yield node.name
+
+def mark_used(
+    nodes: Sequence[Node], rest: Sequence[Node], phases: dict[str, str], shared: Set[str]
+) -> None:
+    """Mark those of `rest` that updates use. `shared` nodes, which depend on the loss or which
+    gradients use, are marked only if nothing but updates and summaries uses them."""
+    consumers = turned_around(makers(nodes))
+    waiting = turned_around({node.name: node.control_inputs for node in nodes})
+    summaries = {node.name for node in nodes if SUMMARY.search(node.op)}
+    left, before = [node.name for node in reversed(rest)], 0
+    while len(left) != before:  # a branch of TensorFlow 1 makes the inputs of a node after it
+        before = len(left)
+        for name in left:
+            users = [user for user in consumers.get(name, ()) if user not in summaries]
+            if name in shared:
+                used = bool(users) and all(phases[user] == UPDATE for user in users)
+            else:
+                used = UPDATE in {phases[user] for user in (*users, *waiting.get(name, ()))}
+            if used:
+                phases[name] = UPDATE
+        left = [name for name in left if phases[name] != UPDATE]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,8 @@ def config_of(options: Options) -> tf1.ConfigProto:
 def opened(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
-    """Open a session whose variables have the values of their initialisers, for a program of one's
-    own (examples/first_call.py); the runtime's errors become sentences."""
+    """Open a session whose variables have the values of their initialisers
+    (examples/first_call.py)."""
     with fresh(graph, options, config) as session:
         begin(session, Start(initializers(graph)))
         yield session
@@ -81,20 +82,19 @@ def fresh(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
     """Open a session that has not built or run anything yet, by default with the configuration of
-    its options.
+    its options. The runtime's errors become sentences.
 
     It is not made the default session: other code that runs in between, for example between the
     steps of a training, must not use its graph.
     """
     dumps.pause()
-    config = config or config_of(options)
     address = ""
     if options.cluster:
         from tflab.runtime import cluster
 
         cluster.check_all(options.cluster)
         address = cluster.target(options.cluster)
-    session = tf1.Session(address, graph, config)
+    session = tf1.Session(address, graph, config or config_of(options))
     try:
         with sessions.ctrl_c_kept():
             yield session
@@ -112,11 +112,8 @@ def start_of(program: Program) -> Start:
 def initializers(graph: tf.Graph) -> tuple[str, ...]:
     """Return the nodes that initialise the variables, global and local (such as those of a metric),
     the tables, and the iterators of tf.data (by a first data set that needs no feed)."""
-    variables = [
-        *graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES),
-        *graph.get_collection(tf1.GraphKeys.LOCAL_VARIABLES),
-    ]
-    tables = graph.get_collection(tf1.GraphKeys.TABLE_INITIALIZERS)
+    keys = tf1.GraphKeys
+    variables = map(graph.get_collection, (keys.GLOBAL_VARIABLES, keys.LOCAL_VARIABLES))
     ops = graph.get_operations()
     fed = {op.name for op in ops if op.type == "Placeholder"}
     iterators: dict[str, str] = {}
@@ -124,8 +121,8 @@ def initializers(graph: tf.Graph) -> tuple[str, ...]:
         if op.type == "MakeIterator" and not (fed and nodes.needed(graph, [op.name]) & fed):
             iterators.setdefault(op.inputs[1].op.name, op.name)
     return (
-        *(variable.initializer.name for variable in variables),
-        *(op.name for op in tables),
+        *(variable.initializer.name for variable in chain(*variables)),
+        *(op.name for op in graph.get_collection(keys.TABLE_INITIALIZERS)),
         *iterators.values(),
     )
 
@@ -158,21 +155,21 @@ class Step:
 
 def shared_steps(live: tf1.Session, step: Step, level: int) -> tuple[Run, Run, Run]:
     """Return an untraced step, a traced one, and one with the graphs that run, of one graph."""
-    run = sessions.shared_step(live, step.feeds, step.fetches, step.targets)
-    untraced = partial(run, run_options=tf1.RunOptions(), run_metadata=Unparsed())
-    with_graphs = tf1.RunOptions(trace_level=level, output_partition_graphs=True)
+    run, options = (
+        sessions.shared_step(live, step.feeds, step.fetches, step.targets),
+        tf1.RunOptions,
+    )
     return (
-        untraced,
-        partial(run, run_options=tf1.RunOptions(trace_level=level)),
-        partial(run, run_options=with_graphs),
+        partial(run, run_options=options(), run_metadata=Unparsed()),
+        partial(run, run_options=options(trace_level=level)),
+        partial(run, run_options=options(trace_level=level, output_partition_graphs=True)),
     )
 
 
 def step_of(program: Program, fetches: Sequence[str]) -> Step:
     """Return the step of these fetches: names of tensors are fetched, names of nodes run."""
-    feeds = tuple(sorted(tensor.name for tensor in program.model.feeds))
     return Step(
-        feeds=feeds,
+        feeds=tuple(sorted(tensor.name for tensor in program.model.feeds)),
         fetches=tuple(name for name in fetches if ":" in name),
         targets=tuple(name for name in fetches if ":" not in name),
     )
@@ -211,11 +208,11 @@ def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
                 f"The model '{program.name}' feeds from a column '{column}', but its data "
                 f"({dataset.name}) have {', '.join(dataset.columns)}."
             )
-        dtype = tensor.dtype.as_numpy_dtype
-        is_whole = isinstance(values, datasets.Whole)
+        dtype, is_whole = tensor.dtype.as_numpy_dtype, isinstance(values, datasets.Whole)
         array = values.value if is_whole else values
-        shape = array.shape if is_whole else (None, *array.shape[1:])
-        fits = tensor.shape.is_compatible_with(shape)
+        fits = tensor.shape.is_compatible_with(
+            array.shape if is_whole else (None, *array.shape[1:])
+        )
         if not fits or not np.can_cast(array.dtype, dtype, "same_kind"):
             raise TflabError(
                 f"The column '{column}' of {dataset.name} holds {array.dtype} of shape "
@@ -242,11 +239,8 @@ def feed_batches(
 
 
 class Unparsed:
-    """The RunMetadata of a traced step, serialised as the runtime returned it.
-
-    A step calls `ParseFromString` of its `run_metadata`, which here only keeps the bytes: parsing
-    them is not part of the step's time.
-    """
+    """The RunMetadata of a traced step, as bytes. A step calls `ParseFromString` of its
+    `run_metadata`, which here only keeps them: parsing is not part of the step's time."""
 
     def __init__(self, serialized: bytes = b"") -> None:
         self.serialized = serialized
@@ -263,8 +257,7 @@ class Unparsed:
 
 
 def timed_step(traced: Run, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Unparsed]:
-    """Run one traced step; return its time as the caller sees it, and its RunMetadata. That is not
-    parsed yet, because the time must not contain the parsing."""
+    """Run one traced step; return its time as the caller sees it, and its RunMetadata."""
     recorded = Unparsed()
     epoch, start = time.time_ns(), time.perf_counter_ns()
     traced(*values, run_metadata=recorded)

@@ -3,7 +3,6 @@ error for a private part of TensorFlow that is not as expected."""
 
 from __future__ import annotations
 
-import linecache
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,8 @@ Frame = tuple[str, int, str, str]  # the same, with the code
 
 if TYPE_CHECKING:
     from tensorflow import Graph, IndexedSlices, Operation, Tensor
+    from tensorflow.core.framework.kernel_def_pb2 import KernelDef
+    from tensorflow.core.framework.op_def_pb2 import OpDef
 
     Gradient: TypeAlias = Tensor | IndexedSlices | None
 
@@ -62,7 +63,7 @@ def derived_from(op: Operation) -> Operation | None:
     gradients it adds up. None for any other, such as the op at which gradients start."""
     original = original_op(op) or live_op(DERIVED.get(op.graph, {}).get(op.name))
     if original is None and (adders := ADDERS.get(op.graph)) and op.name in adders:
-        return live_op(adders[op.name]) if frame_within(op, gradients_file()) else None
+        return live_op(adders[op.name]) if is_made_in(op, gradients_file()) else None
     return original
 
 
@@ -81,13 +82,9 @@ def gradient_calls() -> Iterator[list[tuple[Operation, Sequence[Gradient], Seque
         yield calls
 
 
-def raised(error: Exception) -> None:
-    raise error
-
-
 @contextmanager
 def derivations(
-    note: Note = lambda *call: None, broke: Callable[[Exception], None] = raised
+    note: Note = lambda *call: None, broke: Callable[[Exception], None] | None = None
 ) -> Iterator[None]:
     """Note, while this is open, the ops that gradient functions derive from ops of another graph,
     and the ops that add up gradients. `note` is called with each call of such a function, `broke`
@@ -117,7 +114,7 @@ def derivations(
             new = every[seen.get(made_in, 0) :]
             seen[made_in] = len(every)
             derived = DERIVED.setdefault(made_in, {})
-            derived |= {made.name: reference for made in new if frame_within(made, file)}
+            derived |= {made.name: reference for made in new if is_made_in(made, file)}
         for gradient in given:
             parts = getattr(gradient, "values", gradient), getattr(gradient, "indices", None)
             for tensor in parts:
@@ -129,6 +126,8 @@ def derivations(
             keep(op, given)
             note(op, given, returned)
         except Exception as error:
+            if broke is None:
+                raise
             broke(error)
         log(op, given, returned)
 
@@ -147,9 +146,9 @@ def gradients_file() -> str:
     return str(gradients_util.__file__)
 
 
-def frame_within(op: Operation, file: str) -> Frame | None:
-    """Return the last frame in one file, of the Python stack at the creation of an op."""
-    return next((with_code(*frame) for frame in stack(op) if frame[0] == file), None)
+def is_made_in(op: Operation, file: str) -> bool:
+    """Return whether a file is in the Python stack at the creation of an op."""
+    return any(frame[0] == file for frame in stack(op))
 
 
 @corner("the Python lines of ops", "tensorflow/python/util/tf_stack.py")
@@ -162,10 +161,6 @@ def stack(op: Operation) -> list[StackFrame]:
     """
     listed = reversed(list(op.traceback or ()))
     return [(frame.filename, frame.lineno, frame.name) for frame in listed]
-
-
-def with_code(file: str, line: int, function: str) -> Frame:
-    return file, line, function, linecache.getline(file, line).strip()
 
 
 @corner("the setter of an op's device", "`_set_device` in tensorflow/python/framework/ops.py")
@@ -189,15 +184,6 @@ def traced_graphs(graph: Graph) -> dict[str, Graph | None]:
 
 # Op types
 
-if TYPE_CHECKING:
-    from tensorflow import IndexedSlices, Operation, Tensor
-    from tensorflow.core.framework.kernel_def_pb2 import KernelDef
-    from tensorflow.core.framework.op_def_pb2 import OpDef
-
-    GradientFunction = Callable[
-        ..., Tensor | IndexedSlices | list[Tensor | IndexedSlices | None] | None
-    ]
-
 
 @corner("the definitions of op types", "tensorflow/python/framework/op_def_registry.py")
 def op_def(op: str) -> OpDef | None:
@@ -218,7 +204,7 @@ def registered_kernels(op: str) -> tuple[KernelDef, ...]:
 
 
 @corner("the registry of gradient functions", "tensorflow/python/framework/ops.py")
-def gradient_function(op: Operation) -> GradientFunction | None:
+def gradient_function(op: Operation) -> Callable[..., Gradient | list[Gradient]] | None:
     """Return the registered gradient function of an op; None if its type is registered as not
     differentiable. Raises LookupError if it is not registered at all."""
     from tensorflow.python.framework import ops

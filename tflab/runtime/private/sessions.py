@@ -1,9 +1,8 @@
-"""Watched sessions: the functions that run a graph report to a watcher, and so does that which
-records the stack of a new op.
+"""Sessions: what tflab uses of TensorFlow's sessions, and how a watcher learns of their runs.
 
 All ways to run a graph end in a few functions of `BaseSession`. They are not wrapped, because a
-wrapper would be in every traceback. They get new code: that of TensorFlow, in its own file and
-on its own lines, with a call of the watcher before and after it.
+wrapper would be in every traceback. They get new code: that of TensorFlow, on its own lines, with a
+call of the watcher before and after it.
 """
 
 from __future__ import annotations
@@ -26,11 +25,8 @@ from tflab.errors import TflabError
 from tflab.runtime.private.graphs import corner
 
 FILE = "tensorflow/python/client/session.py"
-STACKS = "tensorflow/python/util/tf_stack.py"
-CONTEXT = "tensorflow/python/eager/context.py"
 ALIGNMENT = 64  # bytes
 WATCHER = "__tflab__"  # the name of the watcher in these modules
-LEVEL = "11MinLogLevelEv"  # a function of Abseil, after its namespace
 # Local variables: the result of the first call, for the second one, and an error of the watcher
 NOTED, ERROR = "tflab_noted", "tflab_error"
 
@@ -45,7 +41,6 @@ STEP = (
     f"{WATCHER}.results({NOTED}, self, None)",
 )
 COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.end({NOTED})")
-MADE = (f"{WATCHER}.keep_stack()",)  # of `extract_stack`
 
 
 def watch(watcher: Any) -> Callable[[], None]:
@@ -60,26 +55,23 @@ def watch(watcher: Any) -> Callable[[], None]:
         from tensorflow.python.client import session
 
         base = session.BaseSession
-        functions = {
-            base.run: RUN,
-            base._call_tf_sessionrun: STEP,
-            base._Callable.__call__: COMPILED,
-        }
         watched = {
-            function: instrumented(function, *calls) for function, calls in functions.items()
+            base.run: instrumented(base.run, *RUN),
+            base._call_tf_sessionrun: instrumented(base._call_tf_sessionrun, *STEP),
+            base._Callable.__call__: instrumented(base._Callable.__call__, *COMPILED),
         }
-    with corner("the Python lines of ops", STACKS):
+    with corner("the Python lines of ops", "tensorflow/python/util/tf_stack.py"):
         from tensorflow.python.util import tf_stack
 
-        watched[tf_stack.extract_stack] = instrumented(tf_stack.extract_stack, *MADE)
+        keep_stack = f"{WATCHER}.keep_stack()"
+        watched[tf_stack.extract_stack] = instrumented(tf_stack.extract_stack, keep_stack)
     for module in (session, tf_stack):
         setattr(module, WATCHER, watcher)
     return exchanged(watched)
 
 
 class Building:
-    """Whether a thread is building a graph, which every thread can find out once that thread has
-    asked.
+    """Whether a thread builds a graph; other threads can ask, too, once that thread has asked.
 
     `default_execution_mode` and the list of `_ContextSwitchStack` in
     tensorflow/python/eager/context.py, on which `Graph.as_default` puts itself and `eager_mode` is
@@ -87,7 +79,7 @@ class Building:
     """
 
     def __init__(self, thread: int) -> None:
-        with corner("the building of a graph", CONTEXT):
+        with corner("the building of a graph", "tensorflow/python/eager/context.py"):
             from tensorflow.python.eager import context
 
             _ = context.default_execution_mode, context.GRAPH_MODE, context._context
@@ -150,16 +142,10 @@ def instrumented(function: Any, first: str, last: str = "", result: str = "") ->
         body = [ast.copy_location(tried, body[0])]
     before = on_line(number, guarded(first)) if first else []
     definition.body[documented:] = [*before, *body]
-    # Only the code is used; names in the function's line are unknown here.
-    definition.decorator_list, definition.returns = [], None
-    definition.args.defaults = []
-    definition.args.kw_defaults = [None] * len(definition.args.kwonlyargs)
-    for argument in ast.walk(definition.args):
-        if isinstance(argument, ast.arg):
-            argument.annotation = None
-    namespace: dict[str, Any] = {}
-    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), namespace)
-    return namespace[function.__name__].__code__
+    # The module is not executed: names in the function's line are unknown here
+    constants = compile(tree, code.co_filename, "exec", dont_inherit=True).co_consts
+    codes = (constant for constant in constants if isinstance(constant, CodeType))
+    return next(code for code in codes if code.co_name == definition.name)
 
 
 def guarded(call: str) -> str:
@@ -193,8 +179,8 @@ def tensor_name(output: Any) -> str:
 
 
 def copied_bytes(fed: Iterable[Any]) -> int:
-    """Return the bytes of arrays that the client of a session copies because they are not aligned
-    to EIGEN_MAX_ALIGN_BYTES: `TF_NewTensor` in tensorflow/c/tf_tensor.cc, TensorFlow 2.21.0."""
+    """Return the bytes of arrays that the client copies because they are not aligned to
+    EIGEN_MAX_ALIGN_BYTES: `TF_NewTensor` in tensorflow/c/tf_tensor.cc, TensorFlow 2.21.0."""
     return sum(
         array.nbytes
         for array in fed
@@ -228,8 +214,8 @@ def fetch_alone(session: Any, output: Any) -> Any:
 
 
 def build(session: Any, feeds: Sequence[str], fetches: Sequence[str]) -> None:
-    """Let the runtime build the step of a run again, without running it. This step is not the
-    session's own step, but shares its stateful kernels. Raise TflabError if that fails."""
+    """Let the runtime build the step of a run again, without running it. The step shares the
+    stateful kernels of the session's own. Raise TflabError if that fails."""
     from tensorflow.python.framework import errors
 
     tensors = [name for name in fetches if ":" in name]
@@ -281,8 +267,8 @@ def framework() -> ctypes.PyDLL:
 
 
 class Log:
-    """The runtime's log. A trace and a dump of graphs write lines into it, which the program would
-    not have written; and Grappler dumps its graphs where its file logs in detail.
+    """The runtime's log. A trace and a dump of graphs write lines that the program would not have
+    written; and Grappler dumps its graphs where its file logs in detail.
 
     `MinLogLevel`, `SetMinLogLevel` and `log_internal::PrependVModule` of Abseil, in
     tensorflow/libtensorflow_framework.so.2, TensorFlow 2.20.0 and 2.21.0. TensorFlow 2.19 does not
@@ -293,19 +279,17 @@ class Log:
     SPACES = ("_ZN4absl12lts_20250814", "_ZN4absl12lts_20250127")
 
     def __init__(self) -> None:
-        with corner(
-            "the level of the runtime's log",
-            "libtensorflow_framework.so.2",
-        ):
+        with corner("the level of the runtime's log", "libtensorflow_framework.so.2"):
             library = framework()
-            space = next((at for at in self.SPACES if hasattr(library, at + LEVEL)), self.SPACES[0])
-            self._level = library[space + LEVEL]
+            levels = [f"{space}11MinLogLevelEv" for space in self.SPACES]
+            level = next((name for name in levels if hasattr(library, name)), levels[0])
+            space = level.removesuffix("11MinLogLevelEv")
+            self._level = library[level]
             self._set = library[f"{space}14SetMinLogLevelENS0_18LogSeverityAtLeastE"]
             self._detail = library[
                 f"{space}12log_internal14PrependVModuleESt17basic_string_viewIcSt11char_traitsIcEEi"
             ]
-        self._before = 0
-        self._quiet = 0  # how many want it to be quiet
+        self._before = self._quiet = 0  # the level, and how many want it to be quiet
         self._lock = allocate_lock()
 
     def quiet(self, level: int) -> None:
@@ -367,8 +351,7 @@ def compiled_step(
 def shared_step(
     session: Session, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> Callable[..., None]:
-    """Return a step for traces whose options are given with each call: `run_options=`,
-    `run_metadata=`.
+    """Return a step whose options are given with each call: `run_options=`, `run_metadata=`.
 
     It is what `Session.run` ends in, and costs a little more than a compiled step. But a compiled
     step has a graph of its own, in which XLA numbers its clusters anew; here all options share one.
@@ -377,17 +360,15 @@ def shared_step(
 
     session._extend_graph()
     graph, call = session.graph, session._call_tf_sessionrun
-    inputs = [graph.get_tensor_by_name(name)._as_tf_output() for name in feeds]
-    outputs = [graph.get_tensor_by_name(name)._as_tf_output() for name in fetches]
+    inputs, outputs = tensor_outputs(graph, feeds), tensor_outputs(graph, fetches)
     operations = [graph.get_operation_by_name(name)._c_op for name in targets]
 
     def run(*values: object, run_options: RunOptions, run_metadata: Any) -> None:
         options = client.TF_NewBufferFromString(run_options.SerializeToString())
         written = client.TF_NewBuffer()
         try:
-            fed = dict(zip(inputs, values, strict=True))
             with ctrl_c_kept():
-                call(options, fed, outputs, operations, written)
+                call(options, dict(zip(inputs, values, strict=True)), outputs, operations, written)
             run_metadata.ParseFromString(client.TF_GetBuffer(written))
         finally:
             client.TF_DeleteBuffer(options)
@@ -425,6 +406,5 @@ def read_dump_settings() -> None:
     with corner("the settings of graph dumps", "tensorflow/core/util/debug_data_dumper.cc"):
         the_dumper = framework()._ZN10tensorflow15DebugDataDumper6GlobalEv
         load = framework()._ZN10tensorflow15DebugDataDumper11LoadEnvvarsEv
-    the_dumper.argtypes, the_dumper.restype = (), ctypes.c_void_p
-    load.argtypes, load.restype = (ctypes.c_void_p,), None
+    the_dumper.restype, load.argtypes = ctypes.c_void_p, (ctypes.c_void_p,)
     load(the_dumper())

@@ -1,9 +1,6 @@
-"""Source lines: the lines behind nodes that a Python stack does not show.
-
-An optimiser is created on one line and makes its step on another, and the nodes of a Keras layer
-are made when the model is called: the relevant user's line is the one that created the optimiser or
-the layer.
-"""
+"""Source lines: the user's line behind a node, also where the Python stack does not show it: an
+optimiser is created on one line and makes its step on another, and the nodes of a Keras layer are
+made when the model is called."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.runtime.import_hook import Hook
-from tflab.runtime.private.graphs import Frame, corner, derivations, stack, with_code
+from tflab.runtime.private.graphs import Frame, corner, derivations, stack
 
 if TYPE_CHECKING:
     from tflab.runtime.import_hook import Execute
@@ -53,8 +50,8 @@ TRACING = os.path.join("tensorflow", "python", "framework", "func_graph.py")
 # calls the program; frames above it are tflab's
 CALLER = os.path.join("tflab", "lifecycle", "frontend.py")
 
-CONSTRUCTED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by optimiser or layer
-COMPILED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by Keras model
+CONSTRUCTED: WeakKeyDictionary[Any, Frame | None] = WeakKeyDictionary()  # by optimiser or layer
+COMPILED: WeakKeyDictionary[Any, Frame | None] = WeakKeyDictionary()  # by Keras model
 Place = tuple[tuple[str, int, str] | None, bool, str]  # the line, whether in a layer, the phase
 PLACES: WeakKeyDictionary[Any, dict[Any, Place]] = WeakKeyDictionary()  # graph -> stack -> place
 OF_LAYERS: WeakKeyDictionary[Any, dict[str, Frame]] = WeakKeyDictionary()  # graph -> node -> line
@@ -77,19 +74,6 @@ def constructed(thing: Any) -> Frame | None:
     return None if thing is None else CONSTRUCTED.get(thing)
 
 
-def compiled_on(model: Any) -> Frame | None:
-    """Return the user's line that compiled a Keras model; None if unknown."""
-    return COMPILED.get(model)
-
-
-def stand_in(maker: Any, original: Any) -> None:
-    """Give an optimiser that tflab made the line of the one that it replaces."""
-    frame = CONSTRUCTED.get(original)
-    CONSTRUCTED.pop(maker, None)
-    if frame:
-        CONSTRUCTED[maker] = frame
-
-
 @contextmanager
 def on_line(frame: Frame | None) -> Iterator[None]:
     """Give nodes of the default graph this line while this is open, unless the user's lines add
@@ -105,12 +89,6 @@ def on_line(frame: Frame | None) -> Iterator[None]:
             lines.setdefault(op.name, frame)
 
 
-def layer_of(op: Any) -> Frame | None:
-    """Return the line that made the innermost Keras layer in whose call an op was made."""
-    lines = OF_LAYERS.get(op.graph)
-    return lines.get(op.name) if lines else None
-
-
 def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Frame | None, str]:
     """Return the user's line that made an op, and its phase, from the Python stack at its creation.
 
@@ -118,21 +96,20 @@ def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Frame | None, st
     the line that made the layer, if known. An op of a function that a layer traced has only that.
     An imported op has no stack and no line.
     """
-    place, layer, phase = known_place(op, is_library)
-    line = with_code(*place) if place else None
-    return (layer_of(op) if layer or line is None else None) or line, phase
+    key = op.traceback, is_library  # TensorFlow makes another object each time, with the same hash
+    known = isinstance(key[0], Hashable) and op.graph is not None
+    places = PLACES.setdefault(op.graph, {}) if known else {}
+    place = places.get(key) if known else None
+    if place is None:
+        place = place_of(op, is_library)
+        places |= {key: place} if known else {}
+    line, in_layer, phase = place
+    of_layer = OF_LAYERS.get(op.graph, {}).get(op.name) if in_layer or line is None else None
+    return of_layer or (with_code(*line) if line else None), phase
 
 
-def known_place(op: Any, is_library: Callable[[str], bool]) -> Place:
-    """Return the `place_of` an op. In a loop of the program most ops have the stack of others."""
-    traceback = op.traceback  # TensorFlow makes another object each time
-    if not isinstance(traceback, Hashable) or op.graph is None:
-        return place_of(op, is_library)
-    places = PLACES.setdefault(op.graph, {})
-    key = traceback, is_library
-    if key not in places:
-        places[key] = place_of(op, is_library)
-    return places[key]
+def with_code(file: str, line: int, function: str) -> Frame:
+    return file, line, function, linecache.getline(file, line).strip()
 
 
 def place_of(op: Any, is_library: Callable[[str], bool]) -> Place:
@@ -212,11 +189,9 @@ def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any
     def noted(first: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(first, *args, **kwargs)
         made = result if method == "__new__" else first
-        frame = caller(made, is_library)
-        if frame:
-            # a class of the user's may be neither hashable nor weakly referenceable
-            with suppress(TypeError):
-                lines.setdefault(made, frame)
+        # A class of the user's may be neither hashable nor weakly referenceable
+        with suppress(TypeError):
+            lines.setdefault(made, caller(made, is_library))
         return result
 
     return noted
@@ -272,7 +247,6 @@ def caller(maker: Any, is_library: Callable[[str], bool]) -> Frame | None:
         constructor = code.co_name == "__init__" and frame.f_locals.get(first) is maker
         file = code.co_filename
         if not (constructor or file == __file__ or is_library(file)):
-            text = linecache.getline(code.co_filename, frame.f_lineno).strip()
-            return code.co_filename, frame.f_lineno, code.co_name, text
+            return with_code(file, frame.f_lineno, code.co_name)
         frame = frame.f_back
     return None
