@@ -58,7 +58,7 @@ def processes(monkeypatch):
     log = SimpleNamespace(started=[], turns=[])
 
     @contextmanager
-    def untraced(jobs, rows, batch_sizes, rounds, turns, environment):
+    def untraced(environment, jobs, rows, batch_sizes, rounds, turns):
         log.started.append(jobs)
 
         def process():

@@ -142,9 +142,9 @@ def test_an_op_knows_the_line_that_made_it_and_gets_another_device(graph, import
     def libraries(file):
         return file.startswith(folder)
 
-    (file, line, function, code), phase = source_lines.making(op(graph, "square"), libraries)
-    assert (phase, file, function) == ("forward", __file__, "graph")
-    assert code == 'square = tf.multiply(x, x, name="square")' == code_at(file, line)
+    made, phase = source_lines.making(op(graph, "square"), libraries)
+    assert (phase, made.file, made.function) == ("forward", __file__, "graph")
+    assert made.code == 'square = tf.multiply(x, x, name="square")' == code_at(made.file, made.line)
     assert source_lines.making(op(imported, "square"), libraries) == (None, "forward")
     graphs.set_device(op(graph, "x"), "/device:CPU:1")
     assert op(graph, "x").device == "/device:CPU:1"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from traceback import walk_tb
 from typing import TypeVar
 
 import numpy as np
@@ -19,11 +20,12 @@ from tflab.analysis import access_order
 from tflab.datasets import Dataset, Whole
 from tflab.errors import NotImportableError, TflabError, UsageError, reason
 from tflab.escaping import with_full_stop
-from tflab.records.graph import Node, Source
+from tflab.records.graph import Node
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
 from tflab.runtime import cluster, functions, nodes, session
 from tflab.runtime.private import graphs, source_lines
+from tflab.views.words import grouped
 
 ROWS_OF_NOTHING = 2**16  # a model without feeds runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
@@ -37,10 +39,8 @@ def of_model(model: str, options: Options) -> Frontend:
 
 
 def build(program: tuple[str, Callable[[], Model]], options: Options) -> Frontend:
-    """Run a (named) model function in a new graph and list the nodes that it made.
-
-    Raises TflabError if the function raises, or returns something other than a Model.
-    """
+    """Run a (named) model function in a new graph and list its nodes. Raises TflabError if the
+    function raises, or returns something other than a Model."""
     name, function = program
     graph = tf.Graph()
     nodes.add_program(function)
@@ -56,11 +56,13 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         )
     model = check(name, model, graph)
     places: Mapping[str, str] = {}
-    if options.devices > 1 or options.cluster:
-        if options.devices > 1:
-            over_devices(graph, options.devices)
-        if options.cluster:
-            places = over_tasks(graph, len(options.cluster))
+    if options.devices > 1:
+        over_devices(graph, options.devices)
+    if options.cluster:  # no devices are requested yet: until placement, one process may run it
+        parts = in_parts(graph, len(options.cluster))
+        places = {op.name: cluster.device_of(part) for op, part in parts}
+        feeds = (op.name for op in graph.get_operations() if op.type == "Placeholder")
+        places |= dict.fromkeys(feeds, cluster.CLIENT_DEVICE)
     dataset = functools.cache(functools.partial(load, name, model, options.data_dir))
     model = replace(model, fixed_batch=fixed_rows(model, dataset))
     program_built = Program(
@@ -70,9 +72,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         dataset=dataset,
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
         places=places,
-        optimizer_line=Source(*made)
-        if (made := source_lines.constructed(model.optimizer))
-        else None,
+        optimizer_line=source_lines.constructed(model.optimizer),
         layers=source_lines.layer_names(graph),
     )
     listed = nodes.from_graph(graph)
@@ -111,7 +111,7 @@ def fixed_rows(model: Model, dataset: Callable[[str], Dataset]) -> int | None:
 
 
 def call_model(name: str, function: Callable[[], T], graph: tf.Graph) -> T | Model:
-    """Return the result of the model function, built into this graph."""
+    """Return the result of the model function, which builds into this graph."""
     with graph.as_default():
         tf.compat.v1.set_random_seed(SEED)
         try:
@@ -128,15 +128,14 @@ def call_model(name: str, function: Callable[[], T], graph: tf.Graph) -> T | Mod
 def without_gradients(error: Exception, graph: tf.Graph, failed: TflabError) -> Model | None:
     """Return a model if the program's optimiser found no gradients of its loss, so that the next
     stage shows where they stop; None if something else failed."""
-    traceback = error.__traceback__
-    while traceback is not None and str(error).startswith("No gradients provided"):
-        local = traceback.tb_frame.f_locals
-        loss, optimizer = local.get("loss"), local.get("self")
+    if not str(error).startswith("No gradients provided"):
+        return None
+    for frame, _ in walk_tb(error.__traceback__):
+        loss, optimizer = frame.f_locals.get("loss"), frame.f_locals.get("self")
         is_optimizer = isinstance(optimizer, tf.compat.v1.train.Optimizer)
         if is_optimizer and isinstance(loss, tf.Tensor) and loss.graph is graph:
             failed.__cause__ = error  # with the line, for the page
             return Model(loss, {}, lambda *_: None, loss, optimizer, unready=failed)
-        traceback = traceback.tb_next
     return None
 
 
@@ -145,7 +144,7 @@ def from_keras(
 ) -> tuple[Model, tf.Graph] | None:
     """Return a Keras model called in a graph; None if the result of the function is none. If it
     was made in a graph, the function is called again, eagerly."""
-    from tflab.models import keras  # no other model needs it
+    from tflab.models import keras
 
     if not keras.is_keras(result):
         return None
@@ -182,8 +181,7 @@ def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
 
 
 def check(name: str, model: object, graph: tf.Graph) -> Model:
-    """Return a model that the stages can handle; raise TflabError before anything is done with
-    another."""
+    """Return the model, if the stages can handle it. Raises TflabError otherwise."""
     if not isinstance(model, Model):
         raise TflabError(
             f"The model '{name}' returned {type(model).__name__}; a model function must return a "
@@ -219,37 +217,24 @@ def faults(model: Model, graph: tf.Graph) -> Iterator[tuple[str, str, str]]:
 
 
 def failure(name: str, doing: str, error: Exception) -> TflabError:
+    """Return the sentence, with the user's line in the traceback."""
     message = (reason(error).strip() or "no message").splitlines()[0]
+    frames = ((frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__))
+    own = [place for place in frames if not (place[0] == __file__ or nodes.includes(place[0]))]
+    place = " ({}:{})".format(*own[-1]) if own else ""
     return TflabError(
-        f"The model '{name}' failed while it {doing}{line_at_fault(error)}: "
+        f"The model '{name}' failed while it {doing}{place}: "
         f"{type(error).__name__}: {with_full_stop(message)}"
     )
 
 
-def line_at_fault(error: Exception) -> str:
-    """Return ` (file.py:12)`: the user's line in the traceback."""
-    place = ""
-    traceback = error.__traceback__
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if not (code.co_filename == __file__ or nodes.includes(code.co_filename)):
-            place = f" ({code.co_filename}:{traceback.tb_lineno})"
-        traceback = traceback.tb_next
-    return place
-
-
-# Which layer goes where
-#
-# The layers, in the order in which they were built, are cut into consecutive parts with about equal
-# numbers of nodes.
+# Which layer goes where: the layers, in the order in which they were built, are cut into
+# consecutive parts with about equal numbers of nodes.
 
 
 def over_devices(graph: tf.Graph, devices: int) -> None:
-    """Request CPU:0, CPU:1, ... for consecutive layers.
-
-    Nodes for which the model itself requests a device keep it. Nodes that must be colocated with
-    another one follow it.
-    """
+    """Request CPU:0, CPU:1, ... for consecutive layers. A node keeps the device that the model
+    itself requests, and follows another one with which it must be colocated."""
     by_name = {op.name: op for op in graph.get_operations()}
     free = [op for op in by_name.values() if not op.device]
     for op, part in in_parts(graph, devices):
@@ -259,17 +244,6 @@ def over_devices(graph: tf.Graph, devices: int) -> None:
         for name in mates(op):
             if name in by_name:
                 graphs.set_device(op, by_name[name].device)
-
-
-def over_tasks(graph: tf.Graph, tasks: int) -> dict[str, str]:
-    """Return the task of each node, for consecutive layers; fed data come from this process.
-
-    No devices are requested yet: until placement, the graph also runs in this process alone.
-    """
-    return {
-        op.name: cluster.CLIENT_DEVICE if op.type == "Placeholder" else cluster.device_of(part)
-        for op, part in in_parts(graph, tasks)
-    }
 
 
 def in_parts(graph: tf.Graph, parts: int) -> Iterator[tuple[tf.Operation, int]]:
@@ -306,14 +280,9 @@ def mates(op: tf.Operation) -> list[str]:
 
 
 def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
-    """Return the ops of a graph by top-level name scope, in the order of their first node.
-
-    A scope without inputs from others, such as a variable or a placeholder, belongs to the layer
-    that uses it first.
-    """
-    scopes: dict[str, list[tf.Operation]] = {}
-    for op in graph.get_operations():
-        scopes.setdefault(op.name.partition("/")[0], []).append(op)
+    """Return the ops of a graph by top-level name scope, in the order of their first node. A scope
+    without inputs from others, such as a variable, belongs to the layer that uses it first."""
+    scopes = grouped((op.name.partition("/")[0], op) for op in graph.get_operations())
     users: dict[str, str] = {}  # a scope -> the first other scope that uses it
     takers = set()
     for scope, ops in scopes.items():
@@ -322,8 +291,6 @@ def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
             if giver != scope:
                 users.setdefault(giver, scope)
                 takers.add(scope)
-    grouped: dict[str, list[tf.Operation]] = {}
-    for scope, ops in scopes.items():
-        home = scope if scope in takers else users.get(scope, scope)
-        grouped.setdefault(home, []).extend(ops)
-    return [grouped[scope] for scope in scopes if scope in grouped]
+    homes = {scope: scope if scope in takers else users.get(scope, scope) for scope in scopes}
+    layers = grouped((homes[scope], op) for scope, ops in scopes.items() for op in ops)
+    return [layers[scope] for scope in scopes if scope in layers]

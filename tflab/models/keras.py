@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from keras import Layer, StatelessScope, Variable
     from keras import Model as KerasModel
 
-    from tflab.runtime.private.graphs import Frame
+    from tflab.records.graph import Source
 
     State = list[tuple[Variable, tf.Variable]]  # of Keras, and that of the graph in its place
-    Lines = Mapping[int, Frame | None]  # by the ids of Keras's variables
+    Lines = Mapping[int, Source | None]  # by the ids of Keras's variables
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ def updates(scope: StatelessScope, state: State, lines: Lines, head: str) -> Ite
             yield variable.assign(value, read_value=False)
 
 
-def lines_of(model: Layer) -> Iterator[tuple[int, Frame | None]]:
+def lines_of(model: Layer) -> Iterator[tuple[int, Source | None]]:
     """Yield the line of each variable, by its id: the line of the innermost layer that has it."""
     for variable in model.variables:
         yield id(variable), source_lines.constructed(model)

@@ -23,9 +23,9 @@ def begin(before: float | None = None) -> Callable[[], Load]:
     others_before, start = others_s(), time.monotonic()
 
     def load() -> Load:
-        others, elapsed = others_s(), time.monotonic() - start
-        known = others is not None and others_before is not None and elapsed > 0
-        during = max(0.0, (others - others_before) / elapsed) if known else None
+        others, elapsed, during = others_s(), time.monotonic() - start, None
+        if others is not None and others_before is not None and elapsed > 0:
+            during = max(0.0, (others - others_before) / elapsed)
         return Load(os.cpu_count() or 1, before, during)
 
     return load

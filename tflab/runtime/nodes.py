@@ -91,13 +91,8 @@ def line_of_work(op: tf.Operation) -> Source | None:
 
 
 def made_by(op: tf.Operation) -> tuple[Source | None, str]:
-    """Return the user's line that made a node, and the phase in whose calls it was made.
-
-    The line is the last frame of the node's creation outside the libraries, or the one that made
-    the Keras layer in whose call it was created. Nodes of an imported graph have no line.
-    """
-    frame, phase = source_lines.making(op, includes)
-    return Source(*frame) if frame else None, phase
+    """Return the user's line that made a node, and the phase in whose calls it was made."""
+    return source_lines.making(op, includes)
 
 
 def forward_of(graph: tf.Graph, name: str) -> str | None:

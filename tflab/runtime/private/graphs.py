@@ -14,7 +14,6 @@ from tflab.errors import TflabError
 
 CHECKED = "2.21.0"  # the version with which everything was checked
 StackFrame = tuple[str, int, str]  # file, line, function
-Frame = tuple[str, int, str, str]  # the same, with the code
 
 if TYPE_CHECKING:
     from tensorflow import Graph, IndexedSlices, Operation, Tensor

@@ -17,9 +17,9 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from tflab.records.graph import BACKWARD, FORWARD, UPDATE
+from tflab.records.graph import BACKWARD, FORWARD, UPDATE, Source
 from tflab.runtime.import_hook import Hook
-from tflab.runtime.private.graphs import Frame, corner, derivations, stack
+from tflab.runtime.private.graphs import corner, derivations, stack
 
 if TYPE_CHECKING:
     from tflab.runtime.import_hook import Execute
@@ -50,11 +50,11 @@ TRACING = os.path.join("tensorflow", "python", "framework", "func_graph.py")
 # calls the program; frames above it are tflab's
 CALLER = os.path.join("tflab", "lifecycle", "frontend.py")
 
-CONSTRUCTED: WeakKeyDictionary[Any, Frame | None] = WeakKeyDictionary()  # by optimiser or layer
-COMPILED: WeakKeyDictionary[Any, Frame | None] = WeakKeyDictionary()  # by Keras model
+CONSTRUCTED: WeakKeyDictionary[Any, Source | None] = WeakKeyDictionary()  # by optimiser or layer
+COMPILED: WeakKeyDictionary[Any, Source | None] = WeakKeyDictionary()  # by Keras model
 Place = tuple[tuple[str, int, str] | None, bool, str]  # the line, whether in a layer, the phase
 PLACES: WeakKeyDictionary[Any, dict[Any, Place]] = WeakKeyDictionary()  # graph -> stack -> place
-OF_LAYERS: WeakKeyDictionary[Any, dict[str, Frame]] = WeakKeyDictionary()  # graph -> node -> line
+OF_LAYERS: WeakKeyDictionary[Any, dict[str, Source]] = WeakKeyDictionary()  # graph -> node -> line
 
 # graph -> name scope -> the id of the Keras layer whose call opened it, and the names of those
 # around it and of itself
@@ -69,13 +69,13 @@ def layer_names(graph: Any) -> dict[str, str]:
     return {scope: name for scope, (_, name) in scopes.items() if layers[name] == 1}
 
 
-def constructed(thing: Any) -> Frame | None:
+def constructed(thing: Any) -> Source | None:
     """Return the user's line that made an optimiser or a Keras layer; None if unknown."""
     return None if thing is None else CONSTRUCTED.get(thing)
 
 
 @contextmanager
-def on_line(frame: Frame | None) -> Iterator[None]:
+def on_line(line: Source | None) -> Iterator[None]:
     """Give nodes of the default graph this line while this is open, unless the user's lines add
     them."""
     import tensorflow as tf
@@ -83,13 +83,13 @@ def on_line(frame: Frame | None) -> Iterator[None]:
     graph = tf.compat.v1.get_default_graph()
     before = len(graph.get_operations())
     yield
-    if frame:
+    if line:
         lines = OF_LAYERS.setdefault(graph, {})
         for op in graph.get_operations()[before:]:
-            lines.setdefault(op.name, frame)
+            lines.setdefault(op.name, line)
 
 
-def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Frame | None, str]:
+def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Source | None, str]:
     """Return the user's line that made an op, and its phase, from the Python stack at its creation.
 
     The line is the last frame outside of libraries; if Keras called a layer below that frame, it is
@@ -108,8 +108,8 @@ def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Frame | None, st
     return of_layer or (with_code(*line) if line else None), phase
 
 
-def with_code(file: str, line: int, function: str) -> Frame:
-    return file, line, function, linecache.getline(file, line).strip()
+def with_code(file: str, line: int, function: str) -> Source:
+    return Source(file, line, function, linecache.getline(file, line).strip())
 
 
 def place_of(op: Any, is_library: Callable[[str], bool]) -> Place:
@@ -237,7 +237,7 @@ def opened_scope(outer: str, name: str, ops: Sequence[Any]) -> str | None:
     return prefix + scopes.pop() if len(scopes) == 1 else None
 
 
-def caller(maker: Any, is_library: Callable[[str], bool]) -> Frame | None:
+def caller(maker: Any, is_library: Callable[[str], bool]) -> Source | None:
     """Return the line that makes an object: the innermost frame of the running stack outside of
     libraries and outside of the object's own constructors."""
     frame: FrameType | None = sys._getframe(2)
