@@ -191,6 +191,6 @@ def test_a_line_made_the_nodes_that_its_call_created_and_no_others(function):
 def test_an_optimiser_of_keras_has_one_of_tensorflow_1_in_its_place():
     result = stage(compiled_otherwise)
     (said,) = (note for note in stage(compiled_otherwise, "frontend").notes if "RMSprop" in note)
-    assert "RMSPropOptimizer of tf.compat.v1.train replaces it" in said and "rate, 0.5" in said
+    assert "RMSPropOptimizer of tf.compat.v1.train replaces it" in said and "rate 0.5" in said
     ops = [node.op for node in result.nodes if node.name in result.update_nodes]
     assert ops.count("ResourceApplyRMSProp") == 2  # of the kernel and of the bias
