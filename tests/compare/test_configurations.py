@@ -144,4 +144,6 @@ def test_a_configuration_that_differs_no_more_than_the_control_is_not_called_slo
 
 def test_a_disturbance_of_one_step_in_a_round_does_not_move_the_observation():
     # Half of the steps of either are disturbed, and the ratios are 2, 20, 2, 0.2, 2
-    assert configurations.ratio([200, 2000, 200, 200, 200], [100, 100, 100, 1000, 100]) == 2
+    observed = times([100, 100, 100, 1000, 100], [100] * 5, [200, 2000, 200, 200, 200])
+    _, xla = configurations.judged([observed] * 3, AGAINST, [4])
+    assert xla.verdict.ratio == pytest.approx(2)

@@ -75,8 +75,14 @@ STEP_NS = {
 @pytest.mark.parametrize(
     ("seconds", "rows"), [(0.1, 64), (0.449, 64), (0.9, 128), (1.4, 192), (60, 1_000)]
 )
-def test_a_sweep_takes_as_many_whole_batches_as_there_is_time_for(seconds, rows):
-    assert prepare.rows_within(seconds, STEP_NS, 1_000) == rows
+def test_a_sweep_takes_as_many_whole_batches_as_there_is_time_for(seconds, rows, monkeypatch):
+    def run(job, plan, observe):
+        for (size, traced), ns in STEP_NS.items():
+            observe(measure.Turn((), size, traced=traced), StepTime(0, 0, ns), None)
+        return measure.Outcome()
+
+    monkeypatch.setattr(measure, "run", run)
+    assert prepare.affordable(seconds, None, (), (1, 64), 1_000) == rows
 
 
 NODES = graph(

@@ -29,7 +29,6 @@ from tflab.cli import (
 from tflab.compare import CONFIGURATIONS, DEFAULT, PASSES, SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
-from tflab.records.measured import Comparison
 from tflab.records.options import Options
 from tflab.runtime import dumps, tf_import
 
@@ -49,14 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("compare", __doc__)
     parser.usage = USAGE
-    add_measured(parser.add_argument_group("what to measure"))
-    add_shown(parser.add_argument_group("how it is shown"))
-    add_files(parser.add_argument_group("saved comparisons, and programs"))
-    arguments.saved(parser)
-    return parser
-
-
-def add_measured(group: arguments.Container) -> None:
+    group = parser.add_argument_group("what to measure")
     arguments.model(group, models.MODELS)
     arguments.add(group, "--batch-sizes")
     arguments.choice(group, "--phase", "phase", PHASES)
@@ -83,8 +75,7 @@ def add_measured(group: arguments.Container) -> None:
     )
     arguments.add(group, "--cluster", "--data-dir")
 
-
-def add_shown(group: arguments.Container) -> None:
+    group = parser.add_argument_group("how it is shown")
     arguments.choice(group, "--by", "grouping", row_labels.KEYS, "what a row is: ")
     group.add_argument(
         "--top",
@@ -102,8 +93,7 @@ def add_shown(group: arguments.Container) -> None:
     )
     arguments.choice(group, "--format", "format", FORMATS)
 
-
-def add_files(group: arguments.Container) -> None:
+    group = parser.add_argument_group("saved comparisons, and programs")
     group.add_argument("files", nargs="*", metavar="FILE", help="two comparisons, or programs")
     group.add_argument(
         "--save",
@@ -117,6 +107,8 @@ def add_files(group: arguments.Container) -> None:
         metavar="PERCENT",
         help="exit 1 if a step of the second is slower by more, 3 if undecided",
     )
+    arguments.saved(parser)
+    return parser
 
 
 def run(argv: Sequence[str]) -> int:
@@ -143,7 +135,9 @@ def run(argv: Sequence[str]) -> int:
         raise UsageError(f"The batch sizes {sizes} contain duplicates; list each once.")
     arguments.check_cluster(args)
     if confined.is_wanted(models.is_file(args.model), args.trust):
-        return confined.run("compare", argv, args, outputs(args))
+        given = (("--plots", args.plots, "folder"), ("--save", args.save, WHAT))
+        places = {option: output_paths.place(Path(name), of) for option, name, of in given if name}
+        return confined.run("compare", argv, args, places)
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, arguments.saved_of(args))
     if args.save and not confined.CONFINED:
@@ -168,20 +162,10 @@ def split(argv: Sequence[str]) -> list[list[str]]:
     return lists
 
 
-def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[output_paths.Run]]:
-    """Return the files that a confined process writes."""
-    places: dict[str, AbstractContextManager[output_paths.Run]] = {}
-    if args.plots:
-        places["--plots"] = output_paths.place(Path(args.plots), "folder")
-    if args.save:
-        places["--save"] = output_paths.place(Path(args.save), WHAT)
-    return places
-
-
 def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> int:
-    plots: AbstractContextManager[output_paths.Run | None] = nullcontext()
+    place: AbstractContextManager[output_paths.Run | None] = nullcontext()
     if args.plots:
-        plots = output_paths.new(Path(args.plots), "folder", "--plots", folder=True)
+        place = output_paths.new(Path(args.plots), "folder", "--plots", folder=True)
     notes = sys.stdout if args.format == "text" else sys.stderr
     chosen = SweepOptions(
         phase=args.phase,
@@ -197,50 +181,38 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
         soft_placement=models.is_file(args.model),  # the devices were another machine's
     )
     with terminal.phase(args.model), interrupts.held():
-        with plots as folder:  # created before anything is measured
+        with place as folder:  # created before anything is measured
             comparison = compare_batch_sizes(args.model, sizes, chosen, options=options)
+            from tflab.compare import view
+            from tflab.exporters import csv, json, text
+
+            content = json.document(environment=environment.describe(), **json.plain(comparison))
             with command.reader_may_leave():
-                show(comparison, args)
+                text.show_in_format(
+                    args.format,
+                    f"{comparison.model} by batch size",
+                    environment.describe(),
+                    view.blocks(comparison, args.top, args.full),
+                    json=lambda: content,
+                    csv=lambda: csv.comparison(comparison),
+                )
             if folder:
-                draw(comparison, folder.work)
+                from tflab.exporters import plots
+
+                for size, rows in comparison.tables.items():
+                    bars = plots.op_bars.draw(rows, comparison.by)
+                    plots.save(bars, folder.work / f"batch-{size}-{comparison.by}s")
+                if len(comparison.tables) > 1:
+                    plots.save(plots.batch_sizes.draw(comparison), folder.work / "batch_sizes")
         if folder:
             with command.reader_may_leave():
                 terminal.say(f"\nThe plots are in {visible(str(folder.final))}", notes)
         if args.save:
-            from tflab.exporters import json
-
-            content = json.document(environment=environment.describe(), **json.plain(comparison))
             output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
             terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0
-
-
-def show(comparison: Comparison, args: argparse.Namespace) -> None:
-    from tflab.compare import view
-    from tflab.exporters import csv, json, text
-
-    about = environment.describe()
-    text.show_in_format(
-        args.format,
-        f"{comparison.model} by batch size",
-        about,
-        view.blocks(comparison, args.top, args.full),
-        json=lambda: json.document(environment=about, **json.plain(comparison)),
-        csv=lambda: csv.comparison(comparison),
-    )
-
-
-def draw(comparison: Comparison, folder: Path) -> None:
-    """Draw each batch size by itself and, if there are several, a comparison of them."""
-    from tflab.exporters import plots
-
-    for size, rows in comparison.tables.items():
-        bars = plots.op_bars.draw(rows, comparison.by)
-        plots.save(bars, folder / f"batch-{size}-{comparison.by}s")
-    if len(comparison.tables) > 1:
-        plots.save(plots.batch_sizes.draw(comparison), folder / "batch_sizes")
 
 
 def check_options(args: argparse.Namespace, known: Sequence[str]) -> None:

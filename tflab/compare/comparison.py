@@ -159,11 +159,6 @@ def changing(log: Sequence[Pass], first: FirstRun) -> tuple[ChangingPass, ...]:
         if step.changed and step.name not in BETWEEN:
             changed.setdefault(step.name, set()).update(step.changed)
     return tuple(
-        ChangingPass(
-            name=name,
-            changed_nodes=len(nodes),
-            first_run_ns=first.of_pass(name),
-            has_switch=name in SWITCHES,
-        )
+        ChangingPass(name, len(nodes), first.of_pass(name), name in SWITCHES)
         for name, nodes in changed.items()
     )

@@ -194,7 +194,10 @@ def judged(
     pairs = [(size, config) for size in batch_sizes for config in against]
 
     def ratios(size: int, itself: Place, usual: Place) -> list[float]:
-        return [ratio(times[itself][size], times[usual][size]) for times in observed]
+        """Return of each observation the median over rounds of the step's time divided by the
+        default's. A disturbance of one step moves it less than the median of that step's times."""
+        both = [(each[itself][size], each[usual][size]) for each in observed]
+        return [median(a / b for a, b in zip(*times, strict=False)) for times in both]
 
     others = [pair for pair in pairs if pair[1] != DEFAULT]
     groups = []
@@ -202,34 +205,23 @@ def judged(
         itself, default, control = against[config]
         groups.append((ratios(size, itself, default), ratios(size, control, default)))
     made = dict(zip(others, verdicts.of_race(groups), strict=True))
-    rows = []
-    for size, config in pairs:
+
+    def row(size: int, config: str) -> ConfigTimes:
         itself, default, _ = against[config]
-        times = [each[itself][size] for each in observed]
-        spread = timeline.spread([ns for of_process in times for ns in of_process])
-        default_ns = geometric_mean(median(turns(each[default][size])) for each in observed)
+        turns = [batched(each[default][size], ROUNDS) for each in observed]
+        default_ns = geometric_mean(median(map(median, each)) for each in turns)
         verdict = made.get((size, config))
-        row = ConfigTimes(
+        return ConfigTimes(
             config=config,
             batch_size=size,
-            untraced_ns=spread,
+            untraced_ns=timeline.spread([ns for each in observed for ns in each[itself][size]]),
             default_ns=default_ns,
             step_ns=default_ns * verdict.ratio if verdict else default_ns,
             verdict=verdict,
         )
-        rows.append(row)
-    return tuple(rows)
+
+    return tuple(row(*pair) for pair in pairs)
 
 
-def ratio(times: Sequence[int], usual: Sequence[int]) -> float:
-    """Return one observation: the median over rounds of the step's time divided by the default's.
-
-    Both steps of a round run under the same conditions. A disturbance of one step moves this median
-    less than the median of that step's times.
-    """
-    return median(a / b for a, b in zip(times, usual, strict=False))
-
-
-def turns(times: Sequence[int]) -> list[float]:
-    """Return the median step of each turn."""
-    return [median(times[start : start + ROUNDS]) for start in range(0, len(times), ROUNDS)]
+def batched(times: Sequence[int], size: int) -> list[Sequence[int]]:
+    return [times[start : start + size] for start in range(0, len(times), size)]

@@ -105,7 +105,8 @@ def affordable(
     batch_sizes: Sequence[int],
     rows: int,
 ) -> int:
-    """Return how many of the rows take about this many seconds, at all batch sizes together."""
+    """Return how many of the rows take about this many seconds, at all batch sizes together: whole
+    batches of the largest size, at least one."""
     fastest: dict[tuple[int, bool], int] = {}
 
     def observe(turn: measure.Turn, timed: StepTime, _: measure.Recorded) -> None:
@@ -113,14 +114,8 @@ def affordable(
         fastest[kind] = min(timed.wall_ns, fastest.get(kind, timed.wall_ns))
 
     measure.run(job, measure.trial(columns, batch_sizes), observe).check(kept=False)
-    return rows_within(seconds, fastest, rows)
-
-
-def rows_within(seconds: float, step_ns: Mapping[tuple[int, bool], int], rows: int) -> int:
-    """Return whole batches of the largest size, at least one, and no more than there are; `step_ns`
-    has the time of an untraced and a traced step by batch size."""
-    largest = max(size for size, _ in step_ns)
-    row_ns = sum(ns / size for (size, _), ns in step_ns.items())
+    largest = max(batch_sizes)
+    row_ns = sum(ns / size for (size, _), ns in fastest.items())
     whole_batches = int(seconds * 1e9 / row_ns) // largest * largest
     return min(rows, max(largest, whole_batches))
 
