@@ -158,16 +158,6 @@ def test_an_unknown_key_is_refused_with_those_there_are():
 # What the runs and the costs add
 
 
-def test_an_exact_median_is_that_of_all_nodes_of_a_row_together():
-    accumulator = op_table.Accumulator()
-    for a, b in ((10, 70), (20, 20), (30, 90)):
-        accumulator.add(["a/x", "a/y"], [0, 5], [a, b])
-    nodes = accumulator.stats({"a/x": "X", "a/y": "Y"}, {}, {})
-    rows = op_table.rows(nodes, "layer", 3, None)
-    (row,) = op_table.with_shares(op_table.with_medians(rows, accumulator))
-    assert row.median_ns == 20  # of 10, 20, 20, 30, 70, 90
-
-
 def test_nodes_that_took_no_time_have_no_speed_and_no_share():
     rows = op_table.rows([node("a", "X", 0)], "node", 1, None)
     (row,) = op_table.with_shares(op_table.with_flops(rows, {"a": 5}))

@@ -14,13 +14,12 @@ NAMES = """
 /device:GPU:0/stream:all /device:GPU:0/stream:14<MemcpyH2D> /device:GPU:0/memcpy /gpu:0/memcpy
 /device:GPU:0/stream: /device:GPU:0/sync /host:CPU
 """
-ROWS = (  # names and labels; one without a label is of 2016, and one of ROCm
+ROWS = (  # names and labels; one without a label is of 2016
     ("conv1/Conv2D:Conv2D", "void cudnn::winograd<float> regs:32"),
     ("conv1/Conv2D:Conv2D", ""),
     ("x:Const:MEMCPYHtoD", "MEMCPYHtoD 4 bytes (Pageable to Device)"),
     ("unknown:MEMCPYDtoH", "MEMCPYDtoH 8 bytes"),
     ("x:_Send", "MemcpyD2H bytes:40 async"),
-    ("edge_7", "Kernel@@conv1/Conv2D:Conv2D#id=3#"),
     *((name, "") for name in ("void fill<int, ns::kind>(int)", "unknown", "")),
 )
 

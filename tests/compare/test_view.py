@@ -62,9 +62,9 @@ def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
     means = {1: 2e8, 16: 1.1e9, 64: 1.61e10}
     by_size = {size: replace(slow, mean_ns=mean) for size, mean in means.items()}
     steps = dict.fromkeys(means, replace(STEPS[4], untraced_steps=10_000, steps=1_000))
-    row = Compared("x" * 60, ("Op",), (), by_size)
+    row = Compared("x" * 68, ("Op",), (), by_size)
     said = {"share": 1.0, "fused_from": ("conv1/Conv2D", "conv1/BiasAdd")}
-    whole = replace(CONV_AT_4, key="x" * 60, calls=1_000_000, gflops=123.4, **said)
+    whole = replace(CONV_AT_4, key="x" * 68, calls=1_000_000, gflops=123.4, **said)
     each = dict.fromkeys(means, (whole,))
     found = replace(COMPARISON, batch_sizes=(1, 16, 64), rows=(row,), steps=steps, tables=each)
     lines = text.as_text(view.blocks(found, 10)).splitlines()

@@ -27,8 +27,6 @@ from tflab.records.timed import Holder, LiveBytes, Memory, OpRun, StepTime
 
 US = 1000  # nanoseconds in the unit of allocation times
 
-Event = tuple[int, int]  # time in us, bytes
-
 
 def memory(runs: Iterable[OpRun], steps: Sequence[StepTime]) -> Memory:
     """Return the most bytes alive at once in any step, and the whole curve of the step with the
@@ -39,8 +37,10 @@ def memory(runs: Iterable[OpRun], steps: Sequence[StepTime]) -> Memory:
 
 
 def peak_bytes(runs: Iterable[OpRun]) -> int:
-    """Return the most bytes alive at once in any step."""
-    return max(map(peak, op_runs.of(runs).by_step().values()), default=0)
+    """Return the most bytes alive after any microsecond of any step. The order within a microsecond
+    is unknown: the true peak may have been higher, never lower."""
+    steps = op_runs.of(runs).by_step().values()
+    return max((0, *(highest(*curve(step))[1] for step in steps)))
 
 
 def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
@@ -73,20 +73,12 @@ def curve(runs: OpRuns) -> tuple[np.ndarray, np.ndarray]:
     return times[last], alive[last]
 
 
-def highest(times: np.ndarray, alive: np.ndarray) -> Event:
+def highest(times: np.ndarray, alive: np.ndarray) -> tuple[int, int]:
     """Return the first point of a curve with the most bytes; (0, 0) of no points."""
     if not len(times):
         return 0, 0
     place = int(alive.argmax())
     return int(times[place]), int(alive[place])
-
-
-def peak(runs: OpRuns) -> int:
-    """Return the most bytes alive after any microsecond, and at least 0.
-
-    The order within a microsecond is unknown: the true peak may have been higher, never lower.
-    """
-    return max(0, highest(*curve(runs))[1])
 
 
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:

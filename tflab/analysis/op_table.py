@@ -79,35 +79,36 @@ def rows(
     groups: dict[tuple[str, str], list[NodeStats]] = {}
     for label, node in zip(labels, nodes, strict=True):
         groups.setdefault((label, node.op if by == "node" else ""), []).append(node)
-    parts = fused_parts(graph, by)
+    parts = fused_into(graph.ledger)
+    if by == "line":
+        lines = line_labels(graph.sources)
+        parts = {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
     code = code_of_lines(graph.sources) if by == "line" else {}
     made = []
     for (label, _), members in groups.items():
         in_order = sorted(members, key=lambda node: (node.start_ns, node.name))
         row = measured(label, tuple(in_order), steps, images)
         fused = dict.fromkeys(part for name in row.stats.nodes for part in parts.get(name, ()))
+        spent = dict.fromkeys(PHASES, 0)
+        for node in members:
+            spent[graph.phases.get(node.name, FORWARD)] += node.total_ns
         made.append(
             row.plus(
                 fused_from=tuple(part for part in fused if part != label),
                 code=code.get(label),
-                **time_of_phases(row.nodes, graph.phases),
+                forward_ns=spent[FORWARD],
+                backward_ns=spent[BACKWARD],
+                update_ns=spent[UPDATE],
             )
         )
-    return sorted(made, key=last_start if by == "layer" else largest)
-
-
-def fused_parts(graph: Graph, by: str) -> dict[str, list[str]]:
-    """Return the user's nodes that were fused into each node or, by line, their lines."""
-    parts = fused_into(graph.ledger)
-    if by != "line":
-        return parts
-    lines = line_labels(graph.sources)
-    return {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
+    if by == "layer":  # variables of a layer are read long before its work
+        return sorted(made, key=lambda row: (row.nodes[-1].start_ns, row.stats.key))
+    return sorted(made, key=lambda row: (-row.stats.total_ns, row.stats.key))
 
 
 def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | None) -> Row:
-    """Return a row with the measurements of its nodes. Its median is the mean of its nodes'
-    medians, weighted by calls; this is not a median, but lies between them."""
+    """Return a row with the measurements of its nodes. With several nodes its median is the mean of
+    their medians, weighted by calls."""
     calls = sum(node.calls for node in nodes)
     total_ns = sum(node.total_ns for node in nodes)
     requested = sum(node.requested_bytes * node.calls for node in nodes)
@@ -132,32 +133,6 @@ def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | N
         code=None,
     )
     return Row(stats, nodes, steps)
-
-
-def time_of_phases(nodes: Iterable[NodeStats], phases: Mapping[str, str]) -> dict[str, int]:
-    spent = dict.fromkeys(PHASES, 0)
-    for node in nodes:
-        spent[phases.get(node.name, FORWARD)] += node.total_ns
-    return {
-        "forward_ns": spent[FORWARD],
-        "backward_ns": spent[BACKWARD],
-        "update_ns": spent[UPDATE],
-    }
-
-
-def last_start(row: Row) -> tuple[float, str]:
-    """Return the start of the last node: variables of a layer are read long before its work."""
-    return (row.nodes[-1].start_ns, row.stats.key)
-
-
-def largest(row: Row) -> tuple[int, str]:
-    return (-row.stats.total_ns, row.stats.key)
-
-
-def with_medians(rows: Rows, runs: Accumulator) -> Rows:
-    """Add the exact median of all runs of a row. Nodes of a step are slow together, so it does not
-    follow from the statistics of nodes."""
-    return [row.plus(median_ns=runs.median_ns(row.stats.nodes)) for row in rows]
 
 
 def with_flops(rows: Rows, flops_of: Mapping[str, float | None]) -> Rows:
@@ -289,26 +264,13 @@ class Accumulator:
             if name in types
         )
 
-    def _of(self, names: Iterable[str]) -> np.ndarray:
-        """Return the places of the runs of these nodes."""
-        self._columns()
-        known = set(names) & self._nodes.keys()
-        none: np.ndarray = np.zeros(0, np.int64)
-        return np.concatenate([none, *(self._places[self._nodes[name]] for name in known)])
-
-    def median_ns(self, names: Iterable[str]) -> int:
-        """Return the median duration of all runs of these nodes; ns. Raises ValueError if none of
-        them ever ran."""
-        places = self._of(names)
-        if not len(places):
-            raise ValueError("without runs there is no median")
-        return median(np.sort(self._columns()[3][places]))
-
     def round_medians_ns(self, names: Iterable[str], rounds: Sequence[range]) -> tuple[float, ...]:
         """Return, for each round of steps, the median time that a step spends in these nodes
         together; ns. It is 0 if they did not run. Rounds without a step are left out."""
-        places = self._of(names)
         _, step, _, duration_ns = self._columns()
+        known = set(names) & self._nodes.keys()
+        none: np.ndarray = np.zeros(0, np.int64)
+        places = np.concatenate([none, *(self._places[self._nodes[name]] for name in known)])
         times = sums(step[places], duration_ns[places], self.steps)
         own = (times[steps.start : steps.stop] for steps in rounds)
         return tuple(float(np.median(part)) for part in own if len(part))

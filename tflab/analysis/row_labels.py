@@ -134,13 +134,12 @@ def joined_layers(ledger: Sequence[Fate], label: Callable[[str], str]) -> dict[s
             fused = [label(name) for name in sorted((*parts, into), key=order.__getitem__)]
             group = list(dict.fromkeys(part for name in fused for part in groups.get(name, [name])))
             groups |= dict.fromkeys(group, group)
-    return {name: joint_label(group) for name, group in groups.items() if len(group) > 1}
-
-
-def joint_label(layers: Sequence[str]) -> str:
-    """Return `block1/conv1 + bn1`: a shared scope is written once."""
-    scope = layers[0].rpartition("/")[0]
-    return " + ".join((layers[0], *(name.removeprefix(f"{scope}/") for name in layers[1:])))
+    joint = {}
+    for name, (first, *others) in groups.items():
+        scope = first.rpartition("/")[0]  # written once
+        if others:
+            joint[name] = " + ".join((first, *(part.removeprefix(f"{scope}/") for part in others)))
+    return joint
 
 
 def line_labels(sources: Sources) -> dict[str, str]:

@@ -76,6 +76,7 @@ READ = ("Identity", "ReadVariableOp")
 LOOKED_UP = ("Gather", "GatherV2", "ResourceGather")
 # Parts of the types of ops that update a variable, that update some of its rows, or take a shape
 WRITING, OF_ROWS = ("Assign", "Apply"), ("Scatter", "Sparse", "Shape", "Size", "Rank")
+HOLDING = (*READ, *VARIABLES, "Const", "Placeholder", "_Arg")
 MANY_ROWS = 10  # times as many as a step uses
 
 
@@ -110,22 +111,17 @@ def whole_tables_of(nodes: Sequence[Node], lines: Mapping[str, str]) -> tuple[Wh
         taking = [
             node for node in nodes if any(shapes.get(node_of(t)) == shape for t in node.inputs)
         ]
-        writing = {node.name for node in taking if any(word in node.op for word in WRITING)}
-        making = {
-            node.name
-            for node in nodes
-            if shapes.get(node.name) == shape
-            and node.op not in (*READ, *VARIABLES, "Const", "Placeholder", "_Arg")
-        }
+        working = {node.name for node in taking if any(word in node.op for word in WRITING)}
+        working |= {n.name for n in nodes if shapes.get(n.name) == shape and n.op not in HOLDING}
         uses = any(
-            node.name not in writing | making
+            node.name not in working
             and node.op not in (*READ, *LOOKED_UP)
             and not any(word in node.op for word in OF_ROWS)
             for node in taking
         )
-        if rows >= MANY_ROWS * used[name] and writing | making and not uses:
-            working = frozenset(writing | making)
-            tables.append(WholeTable(name, lines.get(name, ""), rows, used[name], working))
+        if rows >= MANY_ROWS * used[name] and working and not uses:
+            line = lines.get(name, "")
+            tables.append(WholeTable(name, line, rows, used[name], frozenset(working)))
     return tuple(tables)
 
 
@@ -234,21 +230,14 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
     calls = sum(node.calls for node in nodes)
     if calls < MANY or batch.cost_ns(nodes) <= SMALL * batch.step_ns:
         return
-    line = main_line(nodes)
+    lines = {node.line: sum(own.ns for own in nodes if own.line == node.line) for node in nodes}
+    line = max(lines, key=lines.__getitem__)
+    mostly = f", mostly {line}" if line and 2 * lines[line] > sum(lines.values()) else ""
     about = (
-        f"{calls:,.0f} calls of small ops{f', mostly {line}' if line else ''}: "
-        f"{a_call(nodes)}, while an op that only passes a value on takes {time(least)}"
+        f"{calls:,.0f} calls of small ops{mostly}: {a_call(nodes)}, "
+        f"while an op that only passes a value on takes {time(least)}"
     )
     yield reason(batch, "small ops", about, nodes)
-
-
-def main_line(nodes: Sequence[Work]) -> str:
-    """Return the line whose nodes take more than half of the time; empty if there is none."""
-    totals: dict[str, float] = {}
-    for node in nodes:
-        totals[node.line] = totals.get(node.line, 0) + node.ns
-    line = max(totals, key=totals.__getitem__)
-    return line if 2 * totals[line] > sum(totals.values()) else ""
 
 
 def one_op(batch: Evidence) -> Iterator[Reason]:

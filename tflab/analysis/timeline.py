@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 import numpy as np
@@ -108,26 +108,19 @@ def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
     ends = table.start_ns + table.duration_ns
     order = np.lexsort((table.duration_ns, table.start_ns))
     spans = zip(table.start_ns[order].tolist(), ends[order].tolist(), strict=True)
-    places: dict[int, list[int]] = {}  # of the runs of each lane
-    for place, lane in zip(order.tolist(), lanes_of(spans), strict=True):
-        places.setdefault(lane, []).append(place)
-    return tuple(table.take(np.array(own)) for own in places.values())
-
-
-def lanes_of(spans: Iterable[Span]) -> Iterator[int]:
-    """Yield, for each span in the order of starts, the number of the first lane that is free."""
+    places: list[list[int]] = []  # of the runs of each lane
     busy: list[tuple[int, int]] = []  # (end, lane)
     free: list[int] = []
-    count = 0
-    for start, end in spans:
+    for place, (start, end) in zip(order.tolist(), spans, strict=True):
         while busy and busy[0][0] <= start:
             heappush(free, heappop(busy)[1])
-        if free:
-            lane = heappop(free)
-        else:
-            lane, count = count, count + 1
+        if not free:
+            free.append(len(places))
+            places.append([])
+        lane = heappop(free)
         heappush(busy, (end, lane))
-        yield lane
+        places[lane].append(place)
+    return tuple(table.take(np.array(own)) for own in places)
 
 
 # The times of steps
@@ -180,7 +173,6 @@ HOST = "/host:CPU"
 # The annotation of the kernels that an op launches: `conv1/Conv2D:Conv2D`; for a copy in old traces
 # `conv1/Conv2D:Conv2D:MEMCPYHtoD`.
 ANNOTATION = re.compile(r"(?P<node>[^:\s]+):(?P<op>[A-Za-z_]\w*)(:\w+)?")
-ROCM_ANNOTATION = re.compile(r"@@(.+?)#")
 
 
 @functools.lru_cache(1_000)  # there are few devices, and many ask
@@ -201,8 +193,7 @@ def node_and_op(name: str, label: str) -> tuple[str, str]:
 
     If there is no annotation with the op, its own name stands for the node.
     """
-    annotated = ROCM_ANNOTATION.search(label)
-    match = ANNOTATION.fullmatch(annotated[1] if annotated else name)
+    match = ANNOTATION.fullmatch(name)
     node, op = (match["node"], match["op"]) if match else (name, "unknown")
     first = label.partition(" ")[0]
     return node, first if first.upper().startswith("MEMCPY") else op

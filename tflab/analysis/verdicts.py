@@ -21,6 +21,7 @@ sequentially rejective multiple test procedure", 1979).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import comb, exp, inf, log, sqrt
 from statistics import fmean, variance
 from typing import NamedTuple
@@ -154,12 +155,8 @@ def median_interval(values: Sequence[float], confidence: float) -> tuple[float, 
     k tails, rarely enough. With too few values (5, for 95 in 100) it is infinite.
     """
     ordered, count = sorted(values), len(values)
-    missed, k = 0.0, 0
-    while k < count / 2:
-        missed += 2 * comb(count, k) / 2**count
-        if missed > 1 - confidence:
-            break
-        k += 1
+    missed = accumulate(2 * comb(count, k) / 2**count for k in range((count + 1) // 2))
+    k = sum(probability <= 1 - confidence for probability in missed)
     return (ordered[k - 1], ordered[count - k]) if k else (-inf, inf)
 
 

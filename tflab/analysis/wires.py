@@ -108,11 +108,8 @@ def messages(
 
 
 def shifted(run: OpRun, ahead_ns: int) -> OpRun:
-    if not ahead_ns:
-        return run
-    records = tuple(
-        (us - round(ahead_ns / US), size, allocator) for us, size, allocator in run.allocations
-    )
+    ahead_us = round(ahead_ns / US)
+    records = tuple((us - ahead_us, size, allocator) for us, size, allocator in run.allocations)
     return run._replace(start_ns=run.start_ns - ahead_ns, allocations=records)
 
 
@@ -166,7 +163,11 @@ def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
         if start != end:
             direct[start, end] = min(direct.get((start, end), inf), took)
     clocks = sorted({clock for pair in direct for clock in pair} | {reference})
-    tight = tightest(direct, clocks)
+    # Shortest paths between all clocks (Floyd and Warshall)
+    tight = {(a, b): direct.get((a, b), inf) for a, b in product(clocks, clocks)}
+    tight |= {(clock, clock): 0 for clock in clocks}
+    for between, a, b in product(clocks, clocks, clocks):
+        tight[a, b] = min(tight[a, b], tight[a, between] + tight[between, b])
     consistent = all(tight[clock, clock] >= 0 for clock in clocks)
     wrong = any(bound < 0 for bound in direct.values())
     made = []
@@ -178,14 +179,3 @@ def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
             middle = (ahead - behind) / 2
             made.append(Offset(clock, middle, (ahead + behind) / 2, round(middle) if wrong else 0))
     return tuple(made)
-
-
-def tightest(direct: Bounds, clocks: Sequence[str]) -> Bounds:
-    """Return all bounds that follow from these: shortest paths between all clocks (Floyd and
-    Warshall)."""
-    bounds = {(a, b): direct.get((a, b), inf) for a, b in product(clocks, clocks)}
-    bounds |= {(clock, clock): 0 for clock in clocks}
-    for between, a, b in product(clocks, clocks, clocks):
-        through = bounds[a, between] + bounds[between, b]
-        bounds[a, b] = min(bounds[a, b], through)
-    return bounds

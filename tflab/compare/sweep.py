@@ -161,7 +161,6 @@ def table(
         layers=placed.program.layers,
     )
     rows = op_table.rows(stats, by, accumulator.steps, batch.rows, graph)
-    rows = op_table.with_medians(rows, accumulator)
     rows = op_table.with_flops(rows, mean_flops(batch, placed, last))
     return op_table.with_shares(rows)
 

@@ -58,7 +58,7 @@ COLUMNS = {
 # The columns of each table, besides the key of a row
 MOST_EXPENSIVE = ("type", "calls", "total", "mean", "share")
 NODES_MOST_EXPENSIVE = ("type", "calls", "total", "mean", "median", "share")
-TIME_OF_CALLS = ("calls", "total", "mean", "median", "share")
+TIME_OF_CALLS = ("calls", "total", "mean", "share")
 TIME_OF_STEPS = ("calls", "total", "step", "share")
 TIME_OF_LINES = ("forward", "backward", "updates", "total", "calls", "step", "share")
 WORK = ("requested", "flops", "gflops", "fused from")
