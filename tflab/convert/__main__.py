@@ -6,18 +6,15 @@ file of TensorBoard, each tag with RunMetadata is one step.
 Files may be from a CPU or a GPU, and from any version of TensorFlow since 2016.
 Text, JSON and CSV go to standard output unless --out names a file. For --to xspace, --out is a
 logdir of TensorBoard.
-A Chrome trace opens in ui.perfetto.dev and chrome://tracing. If the name of a file ends in .gz, it
-is compressed.
+A Chrome trace opens in ui.perfetto.dev and chrome://tracing.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -63,15 +60,19 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"{what}; give --out a new name.")
     if args.to == "xspace":
         return write_xspace(args)
-    with output(args.out) as stream:
+    if args.out is None:
+        write(args.to, sys.stdout, recorded(args))
+        return 0
+    with (
+        output_paths.new(Path(args.out), "file") as place,
+        place.work.open("w", encoding="utf-8", newline="") as stream,
+    ):
         write(args.to, stream, recorded(args))
-    if args.out is not None:
-        terminal.say(visible(args.out))
+    terminal.say(visible(args.out))
     return 0
 
 
 def recorded(args: argparse.Namespace) -> Recording:
-    """Read the recorded steps."""
     from tflab.convert import read
 
     recorded = read.read(args.files, args.graph)
@@ -87,22 +88,7 @@ def recorded(args: argparse.Namespace) -> Recording:
     return recorded
 
 
-@contextmanager
-def output(name: str | None) -> Iterator[TextIO]:
-    """Open standard output, or a new file, which gets its name when it is complete."""
-    if name is None:
-        yield sys.stdout
-        return
-    opened = gzip.open if Path(name).suffix == ".gz" else open
-    with (
-        output_paths.new(Path(name), "file") as run,
-        opened(run.work, "wt", encoding="utf-8", newline="") as stream,
-    ):
-        yield stream
-
-
 def write(to: str, stream: TextIO, recorded: Recording) -> None:
-    """Write the steps in one of these formats."""
     from tflab.convert import conversion
     from tflab.exporters import chrome_trace, text
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TextIO
 
-from tflab.analysis import critical_path as paths
-from tflab.analysis import memory, op_runs, op_table, timeline
+from tflab.analysis import critical_path, memory, op_runs, op_table, timeline
 from tflab.analysis.op_runs import Kind
-from tflab.analysis.timeline import busy_ns, track_kind
+from tflab.analysis.timeline import track_kind
 from tflab.convert.read import Recording
 from tflab.exporters.csv import cell
 from tflab.exporters.json import plain
@@ -21,7 +20,7 @@ from tflab.records.blocks import Block, Column, Fact, Table, fact_table, numbers
 from tflab.records.measured import OpStats
 from tflab.records.timed import CriticalPath, Memory, Owner
 from tflab.runtime import trace
-from tflab.units import percent, plural, time
+from tflab.units import plural, time
 from tflab.views import execution
 from tflab.views import op_table as op_columns
 
@@ -55,7 +54,7 @@ def convert(recorded: Recording) -> Conversion:
     ]
     path = None
     if recorded.nodes:
-        path = paths.critical_path(recorded.nodes, runs, recorded.transfers)
+        path = critical_path.critical_path(recorded.nodes, runs, recorded.transfers)
     return Conversion(
         recorded=recorded,
         wall_ns=sum(step.wall_ns for step in recorded.steps),
@@ -100,8 +99,7 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
     for step, name, op, device, *counts, _ in recorded.runs:
-        row = (step, cell(name), cell(op), cell(device), track_kind(device), *counts)
-        writer.writerow(row)
+        writer.writerow((step, cell(name), cell(op), cell(device), track_kind(device), *counts))
 
 
 # How it is shown
@@ -123,7 +121,10 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     yield steps(conversion)
     yield fact_table(facts(conversion))
     yield top_nodes(conversion)
-    yield from path(conversion)
+    if conversion.critical_path is None:
+        yield "The trace has no graph. With --graph, the critical path is shown too."
+    elif not conversion.critical_path.nodes:
+        yield "The graph may not be the one that ran, because passes change edges."
     yield from execution.holders(conversion.memory)
 
 
@@ -163,8 +164,7 @@ def steps(conversion: Conversion) -> Table:
         numbers("step", lambda step: str(step.step)),
         Column("file", lambda step: recorded.labels[step.step], elastic=True, name=True),
         numbers("start to end", lambda step: time(step.wall_ns)),
-        numbers("an op ran", lambda step: time(busy_ns(runs[step.step], step)), 1),
-        numbers("op runs", lambda step: f"{len(runs[step.step]):,}", 2),
+        numbers("op runs", lambda step: f"{len(runs[step.step]):,}"),
     )
 
 
@@ -173,37 +173,8 @@ def top_nodes(conversion: Conversion) -> Table:
     refers."""
     several = len({kind for kind, _ in conversion.top_ops}) > 1
     headers = {"share": "share of kind"} if several else {}
-    node, op_type, *others = op_columns.columns_of(
-        (op_columns.key("node"), *op_columns.columns(op_columns.MOST_EXPENSIVE, headers)),
-        lambda item: item[1],
-    )
-    kind = (Column("kind", lambda item: item[0]),) if several else ()
-    return table(
-        "The most expensive nodes (total time)",
-        conversion.top_ops,
-        node,
-        op_type,
-        *kind,
-        *others,
-        most=TOP,
-    )
-
-
-def path(conversion: Conversion) -> Iterator[Block]:
-    """Yield the critical path, without nodes that took no time on it, or why there is none."""
-    critical = conversion.critical_path
-    if critical is None:
-        yield "The trace has no graph. With --graph, the critical path is shown too."
-        return
-    if not critical.nodes:
-        yield "The graph may not be the one that ran, because passes change edges."
-        return
-    types = {name: op for name, op, _ in op_runs.of(conversion.recorded.runs).kinds}
-    yield table(
-        "The critical path (a node in a loop once for each iteration)",
-        list(zip(critical.nodes, critical.durations_ns, strict=True)),
-        Column("node", lambda link: link[0], elastic=True, name=True),
-        Column("type that ran", lambda link: types[link[0]]),
-        numbers("took", lambda link: time(link[1])),
-        numbers("share", lambda link: percent(link[1] / critical.ns if critical.ns else 0)),
-    )
+    every = (op_columns.key("node"), *op_columns.columns(op_columns.MOST_EXPENSIVE, headers))
+    columns = [*op_columns.columns_of(every, lambda item: item[1])]
+    columns[2:2] = [Column("kind", lambda item: item[0])] * several
+    title = "The most expensive nodes (total time)"
+    return table(title, conversion.top_ops, *columns, most=TOP)

@@ -40,10 +40,6 @@ OP_TYPE = re.compile(r"[A-Za-z_]\w*")
 RPC = "RecvTensor"  # a transfer between processes; its label has no op
 WANTED = "give the output of run_metadata.SerializeToString()"
 ADDS = "FileWriter.add_run_metadata adds traces"
-INCOMPLETE = (
-    "A step in '{}' has {:,} op runs or more, and TensorFlow records no more. Those that ended "
-    "later are missing."
-)
 
 
 @dataclass(frozen=True)
@@ -102,7 +98,10 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
             own, note = possible_runs(path, op_runs.concatenated([*kept.values()]))
             notes += note
             if trace.is_incomplete(metadata.step_stats):
-                notes.append(INCOMPLETE.format(path, trace.MOST_OP_RUNS))
+                notes.append(
+                    f"A step in '{path}' has {trace.MOST_OP_RUNS:,} op runs or more, and "
+                    "TensorFlow records no more. Those that ended later are missing."
+                )
             start = int(own.start_ns.min())
             end = int((own.start_ns + own.duration_ns).max())
             steps.append(StepTime(len(steps), start, end - start))
@@ -173,34 +172,29 @@ def possible_runs(path: str, runs: OpRuns) -> tuple[OpRuns, list[str]]:
     The runs of a step start within one hour. It is the hour in which most of them start; of several
     such hours the latest, because a clock that was not read is 0.
     """
-    kept = runs.where(possible(runs))
-    if not kept:
-        raise TflabError(f"'{path}' has no op runs. Record the step with trace_level=FULL_TRACE.")
-    starts = np.sort(kept.start_ns)
-    within = starts.searchsorted(starts + HOUR_NS) - np.arange(len(starts))
-    first = starts[np.flatnonzero(within == within.max())[-1]]
-    kept = kept.where((first <= kept.start_ns) & (kept.start_ns - first < HOUR_NS))
-    if len(kept) == len(runs):
-        return kept, []
-    wrong = plural(len(runs) - len(kept), "op run")
-    return kept, [
-        f"In '{path}', {wrong} omitted because of impossible times or sizes, or a start an hour or "
-        "more from the others."
-    ]
-
-
-def possible(runs: OpRuns) -> np.ndarray:
-    """Return for each run whether a clock and an allocator can have given its times and sizes."""
 
     def within(column: np.ndarray, low: int, high: int) -> np.ndarray:
         return (low <= column) & (column <= high)
 
-    events = runs.allocations
+    # That a clock and an allocator can have given
     right = within(runs.start_ns, 0, LATEST_NS) & within(runs.duration_ns, 0, HOUR_NS)
     right &= within(runs.requested_bytes, 0, MOST_BYTES)
+    events = runs.allocations
     wrong = ~within(events.us, 0, LATEST_NS // US) | ~within(events.bytes, -MOST_BYTES, MOST_BYTES)
     right[events.run[wrong]] = False
-    return right
+    kept = runs.where(right)
+    if not kept:
+        raise TflabError(f"'{path}' has no op runs. Record the step with trace_level=FULL_TRACE.")
+    starts = np.sort(kept.start_ns)
+    counts = starts.searchsorted(starts + HOUR_NS) - np.arange(len(starts))
+    first = starts[np.flatnonzero(counts == counts.max())[-1]]
+    kept = kept.where((first <= kept.start_ns) & (kept.start_ns - first < HOUR_NS))
+    if len(kept) == len(runs):
+        return kept, []
+    return kept, [
+        f"In '{path}', {plural(len(runs) - len(kept), 'op run')} omitted because of impossible "
+        "times or sizes, or a start an hour or more from the others."
+    ]
 
 
 # Graphs
@@ -247,11 +241,10 @@ def traces_in(path: str) -> Iterator[tuple[str, Any]]:
         if not is_event_file(path):
             yield Path(path).name, metadata_of(path, Path(path).read_bytes())
             return
-        empty = True
+        tagged = None
         for tagged in in_events(path):
-            empty = False
             yield tagged
-        if empty:
+        if tagged is None:
             raise UsageError(
                 f"'{path}' is an event file of TensorBoard without a complete trace. {ADDS}."
             )
