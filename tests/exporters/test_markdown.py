@@ -16,13 +16,13 @@ ENVIRONMENT = {
 
 def test_a_page_of_stages_with_all_kinds_of_blocks_and_the_error_that_ended_it():
     titled = {"Frontend: Python calls become nodes": BLOCKS, "Backward": BLOCKS}
-    page = markdown.sections("The stages of le_net", ENVIRONMENT, titled, "No a_b.")
+    page = markdown.page("The stages of le_net", ENVIRONMENT, titled, "No a_b.")
     approve("blocks.md", page)
     assert page.endswith("a\\_b.\n") and "\n\n\n" not in page
 
 
 def test_a_page_of_one_subject_and_of_a_measurement_from_a_file():
-    assert markdown.page("le_net by size", ENVIRONMENT, ["One.", "Two."]) == (
+    assert markdown.page("le_net by size", ENVIRONMENT, {"": ["One.", "Two."]}) == (
         "# le\\_net by size\n\n2 CPUs (Some\\_CPU), Debian, Python 3.11.2, tensorflow 2.21.0, "
         "numpy 2.4.6.\n\nOne.\n\nTwo.\n"
     )

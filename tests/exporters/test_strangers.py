@@ -54,7 +54,7 @@ def test_no_text_notebook_or_markdown_lets_a_name_act(name):
     environment = dict.fromkeys(("python", "os", "processor"), name)
     environment |= {"cpus": 2, "packages": {"a": name}}
     cells = text.as_html(blocks_of(name))
-    page = markdown.page(name, environment, blocks_of(name))
+    page = markdown.page(name, environment, {"": blocks_of(name)})
     for output in (text.as_text(blocks_of(name)), cells, page, markdown.fenced(visible(name))):
         silent(output)
     assert Page(cells).tags == ["pre"]

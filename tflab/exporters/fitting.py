@@ -14,6 +14,7 @@ from textwrap import wrap
 from rich.cells import cell_len, set_cell_size
 
 from tflab.records.blocks import Column, Table
+from tflab.views.words import grouped
 
 GAP = 2  # between columns
 RAILS = "lines of the drawing"  # the first column of a drawing, which has no header
@@ -127,9 +128,7 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
 
 def alike(short: dict[str, str]) -> list[list[str]]:
     """Return the groups of names with the same shortened form."""
-    groups: dict[str, list[str]] = {}
-    for name, form in short.items():
-        groups.setdefault(form, []).append(name)
+    groups = grouped((form, name) for name, form in short.items())
     return [group for group in groups.values() if len(group) > 1]
 
 

@@ -12,29 +12,20 @@ from tflab.records.blocks import Block, Table
 Environment = Mapping[str, Any]  # what `cli.environment.describe` returns, or names and values
 
 
-def sections(
+def page(
     heading: str,
     environment: Environment,
     titled: Mapping[str, Iterable[Block]],
     error: str | None = None,
 ) -> str:
-    """Return a page: the machine, then a numbered section for each title with its blocks."""
-    parts = []
+    """Return a page: the machine, then the blocks of each title, numbered; "" is no title."""
+    parts = [f"# {escape(heading)}", escape(machine(environment))]
     for number, (title, blocks) in enumerate(titled.items(), 1):
-        parts.append(f"## {number}. {escape(title)}")
+        parts += [f"## {number}. {escape(title)}"] if title else []
         parts += map(rendered, blocks)
     if error:
         parts.append(f"**Stopped here:** {escape(error)}")
-    return joined(heading, environment, parts)
-
-
-def page(heading: str, environment: Environment, blocks: Iterable[Block]) -> str:
-    """Return a page of one subject."""
-    return joined(heading, environment, map(rendered, blocks))
-
-
-def joined(heading: str, environment: Environment, parts: Iterable[str]) -> str:
-    return "\n\n".join([f"# {escape(heading)}", escape(machine(environment)), *parts]) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def rendered(block: Block) -> str:

@@ -14,7 +14,6 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.escaping import visible
 from tflab.exporters import xspace
-from tflab.records.options import Program
 from tflab.records.stages import Placement, Stage
 from tflab.records.timed import Capture
 
@@ -37,11 +36,15 @@ def write(
     the captures."""
     if stage.program is None:
         return
-    program = stage.program
-    write_graph(logdir, program.graph)
+    write_graph(logdir, stage.program.graph)
     if placement is None:
         return
-    traces = [(tag(program, steps.batch_size), steps.batch_size, steps.trace) for steps in captured]
+    data = stage.program.dataset("train")
+    not_its_own = f" ({visible(data.name)})" if data.stands_in_for else ""
+    traces = [
+        (f"batch {steps.batch_size}{not_its_own}", steps.batch_size, steps.trace)
+        for steps in captured
+    ]
     # XLA renumbers its clusters in every session: then each trace has its own graph.
     graphs = [graph for steps in captured[-1:] for graph in steps.trace.partition_graphs]
     write_executed(logdir, graphs or placement.partition_graphs, traces)
@@ -94,12 +97,6 @@ def add_graph(writer: tf1.summary.FileWriter, graph_def: tf1.GraphDef) -> None:
             tensor.CopyFrom(type(tensor)(dtype=tensor.dtype, tensor_shape=tensor.tensor_shape))
     content = shown.SerializeToString()
     writer.add_event(tf1.Event(wall_time=time.time(), graph_def=content))
-
-
-def tag(program: Program, batch_size: int) -> str:
-    """Return `batch 16`; the tag says if the data replace the model's own."""
-    dataset = program.dataset("train")
-    return f"batch {batch_size}" + (f" ({visible(dataset.name)})" if dataset.stands_in_for else "")
 
 
 def drawable(metadata: tf1.RunMetadata) -> tf1.RunMetadata:

@@ -160,6 +160,6 @@ def show_in_format(
     if name in others:
         print(others[name]().removesuffix("\n"))
     elif name == "markdown":
-        print(markdown.page(title, about, blocks), end="")
+        print(markdown.page(title, about, {"": blocks}), end="")
     else:
         show_blocks(blocks)

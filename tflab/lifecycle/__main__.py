@@ -241,7 +241,7 @@ def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | Non
         views.title(stage): blocks_of(args, stage) or [f"{views.summary(stage)}."]
         for stage in stages
     }
-    return markdown.sections(f"The stages of {args.model}", about, titled, error)
+    return markdown.page(f"The stages of {args.model}", about, titled, error)
 
 
 def one_screen(model: str, stages: Sequence[Stage]) -> None:

@@ -33,8 +33,19 @@ def draw(comparison: Comparison) -> Figure:
     steps = comparison.steps
     if not steps:
         return style.message("Nothing was measured", "No batch size has a complete step.")
-    rows = most_expensive(comparison)
-    about = caption(comparison, len(rows))
+
+    def share(row: Compared) -> float:
+        return max((cell.share for cell in row.cells.values()), default=0.0)
+
+    # As many as can be drawn
+    rows = sorted(filter(share, comparison.rows), key=share, reverse=True)[: len(LOOKS) - 1]
+    about = (
+        f"{fitting.short_name(comparison.model, 30)}, {comparison.phase}, {comparison.data}. Whole "
+        f"step: untraced, median. Others: time of the {plural(len(rows), 'row')} by "
+        f"{comparison.by} with the largest share. A level line in the lower panel means that a "
+        "larger batch saves nothing."
+    )
+    about += " The measurement did not finish." * comparison.partial
     figure, panels = style.canvas(headline(comparison), about, 6.8, panels=2)
     times = {"whole step": {size: row.untraced_ns.median for size, row in steps.items()}}
     names = style.distinct_names([row.key for row in rows], 24)
@@ -63,15 +74,6 @@ def draw(comparison: Comparison) -> Figure:
     return style.settled(figure)
 
 
-def most_expensive(comparison: Comparison) -> list[Compared]:
-    """Return the rows with the largest share at any batch size, as many as can be drawn."""
-
-    def share(row: Compared) -> float:
-        return max((cell.share for cell in row.cells.values()), default=0.0)
-
-    return sorted(filter(share, comparison.rows), key=share, reverse=True)[: len(LOOKS) - 1]
-
-
 def headline(comparison: Comparison) -> str:
     sizes = list(comparison.steps)
     if len(sizes) == 1:
@@ -81,14 +83,4 @@ def headline(comparison: Comparison) -> str:
     return (
         f"From batch {sizes[0]:,} to {sizes[-1]:,}, a step takes {three_digits(last / first)} x as "
         f"long, one {comparison.unit} {three_digits(last / sizes[-1] / (first / sizes[0]))} x"
-    )
-
-
-def caption(comparison: Comparison, shown: int) -> str:
-    partial = " The measurement did not finish." if comparison.partial else ""
-    return (
-        f"{fitting.short_name(comparison.model, 30)}, {comparison.phase}, {comparison.data}. Whole "
-        f"step: untraced, median. Others: time of the {plural(shown, 'row')} by "
-        f"{comparison.by} with the largest share. A level line in the lower panel means that a "
-        f"larger batch saves nothing.{partial}"
     )

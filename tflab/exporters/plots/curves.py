@@ -41,7 +41,15 @@ def draw(history: History) -> Figure:
     tests = points((epoch.step, epoch.test_loss) for epoch in history.epochs)
     tested = points((epoch.step, epoch.test_accuracy) for epoch in history.epochs)
     block = ceil(len(history.steps) / MAX_POINTS)
-    about = caption(history, block, len(losses))
+    about = (
+        f"Data: {history.settings.data}. Line: loss on the batch of each step, before its update "
+    )
+    about += "(each step)." if block == 1 else f"(mean of {block} steps)."
+    if history.epochs:
+        about += " Points: all test data, with the weights at the end of an epoch."
+    if missing := len(history.steps) - len(losses):
+        about += f" Not drawn: {plural(missing, 'step')} with a loss that is not finite."
+    about += " The training ended before its last epoch." * history.interrupted
     height, count = (5.4, 2) if rights else (3.2, 1)
     figure, panels = style.canvas(headline(history), about, height, count)
     draw_panel(panels[0], losses, tests, block, plain)
@@ -98,18 +106,6 @@ def headline(history: History) -> str:
     if not isfinite(last.test_accuracy):
         return f"{name}: a test loss of {plain(last.test_loss)} {after}"
     return f"{name} is right on {percent(last.test_accuracy)} of the test rows {after}"
-
-
-def caption(history: History, block: int, finite: int) -> str:
-    """Return what the lines show, and what is missing."""
-    line = "each step" if block == 1 else f"mean of {block} steps"
-    about = f"Data: {history.settings.data}. "
-    about += f"Line: loss on the batch of each step, before its update ({line})."
-    if history.epochs:
-        about += " Points: all test data, with the weights at the end of an epoch."
-    if missing := len(history.steps) - finite:
-        about += f" Not drawn: {plural(missing, 'step')} with a loss that is not finite."
-    return about + " The training ended before its last epoch." * history.interrupted
 
 
 def plain(value: float) -> str:

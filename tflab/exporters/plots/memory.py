@@ -17,7 +17,20 @@ def draw(curve: LiveBytes) -> Figure:
     """Draw the curve as a staircase, known at the end of each microsecond, with its peak marked."""
     if not curve.peak_bytes:
         return style.message("No op requested memory", f"Step {curve.step} has no allocations.")
-    figure, (axes,) = style.canvas(headline(curve), caption(curve), 3.4)
+    title = (
+        f"In step {curve.step}, at most {size(curve.peak_bytes)} are alive at once, "
+        f"{time(curve.peak_ns)} after its start, requested by {plural(len(curve.holders), 'op')}"
+    )
+    about = (
+        "The step of median length: bytes that its ops had requested and not yet released. "
+        "Variables and feeds are not included."
+    )
+    if largest := [
+        f"{fitting.short_name(holder.name, 50)} ({size(holder.bytes)})"
+        for holder in curve.holders[:HOLDERS]
+    ]:
+        about += f" The largest at the peak: {', '.join(largest)}."
+    figure, (axes,) = style.canvas(title, about, 3.4)
     times, alive = zip((0, 0), *((max(0, ns), held) for ns, held in curve.points), strict=True)
     axes.fill_between(times, alive, step="post", color=style.PALE, linewidth=0)
     axes.step(times, alive, where="post", color=style.BLUE)
@@ -31,22 +44,3 @@ def draw(curve: LiveBytes) -> Figure:
     axes.set_xlabel("time since the step's start")
     axes.grid(axis="y")
     return style.settled(figure)
-
-
-def headline(curve: LiveBytes) -> str:
-    return (
-        f"In step {curve.step}, at most {size(curve.peak_bytes)} are alive at once, "
-        f"{time(curve.peak_ns)} after its start, requested by {plural(len(curve.holders), 'op')}"
-    )
-
-
-def caption(curve: LiveBytes) -> str:
-    largest = ", ".join(
-        f"{fitting.short_name(holder.name, 50)} ({size(holder.bytes)})"
-        for holder in curve.holders[:HOLDERS]
-    )
-    most = f" The largest at the peak: {largest}." if largest else ""
-    return (
-        f"The step of median length: bytes that its ops had requested and not yet released. "
-        f"Variables and feeds are not included.{most}"
-    )

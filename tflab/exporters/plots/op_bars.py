@@ -30,8 +30,19 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
         names.append(f"all others ({others:,})")
         rest_ns = total_ns - sum(ns for ns, *_ in drawn)
         drawn.append((rest_ns, 1 - sum(share for _, share, _ in drawn), False))
-    title = headline([row for row in bars if row.share > THRESHOLD], len(rows), by)
-    figure, (axes,) = style.canvas(title, caption(by), PITCH * len(names) + 0.8)
+    title = f"No {by} takes more than {percent(THRESHOLD)} of the time of all ops"
+    if above := [row.share for row in bars if row.share > THRESHOLD]:
+        verb = "takes" if len(above) == 1 else "take"
+        title = (
+            f"{len(above):,} of {plural(len(rows), by)} {verb} {percent(sum(above))} of the time "
+            "of all ops"
+        )
+    order = "Layers in the order of execution" if by == "layer" else f"The most expensive {by}s"
+    about = (
+        f"{order}: mean time in a step, and share of the time of all ops. Red and hatched: more "
+        f"than {percent(THRESHOLD)} (broken line)."
+    )
+    figure, (axes,) = style.canvas(title, about, PITCH * len(names) + 0.8)
     for place, (ns, share, marked) in enumerate(drawn):
         color, hatch = (style.RED, "////") if marked else (style.PALE, None)
         bar = axes.barh(place, ns, 0.7, color=color, hatch=hatch, linewidth=0, zorder=2)
@@ -49,20 +60,3 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
     axes.set_xlabel("time in a step")
     axes.grid(axis="x")
     return style.settled(figure)
-
-
-def headline(above: Sequence[OpStats], count: int, by: str) -> str:
-    if not above:
-        return f"No {by} takes more than {percent(THRESHOLD)} of the time of all ops"
-    share = percent(sum(row.share for row in above))
-    verb = "takes" if len(above) == 1 else "take"
-    return f"{len(above):,} of {plural(count, by)} {verb} {share} of the time of all ops"
-
-
-def caption(by: str) -> str:
-    """Return what a bar shows."""
-    order = "Layers in the order of execution" if by == "layer" else f"The most expensive {by}s"
-    return (
-        f"{order}: mean time in a step, and share of the time of all ops. Red and hatched: more "
-        f"than {percent(THRESHOLD)} (broken line)."
-    )

@@ -46,7 +46,11 @@ def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
     packed = slices(runs, step, path)
     count = len(packed["lanes"])
     height = min(max(LANE * count, SHORTEST), TALLEST) + 0.5
-    figure, (axes,) = style.canvas(headline(runs, step, {*path.nodes}), caption(step), height)
+    about = (
+        f"Step {step.step}. Strong colour: the critical path by median times, an estimate. A row "
+        "has ops that did not overlap; it is not a thread."
+    )
+    figure, (axes,) = style.canvas(headline(runs, step, {*path.nodes}), about, height)
     axes.set_xlim(0, max(step.wall_ns, 1))
     axes.set_ylim(count - 0.4, -0.6)
     axes.set_yticks(range(count), packed["lanes"])
@@ -101,11 +105,4 @@ def headline(runs: Sequence[OpRun], step: StepTime, critical: set[str]) -> str:
     return (
         f"A step of {time(step.wall_ns)}: {plural(marked, 'op')} of {len(runs):,} {verb} on the "
         "critical path"
-    )
-
-
-def caption(step: StepTime) -> str:
-    return (
-        f"Step {step.step}. Strong colour: the critical path by median times, an estimate. A row "
-        "has ops that did not overlap; it is not a thread."
     )
