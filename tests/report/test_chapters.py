@@ -120,7 +120,6 @@ def test_chapters_come_in_their_order_each_once_and_some_only_if_they_are_named(
     assert contents.chosen(("memory", "graph", "memory")) == ("graph", "memory")
     assert contents.chosen(()) == USUAL
     assert contents.chosen(("lab", "graph")) == ("lab", "graph")
-    assert contents.needs(("memory", "batch-sizes")) == {"walked", "compared"}
 
 
 def test_every_picture_of_every_chapter_is_written_in_both_formats(tmp_path):

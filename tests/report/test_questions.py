@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.examples.histories import HISTORIES, MEANINGS, value
 from tests.examples.lab import COMPARED, LAB, LINEAR
 from tests.examples.printed import approve_text
 from tests.examples.walk import EXECUTION, PLACEMENT
@@ -12,7 +11,6 @@ from tflab.follow import node_history
 from tflab.records.placed import Fate
 from tflab.records.timed import Spread
 from tflab.report import questions
-from tflab.report.contents import Walked
 
 
 def told(asked) -> str:
@@ -53,20 +51,9 @@ PLAIN = placed(
     ledger=tuple(replace(row, fate=FATES.get(row.name, "executed")) for row in PLACEMENT.ledger)
 )
 
-# Questions about gradients
-
-SUM = value("sum:0", (-1.5,), (), mean=-1.5)
-Y = value("y", (0.5,), (), "VarHandleOp", "variable", after=(1.25,), mean=0.5)
-DOWN = value("y", (0.5,), (), "VarHandleOp", "variable", after=(0.25,), mean=0.5)
-
-
-def toy(*rows, histories=HISTORIES):
-    return Walked("toy", (), node_history.with_values(histories, MEANINGS, rows))
-
 
 def test_the_questions_are_those_that_this_run_can_answer():
     variants = {
-        "a toy with gradients": questions.about_gradients(toy(SUM, Y)),
         "a program": questions.of_program(ran()),
         "a branch that was not taken": questions.nodes_that_run(BRANCH),
         "a node that was merged": questions.node_that_goes(MERGED),
@@ -90,7 +77,6 @@ NONE_TAKEN = {
     fate: placed(ledger=tuple(Fate(row.name, fate, None, None) for row in PLACEMENT.ledger))
     for fate in ("executed", "unreached")
 }
-MANY = {f"n{n}": replace(HISTORIES["mul"], name=f"n{n}") for n in range(questions.SMALL)}
 
 
 @pytest.mark.parametrize(
@@ -103,12 +89,6 @@ MANY = {f"n{n}": replace(HISTORIES["mul"], name=f"n{n}") for n in range(question
         questions.node_that_goes(NONE_TAKEN["executed"]),
         questions.node_that_goes(NONE_TAKEN["unreached"]),
         questions.takes_longest(ran(runs=AS_LONG)),
-        *(
-            questions.about_gradients(toy(*rows))
-            # It did not go against its gradient, or one of the two is not known
-            for rows in ((), (DOWN, SUM), (replace(Y, after=None), SUM), (Y,))
-        ),
-        questions.about_gradients(toy(SUM, Y, histories={**HISTORIES, **MANY})),
     ],
 )
 def test_nothing_is_asked_whose_answers_are_not_all_known_clear_and_different(asked):

@@ -88,12 +88,6 @@ def results(lab: Lab) -> Iterator[Fact]:
         yield Fact("test accuracy", accuracy, f"after epoch {epoch}, {data}")
 
 
-def nothing_found(compared: Comparison) -> str:
-    if any(times.steps >= LEAST_STEPS for times in compared.steps.values()):
-        return "No single cause stands out."
-    return f"Fewer than {LEAST_STEPS} steps were traced at each batch size, too few for a cause."
-
-
 def drafts(lab: Lab) -> Iterator[Draft]:
     """Yield every chapter that was measured except the hand-in, in the order of a report."""
     walked, compared, history = lab.walked, lab.compared, lab.history
@@ -108,7 +102,8 @@ def drafts(lab: Lab) -> Iterator[Draft]:
     if compared:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
         causes = [reason.sentence for reason in compared.diagnosis]
-        slow = sentences("Largest cost first", causes) if causes else nothing_found(compared)
+        none = f"No single cause stands out. Fewer than {LEAST_STEPS} traced steps show none."
+        slow = sentences("Largest cost first", causes) if causes else none
         yield "slow", "Why a step is slow", (slow, swept(compared)), ""
     if walked:
         yield "times", "Where a step's time goes", times(walked), ""
@@ -176,10 +171,9 @@ def graph(walked: Walked) -> Iterator[Part]:
         yield placement.fate_counts(placing)
         if facts := list(placement.balance(placing)):
             yield fact_table(facts)
-    recorded = step.values_step.which if step.values_step and step.values else ""
-    known = (
-        f" Values and gradients are the program's, in {recorded}; not timed." if recorded else ""
-    )
+    known = ""
+    if step.values_step and step.values:
+        known = f" Values and gradients are the program's, in {step.values_step.which}; not timed."
     yield (
         f"Times in the graph, and its colours by time: {warm(step)} The times at each "
         f"batch size in the panel are statistics of traced steps.{known}"
@@ -189,15 +183,12 @@ def graph(walked: Walked) -> Iterator[Part]:
 # A step: its most expensive ops, its time, its memory, and what the network saw
 
 
-def phase(walked: Walked) -> str:
-    updates = any(history.kind == "update" for history in walked.histories.values())
-    return "training" if updates else "inference"
-
-
 def top_ops(walked: Walked) -> Iterator[Part]:
     step = walked.execution
+    updates = any(history.kind == "update" for history in walked.histories.values())
     yield (
-        f"The graphs, their nodes, times and memory are from a step of {phase(walked)}. The "
+        "The graphs, their nodes, times and memory are from a step of "
+        f"{'training' if updates else 'inference'}. The "
         "comparisons of batch sizes and configurations are from inference, with the same weights "
         "for all."
     )

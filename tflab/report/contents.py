@@ -269,11 +269,6 @@ def title_of(model: str) -> str:
     return FORMULA if model == TOY else model
 
 
-def needs(names: Sequence[str]) -> frozenset[str]:
-    """Return what is measured for these chapters of a report."""
-    return frozenset(part for name in names for part in NEEDS[name])
-
-
 # The report of the lab in Chinese, from one dictionary, page/chinese.txt
 #
 # What the dictionary does not have, such as the name of an op, stays as it is. Pictures keep their
@@ -285,20 +280,18 @@ SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
 
 def in_chinese(report: Report) -> Report:
     """Return the report with all of its own words in Chinese."""
-    chapters = (
-        Chapter(chinese(chapter.title), tuple(map(chinese_part, chapter.parts)))
-        for chapter in report.chapters
-    )
-    numbers = (
-        Fact(chinese(fact.label), chinese(fact.value), chinese(fact.note))
-        for fact in report.numbers
-    )
     return replace(
         report,
         title=chinese(report.title),
         about=chinese(report.about),
-        chapters=tuple(chapters),
-        numbers=tuple(numbers),
+        chapters=tuple(
+            Chapter(chinese(chapter.title), tuple(map(chinese_part, chapter.parts)))
+            for chapter in report.chapters
+        ),
+        numbers=tuple(
+            Fact(chinese(fact.label), chinese(fact.value), chinese(fact.note))
+            for fact in report.numbers
+        ),
         language="zh",
     )
 
@@ -307,9 +300,8 @@ def chinese_part(item: Part) -> Part:
     if isinstance(item, str):
         return chinese(item)
     if isinstance(item, Table):
-        return replace(
-            item, title=chinese(item.title), columns=tuple(map(chinese_column, item.columns))
-        )
+        columns = tuple(map(chinese_column, item.columns))
+        return replace(item, title=chinese(item.title), columns=columns)
     if isinstance(item, Picture):
         return replace(item, title=chinese(item.name), caption=chinese(item.name))
     return item
@@ -317,10 +309,8 @@ def chinese_part(item: Part) -> Part:
 
 def chinese_column(item: Column) -> Column:
     """Return the column with its texts in Chinese; names, which are the program's, stay."""
-    header = chinese(item.header)
-    if item.name:
-        return replace(item, header=header)
-    return replace(item, header=header, cell=lambda row: chinese(item.cell(row)))
+    cell = item.cell if item.name else lambda row: chinese(item.cell(row))
+    return replace(item, header=chinese(item.header), cell=cell)
 
 
 @cache

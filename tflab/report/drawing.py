@@ -16,10 +16,11 @@ from functools import cached_property
 from itertools import takewhile
 from math import ceil, sqrt
 
-from tflab.records.graph import Node, in_order, node_of
-from tflab.records.stages import NodeHistory, Placement, Stage
+from tflab.records.graph import in_order, node_of
+from tflab.records.stages import NodeHistory, Placement, Stage, find_stage
 from tflab.report import graph_states
 from tflab.report.contents import OUTSIDE, Box, Drawing, Lane, nodes_of
+from tflab.views.words import grouped
 
 LEAST = 3  # nodes of a scope with a box; nodes of smaller scopes are drawn separately
 CROWD = 500  # boxes of a scope; if there are more, they are combined in the order of their nodes
@@ -38,7 +39,10 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
     `histories` are those of the same walk, which may have ended before its last stage.
     """
     states = graph_states.states(stages)
-    waits = waiting(node for state in states for node in state.defined)
+    waited: dict[str, set[str]] = {}  # in any state
+    for node in (node for state in states for node in state.defined):
+        waited.setdefault(node.name, set()).update(map(node_of, node.inputs), node.control_inputs)
+    waits = Waits({name: before & waited.keys() for name, before in waited.items()})
     homes = homes_of(waits, histories, stages)
     within = Waits(
         {
@@ -49,18 +53,10 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
     forward = without_outer_scope(parts(members(homes, 0), within), within)
     anchors = anchors_of(waits, within, homes, histories, forward)
     drawing = Drawing(tracks(forward, within, homes, anchors), states)
-    placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
-    if placement is None:
-        return drawing
-    return replace(drawing, idle=graph_states.idle(placement), transfers=placement.transfers)
-
-
-def waiting(nodes: Iterable[Node]) -> Waits:
-    """Return, for each node, the nodes that it waited for in any state of the graph."""
-    waits: dict[str, set[str]] = {}
-    for node in nodes:
-        waits.setdefault(node.name, set()).update(map(node_of, node.inputs), node.control_inputs)
-    return Waits({name: before & waits.keys() for name, before in waits.items()})
+    if placement := find_stage(stages, Placement):
+        idle, transfers = graph_states.idle(placement), placement.transfers
+        drawing = replace(drawing, idle=idle, transfers=transfers)
+    return drawing
 
 
 def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequence[Stage]) -> Homes:
@@ -71,15 +67,15 @@ def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequenc
         for name in waits
         if histories[name].kind in TRACKS
     }
-    placements = [stage for stage in stages if isinstance(stage, Placement)]
+    placement = find_stage(stages, Placement)
     near = {
         taken.into: taken.name
-        for stage in placements
-        for step, added in ((step, set(step.added)) for step in stage.passes)
+        for step in (placement.passes if placement else ())
+        for added in [set(step.added)]
         for taken in step.taken
         if taken.into in added
     }
-    running = {node.name for stage in placements for node in stage.nodes}
+    running = {node.name for node in placement.nodes} if placement else set()
     expanded = {name: home for name, home in homes.items() if name not in running}
     for name in waits:
         inside = tuple(name.removeprefix("Func/").split("/"))
@@ -101,11 +97,8 @@ def members(homes: Homes, track: int) -> list[tuple[Path, str]]:
 
 def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> tuple[Box, ...]:
     """Return the boxes of some nodes: scopes that are large enough, and single nodes."""
-    groups: dict[str, list[tuple[Path, str]]] = {}
-    for path, name in nodes:
-        groups.setdefault(path[0], []).append((path[1:], name))
     boxes: list[Box] = []
-    for label, members_of in groups.items():
+    for label, members_of in grouped((path[0], (path[1:], name)) for path, name in nodes).items():
         own = tuple(Box(name, label) for path, name in members_of if not path)
         name = f"{scope}{label}/"
         inner = parts([(path, name) for path, name in members_of if path], waits, name)
@@ -113,16 +106,16 @@ def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> t
             boxes += (*own, *relabelled(label, inner))
         else:
             boxes.append(Box(name, label, rows((*own, *inner), waits)))
-    return tuple(boxes) if len(boxes) <= CROWD else tuple(grouped_by_number(boxes, waits, scope))
-
-
-def grouped_by_number(boxes: Sequence[Box], waits: Waits, scope: str) -> Iterator[Box]:
-    """Return boxes for as many neighbours each as there are such boxes: `step_0 ... step_57`."""
+    if len(boxes) <= CROWD:
+        return tuple(boxes)
+    # Boxes for as many neighbours each as there are such boxes: `step_0 ... step_57`
     count = ceil(sqrt(len(boxes)))
-    for start in range(0, len(boxes), count):
-        part = boxes[start : start + count]
-        label = f"{part[0].label} ... {part[-1].label}"
-        yield Box(f"{scope}{label}/", label, rows(part, waits))
+    crowds = [boxes[start : start + count] for start in range(0, len(boxes), count)]
+    labels = [f"{crowd[0].label} ... {crowd[-1].label}" for crowd in crowds]
+    return tuple(
+        Box(f"{scope}{label}/", label, rows(crowd, waits))
+        for label, crowd in zip(labels, crowds, strict=True)
+    )
 
 
 def relabelled(scope: str, boxes: Iterable[Box]) -> Iterator[Box]:
@@ -168,15 +161,13 @@ def anchors_of(
 def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
     """Give nodes without an anchor the anchor of their users, otherwise of the nodes that they wait
     for, if these agree. Return whether any node got one."""
-    any_new = False
-    for name in waits:
-        for around in (waits.users[name], waits[name]) if name not in anchors else ():
+    known = len(anchors)
+    for name in [name for name in waits if name not in anchors]:
+        for around in (waits[name], waits.users[name]):  # the last counts
             neighbour_anchors = {anchors.get(node, "") for node in around}
             if len(neighbour_anchors) == 1 and neighbour_anchors != {""}:
                 anchors[name] = neighbour_anchors.pop()
-                any_new = True
-                break
-    return any_new
+    return len(anchors) > known
 
 
 def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors) -> tuple[Box, ...]:
@@ -202,20 +193,23 @@ def place_beside(
     box that belongs to none has a free row, as near to its beginning as possible."""
     nodes = members(homes, track)
     common = len(shared([path for path, name in nodes if name in anchors]))
-    groups: dict[str, list[tuple[Path, str]]] = {}
-    for path, name in nodes:
-        shorter = path[common:] if len(path) > common else path[-1:]
-        groups.setdefault(anchors.get(name, ""), []).append((shorter, name))
+    groups = grouped(
+        (anchors.get(name, ""), (path[common:] if len(path) > common else path[-1:], name))
+        for path, name in nodes
+    )
     labels = {e.name: e.label for row in ladder for e in row if isinstance(e, Box)}
     boxes = {
-        anchor: grouped(f"{track}:{anchor}/", labels.get(anchor), inside, waits)
+        anchor: one_box(f"{track}:{anchor}/", labels.get(anchor), inside, waits)
         for anchor, inside in groups.items()
     }
     alike = Counter(box.label for box in boxes.values())
     boxes = {
         anchor: replace(box, label=f"{box.label} of {labels[anchor]}")
         if alike[box.label] > 1 and box.rows and anchor
-        else own_label(box, KINDS[track], labels)
+        # A forward box may have the same label
+        else replace(box, label=f"{box.label} {KINDS[track]}s")
+        if box.rows and box.label in labels.values()
+        else box
         for anchor, box in boxes.items()
     }
     if up:
@@ -238,7 +232,7 @@ def place_beside(
     return tuple(rows)
 
 
-def grouped(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], waits: Waits) -> Box:
+def one_box(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], waits: Waits) -> Box:
     """Return one box for all nodes next to the same layer; it has the layer's label if the names in
     it have no common scope."""
     boxes = parts(nodes, waits, name)
@@ -249,12 +243,6 @@ def grouped(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], wai
         label = "/".join(common)
         boxes = parts([(path[len(common) :], node) for path, node in nodes], waits, name)
     return Box(name, label or "", rows(boxes, waits), framed=label is not None)
-
-
-def own_label(box: Box, kind: str, labels: Mapping[str, str]) -> Box:
-    """Return the box, with its kind in the label if a forward box has the same label."""
-    is_used = box.rows and box.label in labels.values()
-    return replace(box, label=f"{box.label} {kind}s") if is_used else box
 
 
 def shared(paths: Iterable[Path]) -> Path:
@@ -309,16 +297,32 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     cycle points upwards.
     """
     by_name = {box.name: box for box in boxes}
-    ordered = in_order(between(boxes, waits))
+    around = {name: box.name for box in boxes for name in nodes_of(box)}
+    parents: dict[str, dict[str, None]] = {box.name: {} for box in boxes}
+    coming: dict[str, None] = {}  # boxes with inputs from outside
+    leaving: dict[str, None] = {}  # boxes that are used outside
+    for name, box in around.items():
+        for parent in sorted(waits.get(name, ())):
+            if parent not in around:
+                coming[box] = None
+            elif around[parent] != box:
+                parents[box][around[parent]] = None
+        if any(user not in around for user in waits.users.get(name, ())):
+            leaving[box] = None
+    ordered = in_order({name: list(before) for name, before in parents.items()})
     level = {name: 1 + row for name, row in levels(ordered).items()}
     last = 1 + max(level.values(), default=0)
     level |= {OUTSIDE: 0, OUTSIDE_BELOW: last}
-    edges = [(parent, name) for name, before in ordered.items() for parent in before]
+    edges = [
+        *((parent, name) for name, before in ordered.items() for parent in before),
+        *((OUTSIDE, box) for box in coming),
+        *((box, OUTSIDE_BELOW) for box in leaving),
+    ]
     entries: list[Box | Lane | None] = [by_name.get(name) for name in level]
     rows_of = list(level.values())
     index = {name: number for number, name in enumerate(level)}
     pieces: list[tuple[int, int]] = []  # parts of edges, each from a row to the next
-    for source, target in with_lanes([*edges, *crossings(boxes, waits)], level):
+    for source, target in with_lanes(edges, level):
         lane = Lane(source, OUTSIDE if target == OUTSIDE_BELOW else target)
         passed = range(level[source] + 1, level[target])
         lanes = range(len(entries), len(entries) + len(passed))
@@ -346,32 +350,6 @@ def with_lanes(edges: Sequence[tuple[str, str]], level: Mapping[str, int]) -> li
     totals = itertools.accumulate(crossed[edge] for edge in shortest)
     kept = {edge for edge, total in zip(shortest, totals, strict=True) if total <= MOST_LANES}
     return [edge for number, edge in enumerate(edges) if number in kept]
-
-
-def crossings(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
-    """Return an edge to each box with inputs from outside, and one from each box used outside."""
-    around = {name: box.name for box in boxes for name in nodes_of(box)}
-    coming = {box for name, box in around.items() if not waits[name] <= around.keys()}
-    leaving = {
-        box
-        for name, box in around.items()
-        if any(user not in around for user in waits.users.get(name, ()))
-    }
-    return [
-        *((OUTSIDE, box.name) for box in boxes if box.name in coming),
-        *((box.name, OUTSIDE_BELOW) for box in boxes if box.name in leaving),
-    ]
-
-
-def between(boxes: Sequence[Box], waits: Waits) -> dict[str, list[str]]:
-    """Return, for each box, the other boxes that its nodes wait for."""
-    around = {name: box.name for box in boxes for name in nodes_of(box)}
-    parents: dict[str, dict[str, None]] = {box.name: {} for box in boxes}
-    for name, box in around.items():
-        for parent in sorted(waits.get(name, ())):
-            if around.get(parent, box) != box:
-                parents[box][around[parent]] = None
-    return {name: list(before) for name, before in parents.items()}
 
 
 def levels(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:

@@ -25,25 +25,18 @@ FACTS = 4  # of a stage beside the drawing
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
     """Return the states of a walk's graph, up to the end of the walk."""
-    log = [as_written(stages[0])]
+    first = stages[0]
+    about = "The lines of the program have become nodes. Nothing is computed yet."
+    log = [State("frontend", "Frontend", about, (edges(first),), defined=first.nodes)]
     for before, stage in pairwise(stages):
         if isinstance(stage, Backward):
             log.append(with_gradients(before, stage))
         elif isinstance(stage, Placement):
             log.extend(after_passes(stage))
         elif isinstance(stage, Execution):
-            log.append(as_run(stage))
+            about = "The ops ran in the order of their dependencies."
+            log.append(State("execution", "Execution", about, facts(stage)))
     return tuple(log)
-
-
-def as_written(stage: Stage) -> State:
-    return State(
-        stage="frontend",
-        title="Frontend",
-        about="The lines of the program have become nodes. Nothing is computed yet.",
-        lines=(edges(stage),),
-        defined=stage.nodes,
-    )
 
 
 def with_gradients(before: Stage, stage: Backward) -> State:
@@ -91,16 +84,6 @@ def touched(step: Pass) -> tuple[str, ...]:
     heirs = (taken.into for taken in step.taken if taken.into)
     rewritten = (rewrite.name for rewrite in step.rewritten)
     return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
-
-
-def as_run(stage: Execution) -> State:
-    """Return the graph that ran: the graph after the last pass, with its times."""
-    return State(
-        stage="execution",
-        title="Execution",
-        about="The ops ran in the order of their dependencies.",
-        lines=facts(stage),
-    )
 
 
 def idle(stage: Placement) -> str:

@@ -45,7 +45,7 @@ def measure(
     )
     inspected = [("Date", environment.now()), *devices.inspected()]
     lab = empty = Lab(model, inspected)
-    needs = contents.needs(chapters)
+    needs = {part for name in chapters for part in contents.NEEDS[name]}
     try:
         for measured in interrupts.interruptible(parts(lab, needs, options, announce)):
             lab = measured

@@ -11,14 +11,10 @@ from collections.abc import Iterator
 
 from tflab.analysis import critical_path
 from tflab.analysis.fates import fates_in_step
-from tflab.analysis.gradient_graph import gradient_name
 from tflab.records.measured import Comparison
-from tflab.records.stages import Backward
-from tflab.records.values import Value
 from tflab.report.contents import Lab, Question, Walked, title_of
 from tflab.report.storage import with_heir
 from tflab.units import percent, plural, time
-from tflab.views.values import number
 
 OPTIONS = 4  # of a multiple-choice question
 CLEAR = 1.3  # times the share of the next op: a smaller difference may be noise
@@ -30,8 +26,7 @@ def questions(lab: Lab) -> tuple[Question, ...]:
     """Return the questions that this run can answer."""
     asked: list[Question] = []
     if lab.walked:
-        asked += nodes_that_run(lab.walked)
-        asked += (*node_that_goes(lab.walked), *about_gradients(lab.walked))
+        asked += (*nodes_that_run(lab.walked), *node_that_goes(lab.walked))
     if lab.compared:
         sizes = lab.compared.batch_sizes
         for size in (sizes[0], sizes[-1]):
@@ -45,13 +40,12 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
     that computes something, and never a feed, because another node replaces it."""
     fates = {fate.name: fate for fate in walked.placement.ledger}
     forward = sorted(walked.stages[0].nodes, key=lambda node: node.op in PLAIN)
+    known = [(node, fates[node.name]) for node in forward if node.name in fates]
+    stay = [node.name for node, fate in known if fate.fate == "executed"]
     taken = [
-        (node.op in PLAIN, TAKEN.index(fates[node.name].fate), fates[node.name])
-        for node in forward
-        if node.op != "Placeholder" and node.name in fates and fates[node.name].fate in TAKEN
-    ]
-    stay = [
-        node.name for node in forward if node.name in fates and fates[node.name].fate == "executed"
+        (node.op in PLAIN, TAKEN.index(fate.fate), fate)
+        for node, fate in known
+        if node.op != "Placeholder" and fate.fate in TAKEN
     ]
     if not taken or len(stay) < OPTIONS - 1:
         return
@@ -64,36 +58,9 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
     )
 
 
-# Questions about the program of a reader
-
-
 def of_program(walked: Walked) -> tuple[Question, ...]:
-    """Return the questions about one program."""
-    return (
-        *nodes_added(walked),
-        *nodes_that_run(walked),
-        *node_that_goes(walked),
-        *takes_longest(walked),
-        *about_gradients(walked),
-    )
-
-
-def nodes_added(walked: Walked) -> Iterator[Question]:
-    """Ask how many nodes the gradients and the optimiser add."""
-    written, derived = walked.stages[:2]
-    if not isinstance(derived, Backward) or not derived.added_nodes:
-        return
-    added, updates = len(derived.added_nodes), len(derived.update_nodes)
-    if len(derived.nodes) - len(written.nodes) != added:
-        return
-    others = f" and {plural(updates, 'node')} that update variables" if updates else ""
-    yield Question(
-        f"{title_of(walked.model)} has {plural(len(written.nodes), 'node')} as written. How many "
-        f"will its gradients{' and updates' if updates else ''} add?",
-        str(added),
-        f"{plural(added - updates, 'node')} for gradients{others}.",
-        unit="nodes",
-    )
+    """Return the questions about one program of a reader."""
+    return (*nodes_that_run(walked), *node_that_goes(walked), *takes_longest(walked))
 
 
 def nodes_that_run(walked: Walked) -> Iterator[Question]:
@@ -172,38 +139,3 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
         f"{comparison.unit}s took {ratio:.1f} x the time.",
         unit="x",
     )
-
-
-# Questions about gradients: which way a step moves a variable, from the program's values
-
-SMALL = 100  # nodes of a graph that is shown node by node
-
-
-def numbers_of(value: Value) -> tuple[float, ...]:
-    """Return all numbers of a tensor; none if they are too many, or not all finite."""
-    is_finite = value.values is not None and value.mean is not None and not value.not_finite
-    return tuple(map(float, value.values or ())) if is_finite else ()
-
-
-def about_gradients(walked: Walked) -> Iterator[Question]:
-    """Ask which way the step moved the first variable that is a number, against its gradient."""
-    for history in walked.histories.values() if len(walked.histories) <= SMALL else ():
-        value = history.values[0] if history.values else None
-        if value is None or value.after is None or history.gradient is None:
-            continue
-        before, after = numbers_of(value), tuple(value.after.values or ())
-        gradient = numbers_of(history.gradient)
-        if not len(before) == len(after) == len(gradient) == 1:
-            continue
-        (was,), (now,), (slope,) = before, after, gradient
-        if (now - was) * slope < 0:
-            name = history.name
-            yield Question(
-                f"On the first batch of {title_of(walked.model)}, {gradient_name(name)} is "
-                f"{number(slope)} where {name} is {number(was)}. Will the step make {name} larger "
-                "or smaller?",
-                "larger" if now > was else "smaller",
-                f"The step moves against the gradient: after it, {name} was {number(now)}.",
-                options=("larger", "smaller"),
-            )
-            return
