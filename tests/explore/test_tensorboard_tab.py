@@ -62,7 +62,7 @@ def test_a_damaged_run_is_a_sentence_and_the_others_are_shown(logdir, life):
     tab = Tab(logdir)
     assert tab.run("first").status_code == 404
     told = tab.run("third")
-    sentence = "The file of this run is damaged: its tables make no sense."
+    sentence = "The file of this run cannot be shown: its tables make no sense."
     assert (told.status_code, told.text) == (404, sentence)
     assert tab.run("second").status_code == 200
 

@@ -78,7 +78,7 @@ class Plugin(base_plugin.TBPlugin):
         try:
             return as_json(markup.for_page(life))
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
-            raise TflabError("The file of this run is damaged: its tables make no sense.") from None
+            raise TflabError(f"{storage.UNSHOWN}its tables make no sense.") from None
 
 
 def run_id(name: str) -> str:

@@ -86,24 +86,19 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     models.find(args.model, Saved(trust=args.trust))
     with terminal.phase("report"), interrupts.held():
         with output_paths.new(given, "folder", "--out", folder=True) as run:
-            lab = measured(args, names)
+            with interrupts.released():
+                tf_import.load()
+                from tflab.report import lab as measuring
+            start = time.monotonic()
+
+            def announce(part: str) -> None:
+                terminal.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
+
+            lab = measuring.measure(args.model, names, args.data_dir, args.trust, announce)
             write(lab, args, names, run.work)
         out = run.final
         terminal.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
-
-
-def measured(args: argparse.Namespace, names: Sequence[str]) -> Lab:
-    """Return the lab; announce each part on stderr, with the seconds since the start."""
-    with interrupts.released():
-        tf_import.load()
-        from tflab.report import lab
-    start = time.monotonic()
-
-    def announce(part: str) -> None:
-        terminal.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
-
-    return lab.measure(args.model, names, args.data_dir, args.trust, announce)
 
 
 def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path) -> None:

@@ -105,13 +105,10 @@ def read(name: str) -> str:
 
 def policy(style: str, script: str) -> str:
     """Return a Content-Security-Policy that allows only the page's one style and one script."""
-
-    def hashed(content: str) -> str:
-        digest = hashlib.sha256(content.encode()).digest()
-        return f"'sha256-{base64.b64encode(digest).decode()}'"
-
+    digests = (hashlib.sha256(content.encode()).digest() for content in (script, style))
+    of_script, of_style = (f"'sha256-{base64.b64encode(one).decode()}'" for one in digests)
     return (
-        f"default-src 'none'; script-src {hashed(script)}; style-src {hashed(style)}; "
+        f"default-src 'none'; script-src {of_script}; style-src {of_style}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tflab.cli import environment
-from tflab.errors import TflabError, reason
+from tflab.errors import TflabError
 from tflab.follow import view
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.placed import Fate
@@ -30,24 +30,24 @@ PLACE = ("plugins", "life")
 NAME = "life.json.gz"
 KIND, FORMAT = "tflab life", 4
 MOST_NODES = 20_000  # limit for a graph; the page of 15,000 opens in two seconds
-LEVEL = 6  # of compression: the highest takes twice as long, for a tenth fewer bytes
 MOST_FOLDERS, SEARCH_S = 20_000, 2.0  # of a logdir that are searched, and for how long
 HOLDS = {"stage": str, "graph": dict, "parts": dict, "nodes": dict}
-DAMAGED = "The file of this run is damaged: "
+UNSHOWN = "The file of this run cannot be shown: "
 
 Life = dict[str, Any]
 
 
 def life(stage: str, graph: DrawnGraph, parts: Iterable[tuple[str, Iterable[Block]]]) -> Life:
     """Return a graph up to a stage: its drawing, its blocks by title, and data for comparisons."""
-    message = {
-        "stage": stage,
-        "graph": viewer_data.graph_data(graph),
-        "parts": {title: list(map(block, blocks)) for title, blocks in parts},
-        "nodes": {name: signature(history) for name, history in graph.histories.items()},
-    }
-    readable: Life = html.readable(message)
-    return readable
+    made: Life = html.readable(
+        {
+            "stage": stage,
+            "graph": viewer_data.graph_data(graph),
+            "parts": {title: list(map(block, blocks)) for title, blocks in parts},
+            "nodes": {name: signature(history) for name, history in graph.histories.items()},
+        }
+    )
+    return made
 
 
 def signature(history: NodeHistory) -> list[str | None]:
@@ -83,12 +83,8 @@ def read_block(part: Any) -> Block:
         Column(str(header), itemgetter(place), right=bool(right))
         for place, (header, right) in enumerate(part["columns"])
     )
-    rows = tuple(map(texts, part["rows"]))
+    rows = tuple(tuple(map(str, cells)) for cells in part["rows"])
     return Table(str(part["table"]), columns, rows, more=int(part["more"]))
-
-
-def texts(values: Iterable[object]) -> tuple[str, ...]:
-    return tuple(map(str, values))
 
 
 # In the logdir of its run
@@ -117,26 +113,22 @@ def write(folder: Path, life: Life) -> None:
     text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()
     place = folder.joinpath(*PLACE)
     place.mkdir(parents=True)
-    (place / NAME).write_bytes(gzip.compress(text, LEVEL, mtime=0))
+    (place / NAME).write_bytes(gzip.compress(text, mtime=0))
 
 
 def read(path: Path) -> Life:
     """Return the life in a file. Raises TflabError with a sentence for the tab if there is none."""
     try:
-        packed = path.read_bytes()
-    except OSError as error:
-        raise TflabError(f"The file of this run cannot be read: {reason(error)}.") from error
-    try:
-        content = json.loads(gzip.decompress(packed))
+        content = json.loads(gzip.decompress(path.read_bytes()))
         if not isinstance(content, dict) or content.get("kind") != KIND:
-            raise TflabError(f"{DAMAGED}it has no graph that tflab wrote.")
+            raise TflabError(f"{UNSHOWN}it has no graph that tflab wrote.")
         if content.get("format") != FORMAT:
             raise TflabError("Another version of tflab wrote this run. Write it again to see it.")
         if not all(isinstance(content.get(name), kind) for name, kind in HOLDS.items()):
-            raise TflabError(f"{DAMAGED}parts of it are missing.")
+            raise TflabError(f"{UNSHOWN}parts of it are missing.")
         life: Life = html.readable({name: content[name] for name in HOLDS})
     except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
-        raise TflabError(f"{DAMAGED}it cannot be unpacked.") from error
+        raise TflabError(f"{UNSHOWN}it cannot be read or unpacked.") from error
     return life
 
 

@@ -17,7 +17,6 @@ from tflab.analysis.passes import Version, Versions
 from tflab.follow import view
 from tflab.follow.view import Code, NodeLink, Part, PassLink
 from tflab.records.graph import node_of
-from tflab.records.placed import Transfer
 from tflab.records.stages import NodeHistory
 from tflab.report import graph_states
 from tflab.report.contents import Annotated, Box, DrawnGraph, Lane, State
@@ -63,6 +62,7 @@ def graph_data(graph: DrawnGraph) -> Row:
     file = graph.file or most_of(histories)
     placed = {short_device(node.device): None for state in states for node in state.defined}
     devices = list(filter(None, placed))
+    longest = max(graph.ns.values(), default=0)
     return {
         "title": graph.name,
         "nodes": nodes,
@@ -78,7 +78,16 @@ def graph_data(graph: DrawnGraph) -> Row:
         "made": max(n for n, s in enumerate(states) if s.stage in ("frontend", "backward")),
         "stops": list(stops(states, counts, len(devices) > 1)),
         "idle": drawing.idle,
-        "transfers": [transfer_data(row, index) for row in drawing.transfers],
+        "transfers": [
+            {
+                "send": index[row.send],
+                "recv": index[row.recv],
+                "bytes": "? B" if row.bytes is None else size(row.bytes),
+                "title": f"{row.tensor}, {short_device(row.from_device)} to "
+                f"{short_device(row.to_device)}",
+            }
+            for row in drawing.transfers
+        ],
         "file": "" if graph.file or not file else PurePath(file).name,
         "lines": lines(histories, file),
         "program": program(histories, file),
@@ -86,7 +95,11 @@ def graph_data(graph: DrawnGraph) -> Row:
             "kind": list(KINDS.items()),
             "fate": [fate for fate in FATES if fate in set(map(fate_of, histories.values()))],
             "device": devices,
-            "time": heat_words(graph.ns, graph.statistic),
+            # Of each step of the scale, the time at which it begins
+            "time": [
+                f"{graph.statistic} time from 0",
+                *(time((step / HEATS) ** 2 * longest) for step in range(1, HEATS)),
+            ],
         },
     }
 
@@ -96,8 +109,7 @@ def graph_data(graph: DrawnGraph) -> Row:
 
 def flat(box: Box, parent: int | None, boxes: list[Row], index: Index) -> int:
     """Append a box and everything in it; return its number among the boxes."""
-    number = len(boxes)
-    node = None if box.rows else index[box.name]
+    number, node = len(boxes), None if box.rows else index[box.name]
     row: Row = {"label": box.label, "parent": parent, "node": node, "framed": box.framed}
     boxes.append(row)
     numbers = {
@@ -148,21 +160,13 @@ def heat(ns: float, longest: float) -> int:
     return min(HEATS - 1, int(sqrt(ns / longest) * HEATS))
 
 
-def heat_words(ns: Mapping[str, float], statistic: str) -> list[str]:
-    """Return what the legend says of each step of the scale: the time at which it begins."""
-    longest = max(ns.values(), default=0)
-    later = (time((step / HEATS) ** 2 * longest) for step in range(1, HEATS))
-    return [f"{statistic} time from 0", *later]
-
-
 # Nodes
 
 
 def node_data(history: NodeHistory, graph: DrawnGraph, versions: Versions, index: Index) -> Row:
     related = {history.carrier or "", *history.carries} - {history.name}
-    table = view.times(history)
+    table, meant = view.times(history), history.meaning
     heads = [column.header for column in table.columns]
-    meant = history.meaning
     last = len(graph.drawing.states) - 1
 
     def version_data(version: Version) -> list[object]:
@@ -220,12 +224,11 @@ def show_values(
     """Add the data and the gradient that each node's box shows, or why there are none. A closed
     scope shows the values of the node with its name."""
     for node, history in zip(nodes, histories, strict=True):
-        shown = ((value, value.after) for value in history.values[:OUTPUTS])
-        texts = [
-            brief(value, value.shape) + (f" → {brief(after, value.shape)}" if after else "")
-            for value, after in shown
-        ]
-        if texts:
+        if texts := [
+            brief(value, value.shape)
+            + (f" → {brief(value.after, value.shape)}" if value.after else "")
+            for value in history.values[:OUTPUTS]
+        ]:
             node["data"] = ", ".join(texts)
         if history.gradient:
             node["grad"] = brief(history.gradient, history.gradient.shape)
@@ -246,13 +249,12 @@ def most_of(histories: Mapping[str, NodeHistory]) -> str | None:
 def lines(histories: Mapping[str, NodeHistory], file: str | None) -> list[list[int]]:
     """Return, for each node, the lines of the file whose work it does, in order."""
     own = {
-        name: {history.source.line}
+        name: history.source.line
         for name, history in histories.items()
         if history.source and history.source.file == file
     }
-    none: set[int] = set()
     return [
-        sorted(own.get(name, none).union(*(own.get(other, none) for other in history.carries)))
+        sorted({own[done] for done in (name, *history.carries) if done in own})
         for name, history in histories.items()
     ]
 
@@ -279,10 +281,7 @@ def nodes_of_lines(part: Annotated) -> list[list[int]]:
 
 def state_data(state: State, count: int, index: Index) -> Row:
     return {
-        "stage": state.stage,
-        "title": state.title,
-        "about": state.about,
-        "lines": state.lines,
+        **{key: getattr(state, key) for key in ("stage", "title", "about", "lines")},
         "gone": [index[name] for name in state.gone],
         "touched": [index[name] for name in state.touched],
         "cut": [[index[name] for name in pair] for pair in state.cut],
@@ -315,17 +314,6 @@ def stops(states: Sequence[State], counts: Sequence[int], many_devices: bool) ->
 
 def difference(count: int) -> str:
     return f"{count:+,}".replace("-", "\N{MINUS SIGN}") if count else "±0"
-
-
-def transfer_data(row: Transfer, index: Index) -> Row:
-    """Return a tensor that is sent from one node to another on another device."""
-    way = f"{short_device(row.from_device)} to {short_device(row.to_device)}"
-    return {
-        "send": index[row.send],
-        "recv": index[row.recv],
-        "bytes": "? B" if row.bytes is None else size(row.bytes),
-        "title": f"{row.tensor}, {way}",
-    }
 
 
 # The history of one node, for the panel beside a drawing
