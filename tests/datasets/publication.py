@@ -58,7 +58,7 @@ def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("TFLAB_OFFLINE", "1")
     monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
-    monkeypatch.setattr(files, "announced", set())
+    files.announce.cache_clear()
     mnist.fill.cache_clear()
 
 

@@ -203,10 +203,7 @@ def half(folder):
 def damaged(folder):
     path = folder / f"{TRAIN[0]}.gz"
     path.write_bytes(b"")
-    return (
-        f"{path} is not the published file: its SHA-256 differs, and it has 0 of 3,936 bytes. "
-        "Download it again."
-    )
+    return f"{path} is not the published file: its SHA-256 differs. Download it again."
 
 
 @pytest.mark.parametrize("spoil", [half, damaged])
@@ -245,7 +242,7 @@ def test_a_download_that_failed_is_not_tried_again(mirrors, capsys):
     for mirror in mirrors:
         (mirror / f"{TRAIN[0]}.gz").write_bytes(GZIPPED[TRAIN[0]])
     assert [mnist.load(split).size for split in ("test", "train")] == [297, 1500]
-    missing = f"{TRAIN[0]}.gz failed: 404 File not found."
+    missing = f"{TRAIN[0]}.gz failed: HTTP Error 404: File not found."
     assert capsys.readouterr().err == (
         f"{NOT_MNIST} {mnist.MIRRORS[0]}{missing} {mnist.MIRRORS[1]}{missing}\n"
     )

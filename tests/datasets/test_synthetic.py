@@ -9,8 +9,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.thorough
-def test_the_images_have_the_shape_of_cifar10_and_say_once_what_they_are(monkeypatch, capsys):
-    monkeypatch.setattr(files, "announced", set())
+def test_the_images_have_the_shape_of_cifar10_and_say_once_what_they_are(capsys):
+    files.announce.cache_clear()
     train, test = synthetic.load("train"), synthetic.load("test")
     for dataset, split, rows in ((train, "train", 5_000), (test, "test", 10_000)):
         images, labels = dataset.columns["images"], dataset.columns["labels"]

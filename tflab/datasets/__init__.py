@@ -42,10 +42,7 @@ class Dataset:
     def __post_init__(self) -> None:
         rows = {name: len(column) for name, column in self.columns.items()}
         if len(set(rows.values())) != 1:
-            raise TflabError(
-                "The columns of a data set must have the same length; these have the lengths "
-                f"{rows}."
-            )
+            raise TflabError(f"The columns of a data set differ in their lengths: {rows}.")
 
     @property
     def unit(self) -> str:
@@ -90,9 +87,7 @@ def _cut(dataset: Dataset, batch_size: int) -> Iterator[dict[str, np.ndarray]]:
 def centred(pixels: np.ndarray, brightest: int, side: int) -> np.ndarray:
     """Put grey images [n, h, h] into black ones: float32 [n, side, side, 1] of 0..1."""
     height = pixels.shape[1]
-    margin, odd = divmod(side - height, 2)
-    if margin < 0 or odd:
-        raise TflabError(f"Images of {height}x{height} cannot be centred in {side}x{side}.")
+    margin = (side - height) // 2
     images = np.zeros((len(pixels), side, side, 1), np.float32)
     inside = slice(margin, margin + height)
     np.divide(pixels, brightest, out=images[:, inside, inside, 0], dtype=np.float32)

@@ -5,6 +5,7 @@ The folder that the user gave comes first, then the cache.
 
 from __future__ import annotations
 
+import functools
 import gzip
 import http.client
 import os
@@ -15,7 +16,6 @@ import urllib.request
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import BinaryIO
 
 from rich.console import Console
 from rich.progress import wrap_file
@@ -28,21 +28,17 @@ from tflab.escaping import visible
 
 
 def given_folder(data_dir: str | Path | None, wanted: str) -> Path | None:
-    """Return the folder that the user gave, if any. It must exist; no other place is tried.
-
-    `wanted` says what it should contain, for the error.
-    """
+    """Return the folder that the user gave, if any. It must exist, and should have what is
+    `wanted`."""
     given = data_dir or os.environ.get("TFLAB_DATA_DIR")
     if not given:
         return None
-    folder = Path(os.path.expanduser(given))
+    folder = Path(given).expanduser()
     try:
         os.listdir(folder)
     except OSError as error:
-        origin = "the data directory given" if data_dir else "from TFLAB_DATA_DIR"
         raise UsageError(
-            f"{folder} ({origin}) cannot be read: {error.strerror}; "
-            f"it should be a folder with {wanted}."
+            f"The data folder {folder} cannot be read: {error.strerror}; it should have {wanted}."
         ) from error
     return folder
 
@@ -66,43 +62,32 @@ def require(folder: Path, names: Iterable[str]) -> list[Path]:
 
 
 def locate(folder: Path, name: str) -> Path | None:
-    paths = (folder / name, folder / f"{name}.gz")
-    return next((path for path in paths if path.is_file()), None)
+    return next(filter(Path.is_file, (folder / name, folder / f"{name}.gz")), None)
 
 
-announced: set[str] = set()
-
-
-def announce(stand_in: str, line: str) -> None:
+@functools.cache
+def announce(line: str) -> None:
     """Print a line about substitute data on stderr, but not again for the test split."""
-    if stand_in not in announced:
-        announced.add(stand_in)
-        terminal.say(visible(line), sys.stderr)
+    terminal.say(visible(line), sys.stderr)
 
 
 # Contents
 
 
 def read(path: Path, limit: int) -> bytes:
-    """Return the content of a file, unpacked if it is gzipped, but no more than `limit` bytes."""
+    """Return up to `limit` bytes of the content of a file, unpacked if it is gzipped: a few
+    kilobytes can expand to gigabytes."""
     try:
         with path.open("rb") as file:
-            return unpack(file, limit)
+            gzipped = file.read(2) == b"\x1f\x8b"  # the suffix proves nothing: browsers keep it
+            file.seek(0)
+            return gzip.GzipFile(fileobj=file).read(limit) if gzipped else file.read(limit)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TflabError(
             f"{path} is a truncated or damaged gzip file ({error}); download it again."
         ) from error
     except OSError as error:
-        raise TflabError(
-            f"{path} cannot be read: {error.strerror}; it should be a file that you may read."
-        ) from error
-
-
-def unpack(file: BinaryIO, limit: int) -> bytes:
-    """Return the content up to `limit` bytes: a few kilobytes of gzip can expand to gigabytes."""
-    gzipped = file.read(2) == b"\x1f\x8b"  # the suffix proves nothing: browsers unpack and keep it
-    file.seek(0)
-    return gzip.GzipFile(fileobj=file).read(limit) if gzipped else file.read(limit)
+        raise TflabError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 # Downloads
@@ -110,8 +95,7 @@ def unpack(file: BinaryIO, limit: int) -> bytes:
 # A file gets its name only after it was recognised as the published one.
 
 ANSWER_SECONDS = 5  # a host that needs longer counts as unreachable
-CHUNK_BYTES = 1 << 16
-BROKEN = (ConnectionError, TimeoutError)  # while the file arrives
+BROKEN = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
 
 
 def fetch(path: Path, is_published: Callable[[Path], bool], mirrors: Iterable[str]) -> None:
@@ -140,22 +124,17 @@ def fetch(path: Path, is_published: Callable[[Path], bool], mirrors: Iterable[st
 def receive(url: str, path: Path) -> None:
     """Download to a file, with a bar on a terminal. Raises TflabError if the host fails."""
     console = Console(stderr=True)
-    with path.open("wb") as part:
-        try:
-            with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as response:
-                size = int(response.headers.get("Content-Length") or 0)
-                with wrap_file(
-                    response,
-                    size,
-                    description=url.rpartition("/")[2],
-                    console=console,
-                    transient=True,
-                    disable=not console.is_terminal,
-                ) as content:
-                    shutil.copyfileobj(content, part, CHUNK_BYTES)
-            if part.tell() < size:
-                raise TflabError(f"{url} failed: it ended after {part.tell()} of {size} bytes.")
-        except urllib.error.HTTPError as error:
-            raise TflabError(f"{url} failed: {error.code} {error.reason}.") from error
-        except (urllib.error.URLError, http.client.HTTPException, *BROKEN) as error:
-            raise TflabError(f"{url} failed: {reason(error)}.") from error
+    try:
+        with path.open("wb") as part, urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as answer:
+            size = int(answer.headers.get("Content-Length") or 0)
+            with wrap_file(
+                answer,
+                size,
+                description=url.rpartition("/")[2],
+                console=console,
+                transient=True,
+                disable=not console.is_terminal,
+            ) as content:
+                shutil.copyfileobj(content, part)
+    except BROKEN as error:
+        raise TflabError(f"{url} failed: {reason(error)}.") from error

@@ -16,6 +16,7 @@ import importlib.util
 import math
 import os
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -33,27 +34,16 @@ class Published:
     shape: tuple[int, ...]
     sha256: str  # of the content
 
-    @property
-    def content_bytes(self) -> int:
-        return self.header_bytes + math.prod(self.shape)
-
-    @property
-    def header_bytes(self) -> int:
-        return 4 * (1 + len(self.shape))
-
 
 def read(path: Path, published: Published) -> np.ndarray:
     """Return the array in a file if it is exactly the published one."""
-    content = files.read(path, published.content_bytes + 1)
+    header_bytes = 4 * (1 + len(published.shape))
+    content = files.read(path, header_bytes + math.prod(published.shape) + 1)
     if hashlib.sha256(content).hexdigest() != published.sha256:
-        more = "more than " if len(content) > published.content_bytes else ""
-        has = min(len(content), published.content_bytes)
         raise TflabError(
-            f"{path} is not the published file: its SHA-256 differs, and it has {more}{has:,} of "
-            f"{published.content_bytes:,} bytes. Download it again."
+            f"{path} is not the published file: its SHA-256 differs. Download it again."
         )
-    pixels = np.frombuffer(content, np.uint8, offset=published.header_bytes)
-    return pixels.reshape(published.shape)
+    return np.frombuffer(content, np.uint8, offset=header_bytes).reshape(published.shape)
 
 
 SET = "set TFLAB_DATA_DIR to a folder with its four files"
@@ -100,8 +90,7 @@ def load(split: str, data_dir: str | Path | None = None, side: int = 32) -> Data
             images, labels = read_cached(split)
         except TflabError as reason:
             digits = stand_in(split, side)
-            words = f"Using the digits of scikit-learn, not MNIST; {SET}. {reason}"
-            files.announce("digits", words)
+            files.announce(f"Using the digits of scikit-learn, not MNIST; {SET}. {reason}")
             return digits
     columns = {"images": centred(images, 255, side), "labels": labels.astype(np.int32)}
     return Dataset("MNIST", split, columns)
@@ -118,7 +107,7 @@ def read_cached(split: str) -> list[np.ndarray]:
     are required, or else training could use MNIST and the test the digits."""
     folder = files.cache_folder("mnist")
     try:
-        files.require(folder, [file.name for file in every_file()])
+        files.require(folder, [file.name for file in chain(*PUBLISHED.values())])
         return read_split(folder, split)
     except TflabError as error:
         if os.environ.get("TFLAB_OFFLINE", "0") not in ("", "0"):
@@ -126,10 +115,6 @@ def read_cached(split: str) -> list[np.ndarray]:
     if failure := fill(folder):
         raise TflabError(failure)
     return read_split(folder, split)
-
-
-def every_file() -> tuple[Published, ...]:
-    return (*PUBLISHED["train"], *PUBLISHED["test"])
 
 
 @functools.cache
@@ -146,7 +131,7 @@ def fill(folder: Path) -> str | None:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file in every_file():
+        for file in chain(*PUBLISHED.values()):
             path = folder / f"{file.name}.gz"
             if not is_published(path):
                 files.fetch(path, is_published, MIRRORS)
@@ -180,12 +165,5 @@ def stand_in(split: str, side: int = 32) -> Dataset:
     rows = np.loadtxt(bundled, np.uint8, delimiter=",")[STAND_IN_ROWS[split]]
     pixels = rows[:, :-1].reshape(-1, 8, 8)
     enlarged = pixels.repeat(ENLARGED, axis=1).repeat(ENLARGED, axis=2)
-    return Dataset(
-        name="digits, not MNIST",
-        split=split,
-        columns={
-            "images": centred(enlarged, BRIGHTEST, side),
-            "labels": rows[:, -1].astype(np.int32),
-        },
-        stands_in_for="MNIST",
-    )
+    images, labels = centred(enlarged, BRIGHTEST, side), rows[:, -1].astype(np.int32)
+    return Dataset("digits, not MNIST", split, {"images": images, "labels": labels}, "MNIST")

@@ -25,7 +25,7 @@ def load(split: str, data_dir: str | Path | None = None) -> Dataset:
     every run."""
     if split not in ROWS:
         raise TflabError(f"No split named {split!r}; choose from {', '.join(ROWS)}.")
-    files.announce("stripes", "Using made-up stripes of CIFAR-10's shape, not CIFAR-10.")
+    files.announce("Using made-up stripes of CIFAR-10's shape, not CIFAR-10.")
     rng = np.random.default_rng(sorted(ROWS).index(split))
     count = ROWS[split]
     labels = rng.integers(0, CLASSES, count)
@@ -40,12 +40,8 @@ def load(split: str, data_dir: str | Path | None = None) -> Dataset:
     images = second + share * (first - second)
     images += NOISE * rng.standard_normal(images.shape, np.float32)
     np.clip(images, 0, 1, out=images)
-    return Dataset(
-        name="made-up stripes, not CIFAR-10",
-        split=split,
-        columns={
-            "images": images.reshape(count, SIDE, SIDE, 3),
-            "labels": labels.astype(np.int32),
-        },
-        stands_in_for="CIFAR-10",
-    )
+    columns = {
+        "images": images.reshape(count, SIDE, SIDE, 3),
+        "labels": labels.astype(np.int32),
+    }
+    return Dataset("made-up stripes, not CIFAR-10", split, columns, stands_in_for="CIFAR-10")
