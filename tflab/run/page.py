@@ -15,15 +15,7 @@ from tflab.records.blocks import Table
 from tflab.records.options import STAGES
 from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
-from tflab.report.contents import (
-    Annotated,
-    Chapter,
-    DrawnGraph,
-    Report,
-    Script,
-    ScriptLine,
-    State,
-)
+from tflab.report.contents import Annotated, Chapter, DrawnGraph, Report, Script, ScriptLine, State
 from tflab.run import lines, sampler, view
 from tflab.views import values
 
@@ -37,15 +29,16 @@ def report(seen: Watched) -> Report:
     first, *rest = view.blocks(seen, with_lines=False)
     about = str(first).removeprefix("tflab: ")
     command = " ".join(("python -m tflab.run", *seen.program))
-    recorded_values = values.statistics(seen.values.values) if seen.values else ()
-    blocks = (*rest, *recorded_values)
+    blocks = (*rest, *(values.statistics(seen.values.values) if seen.values else ()))
     # A terminal has the tables without rules, in few lines; here their long cells go on below
     plain = (replace(part, drawing=False) if isinstance(part, Table) else part for part in blocks)
     chapters = [Chapter("The whole process", tuple(plain))]
     graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
     annotated = Annotated(tuple(scripts(seen)), graph)
     if annotated.scripts:
-        chapters.insert(0, Chapter("The program, line by line", (annotated, explained(seen))))
+        about_group = OF_GROUP.format(seen.graph.group) if seen.graph else ""
+        parts = (annotated, f"{EXPLAINED}{about_group}")
+        chapters.insert(0, Chapter("The program, line by line", parts))
     return Report(view.name_of(seen), about, command, tuple(chapters))
 
 
@@ -54,20 +47,8 @@ def life(seen: Watched) -> storage.Life | None:
     if seen.graph is None:
         return None
     _, *where = view.blocks(seen, with_lines=False)
-    parts = (("In short", where),)
     stage = STAGES[-1 if seen.graph.executed else 0]
-    return storage.life(stage, drawn_graph(seen.graph), parts)
-
-
-def explained(seen: Watched) -> str:
-    """Return the meaning of the columns, and which runs they refer to."""
-    if seen.graph is None:
-        return EXPLAINED
-    return (
-        f"{EXPLAINED} The drawing and the notes behind the lines show group {seen.graph.group}, "
-        "which took longest, without the nodes that it does not need. Point at a line to see its "
-        "nodes; click a node to see its line."
-    )
+    return storage.life(stage, drawn_graph(seen.graph), (("In short", where),))
 
 
 EXPLAINED = (
@@ -78,6 +59,10 @@ EXPLAINED = (
     "sampled outside of runs. Ops run at the same time, so the program without the nodes of a line "
     "saves at most their time. "
     f"{lines.ONCE} marks a time that comes from one traced run."
+)
+OF_GROUP = (
+    " The drawing and the notes behind the lines show group {}, which took longest, without the "
+    "nodes that it does not need. Point at a line to see its nodes; click a node to see its line."
 )
 
 
@@ -132,7 +117,6 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     """Return the graph of the largest group in its states, as the report draws it."""
     stages = recorded.stages(recorded.needed(graph))
     histories = recorded.histories(graph, stages, known)
-    ns = recorded.mean_ns(graph)
     plain = drawing.draw(stages, histories)
     missing = len(not_taken(graph.executed, graph.ops))
     some = f"{len(graph.executed) - missing:,} of " if missing else ""
@@ -150,7 +134,7 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
         name=f"the graph of group {graph.group}",
         drawing=replace(plain, states=states),
         histories=histories,
-        ns=ns,
+        ns=recorded.mean_ns(graph),
         statistic="mean",
         start=len(states) - 1,
     )

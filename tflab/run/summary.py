@@ -6,6 +6,8 @@ import ast
 import linecache
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import chain
 from math import sqrt
 from pathlib import Path
 from statistics import median
@@ -60,11 +62,6 @@ NOTHING: Mapping[str, Any] = {
     "memory": None,
     "fates": {},
 }
-# Fields of groups that are taken as they are
-OF_GROUPS = (
-    *("fetches", "feeds", "calls", "cold_ns", "total_ns", "traced", "in_other_threads"),
-    *("not_finite", "first_runs", "waited_ns"),
-)
 # In the order of a program
 ORDER = (
     *(sampler.START, sampler.IMPORT_TENSORFLOW, sampler.IMPORTS, sampler.BEFORE),
@@ -89,9 +86,10 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
     """Return the record of a process with this duration and exit status. It has no graph and no
     values yet."""
     segment = {**NOTHING, **segment}
-    groups, graphs, fates = segment["groups"], segment["graphs"], segment["fates"]
-    ops = [[*op_times(group, graphs)] for group in groups]
+    groups, fates = segment["groups"], segment["fates"]
+    ops = [[*op_times(group, segment["graphs"])] for group in groups]
     large = max((group["total_ns"] for group in groups), default=0) >= LEAST_SHARE * wall_ns
+    compiled = (Compiled(**made) for made in segment["compiled"])
     for_children = None
     if spent := segment["for_children"]:  # at the line that waited most, with the time of all
         line = max(spent, key=lambda line: spent[line][0])
@@ -116,9 +114,7 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
         grown_memory=GrownMemory(**segment["memory"]) if segment["memory"] else None,
         notes=tuple(notes_of(segment, wall_ns)),
         functions=tuple(TracedFunction(**function) for function in segment["functions"]),
-        compiled=tuple(
-            sorted((Compiled(**made) for made in segment["compiled"]), key=lambda row: -row.ns)
-        ),
+        compiled=tuple(sorted(compiled, key=lambda row: -row.ns)),
         values=None,
         graph=None,
     )
@@ -141,10 +137,8 @@ def costliest_line(*spent: Spent) -> SampledLine | None:
 
 def open_run(segment: Segment) -> OpenRun | None:
     """Return the run that the main thread had not ended when it was last seen."""
-    if not segment["in_run_of"]:
-        return None
-    line = segment["in_run_at"]
-    return OpenRun(segment["in_run_of"], segment["in_run_ns"], place(*line) if line else "")
+    group, line = segment["in_run_of"], segment.get("in_run_at")
+    return OpenRun(group, segment["in_run_ns"], place(*line) if line else "") if group else None
 
 
 # Ops and lines
@@ -183,9 +177,10 @@ def op_times(group: Segment, graphs: Sequence[Any]) -> Iterator[OpTime]:
 def ops_of(of_groups: Iterable[Iterable[OpTime]]) -> tuple[WatchedOp, ...]:
     """Return the types of ops, the most expensive first. Ops that wait for data are left out."""
     calls, spent = Counter[str](), Counter[str]()
-    for row in (row for rows in of_groups for row in rows if row.op and not row.waits):
-        calls[row.op] += row.runs
-        spent[row.op] += row.ns
+    for row in chain(*of_groups):
+        if row.op and not row.waits:
+            calls[row.op] += row.runs
+            spent[row.op] += row.ns
     whole = spent.total() or 1
     ranked = sorted(spent, key=lambda op: (-spent[op], op))
     return tuple(WatchedOp(op, calls[op], spent[op], spent[op] / whole) for op in ranked)
@@ -208,7 +203,7 @@ def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[W
                 traced[row.line] = min(group["traced"], traced.get(row.line, group["traced"]))
     names: defaultdict[Place, dict[str, None]] = defaultdict(dict)
     code: dict[Place, str] = {}
-    for name, _, line, _ in (node for graph in segment["graphs"] for node in graph):
+    for name, _, line, _ in chain(*segment["graphs"]):
         if line:
             names[line[:2]][name] = None
             code[line[:2]] = line[2]
@@ -228,7 +223,7 @@ def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[W
             **{f"{kind}_ns": own[at][0] for kind, own in sampled.items()},
             **{f"{kind}_samples": own[at][1] for kind, own in sampled.items()},
         )
-        for at in dict.fromkeys([*names, *(at for own in sampled.values() for at in own)])
+        for at in dict.fromkeys(chain(names, *sampled.values()))
     ]
     return tuple(sorted(known, key=lambda line: (-lines.total_ns(line), line.file, line.line)))
 
@@ -236,7 +231,7 @@ def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[W
 def by_place(*spent: Spent) -> defaultdict[Place, tuple[int, int]]:
     """Return ns and number of samples of each line, whatever its functions."""
     total: defaultdict[Place, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for (file, number, _), (ns, samples) in (item for each in spent for item in each.items()):
+    for (file, number, _), (ns, samples) in chain(*(each.items() for each in spent)):
         before = total[file, number]
         total[file, number] = before[0] + ns, before[1] + samples
     return total
@@ -250,8 +245,7 @@ def input_pipeline(segment: Segment) -> InputPipeline | None:
     is more."""
     groups = segment["groups"]
     waits = [(group["waited_ns"][0], at) for at, group in enumerate(groups, 1)]
-    between_ns = segment["owners"].get(sampler.DATA, 0)
-    waited_ns, at = max([*waits, (between_ns, 0)])
+    waited_ns, at = max([*waits, (segment["owners"].get(sampler.DATA, 0), 0)])
     if not waited_ns:
         return None
     steps = groups[at - 1] if at else max(groups, key=lambda group: group["total_ns"], default=None)
@@ -286,11 +280,12 @@ def group_of(group: Segment) -> Group:
     graph = f"graph {group['graph']}" if group["graph"] else "other graphs"
     if group["function"]:
         graph = f"{FUNCTION} {group['function']}"
-    return Group(
-        **{name: group[name] for name in OF_GROUPS},
-        graph=LATER if group["later"] else graph,
-        median_ns=float(median(group["times"])) if group["times"] else None,
-    )
+    known = {
+        **group,
+        "graph": LATER if group["later"] else graph,
+        "median_ns": float(median(group["times"])) if group["times"] else None,
+    }
+    return Group(**{field.name: known[field.name] for field in fields(Group)})
 
 
 def ledger(segment: Segment, wall_ns: int) -> tuple[Owner, ...]:
@@ -304,8 +299,7 @@ def ledger(segment: Segment, wall_ns: int) -> tuple[Owner, ...]:
     owners[FIRST_RUNS] = sum(group["main_ns"][0] for group in groups)
     steps: dict[str, int] = {}
     for at, group in enumerate(groups, 1):
-        waited_ns = waited(group, group["waited_ns"][0])
-        steps[f"{WAITING} {at}"] = waited_ns
+        waited_ns = steps[f"{WAITING} {at}"] = waited(group, group["waited_ns"][0])
         steps[f"{STEPS} {at}"] = group["main_ns"][1] - waited_ns
     known = {name: owners.pop(name) for name in ORDER if name in owners}
     owners = {**known, **steps, **owners, OWN: segment["own_ns"]}
@@ -315,9 +309,8 @@ def ledger(segment: Segment, wall_ns: int) -> tuple[Owner, ...]:
 
 
 def waited(group: Segment, waited_ns: int) -> int:
-    """Return the part of the steps of a group in the main thread in which an op waited for data."""
-    share = waited_ns / group["total_ns"] if group["total_ns"] else 0
-    return round(group["main_ns"][1] * share)
+    """Return the part of this waiting for data in the steps of a group in the main thread."""
+    return round(group["main_ns"][1] * waited_ns / (group["total_ns"] or 1))
 
 
 def notes_of(segment: Segment, wall_ns: int) -> Iterator[str]:
@@ -325,12 +318,9 @@ def notes_of(segment: Segment, wall_ns: int) -> Iterator[str]:
         what = segment["faults"][0] or "the results could not be written; the disk may be full."
         yield f"{STOPPED} because of this error: {what}"
     elif not segment["final"]:
-        seen = segment["until_ns"]
-        yield (
-            f"Python did not end by itself: nothing is known after the first {seen / 1e9:.1f} s."
-            if seen
-            else "The process ended before tflab wrote anything."
-        )
+        known_s = segment["until_ns"] / 1e9
+        unknown = f"Python did not end by itself: nothing is known after the first {known_s:.1f} s."
+        yield unknown if known_s else "The process ended before tflab wrote anything."
     if segment["forked"]:
         yield "Forked child processes were not watched."
     for at, group in enumerate(segment["groups"], 1):

@@ -1,16 +1,15 @@
 """Ticks: the moments at which a thread looks where the main thread is, and which thread looks.
 
-A thread that wants to look has to wait for the GIL. It gets it where the main thread releases it,
-so in a loop that calls C code it would see the same call each time, however short that is. The
-main thread can look itself in the handler of a signal. But Python calls that only after the C code,
-often on another line.
+A thread that waits for the GIL gets it where the main thread releases it, so in a loop that calls C
+code it would always see that call. The main thread can look itself in the handler of a signal, but
+Python calls that only after the C code, often on another line.
 
 So whenever the main thread has used the processor for so long, the kernel sends a signal to both
 threads, and the first that can look does. In bytecode that is the main thread. In C code that
-released the GIL it is the sampler's thread, which sees the line of that code. The clock of these
-signals stops while the main thread waits, so that none interrupts it. Every so often the sampler's
-thread finds out whether it waits, and then looks as well. It also changes the interval between
-ticks, so that they are not in step with a loop of the program.
+released the GIL it is the sampler's thread. The clock of these signals stops while the main thread
+waits, so that none interrupts it. Every so often the sampler's thread finds out whether it waits,
+and then looks as well. It also changes the interval between ticks, so that they are not in step
+with a loop of the program.
 """
 
 from __future__ import annotations
@@ -115,8 +114,13 @@ class Ticks:
             return self.is_first()
         later_ns = interval_ns(self.sampler.importing)  # which hardly ever waits
         self.next_ns = max(self.next_ns, time.monotonic_ns() - later_ns) + later_ns
-        # In a run, whose time is measured, it need not be found out
-        return self.sampler.inside[1] > 0 or self.main_waits()
+        if self.sampler.inside[1] > 0:  # in a run, whose time is measured
+            return True
+        # Whether the main thread hardly uses the processor
+        used_ns, began_ns = time.clock_gettime_ns(self.clock), time.monotonic_ns()
+        time.sleep(WINDOW_S)
+        used_ns = time.clock_gettime_ns(self.clock) - used_ns
+        return used_ns < WAITS * (time.monotonic_ns() - began_ns)
 
     def is_first(self) -> bool:
         """Return whether this thread looks, because the other one has not looked at this tick."""
@@ -136,13 +140,6 @@ class Ticks:
         with self.waking_thread:
             self.thread = 0
         self.stop()
-
-    def main_waits(self) -> bool:
-        """Return whether the main thread hardly uses the processor."""
-        used_ns, began_ns = time.clock_gettime_ns(self.clock), time.monotonic_ns()
-        time.sleep(WINDOW_S)
-        used_ns = time.clock_gettime_ns(self.clock) - used_ns
-        return used_ns < WAITS * (time.monotonic_ns() - began_ns)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Look, in the main thread, at the frame in which it got the signal."""

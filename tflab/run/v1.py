@@ -31,18 +31,13 @@ PUBLIC = {
 }
 
 
-def begin() -> None:
-    """Let `import tensorflow` give TensorFlow 1 in this process from now on."""
-    names = Names()
-    Hook(TENSORFLOW, names.import_tensorflow)
-    Hook(KERAS, names.import_keras)
-
-
 class Names:
-    """What `import tensorflow` gives the program: TensorFlow 1, except while Keras is imported,
-    which needs version 2."""
+    """What `import tensorflow` gives the program from now on: TensorFlow 1, except while Keras is
+    imported, which needs version 2."""
 
     def __init__(self) -> None:
+        Hook(TENSORFLOW, self.import_tensorflow)
+        Hook(KERAS, self.import_keras)
         self.version_1: ModuleType | None = None
         self.version_2: ModuleType | None = None
         self.in_keras = False
@@ -100,15 +95,23 @@ def notes() -> list[str]:
     reader = sys.modules.get("tflab.run.input_data")
     missing = missing_name(getattr(sys, "last_value", None))
     # The program may be importing the reader at this moment
-    return [*getattr(reader, "notes", ()), *([missing] if missing else ())]
+    return [*getattr(reader, "notes", ()), *filter(None, [missing])]
 
 
 def missing_name(error: BaseException | None) -> str | None:
     """Return a sentence about the name by which a program failed, if it is one of TensorFlow's."""
     given = sys.modules.get(TENSORFLOW)
-    name = public_name(error)
-    if given is None or name is None:
+    if isinstance(error, AttributeError):
+        missing = f"{getattr(error.obj, '__name__', '')}.{error.name}"
+    elif isinstance(error, ImportError):  # "cannot import name 'Session' from 'tensorflow'"
+        within = () if isinstance(error, ModuleNotFoundError) else str(error).split("'")[1:2]
+        missing = ".".join([error.name or "", *within])
+    else:
         return None
+    modules = (module for module in PUBLIC if missing.startswith(f"{module}."))
+    if given is None or (module := next(modules, None)) is None:
+        return None
+    name = PUBLIC[module] + missing[len(module) :]
     sentence = f"The program uses {name}, which TensorFlow {given.__version__} does not have"
     path = name.partition(".")[2]
     old: Any = given.compat.v1
@@ -117,19 +120,3 @@ def missing_name(error: BaseException | None) -> str | None:
     if given.__name__ == TENSORFLOW and (path == TUTORIALS[0] or old is not None):
         return f"{sentence}; TensorFlow 1 had tf.{path}: try --v1."
     return f"{sentence}."
-
-
-def public_name(error: BaseException | None) -> str | None:
-    """Return the name of TensorFlow that was not found, as programs write it."""
-    if isinstance(error, AttributeError):
-        name = f"{getattr(error.obj, '__name__', '')}.{error.name}"
-    elif isinstance(error, ModuleNotFoundError):
-        name = error.name or ""
-    elif isinstance(error, ImportError):  # "cannot import name 'Session' from 'tensorflow'"
-        name = ".".join([error.name or "", *str(error).split("'")[1:2]])
-    else:
-        return None
-    for module, public in PUBLIC.items():
-        if name.startswith(f"{module}."):
-            return public + name[len(module) :]
-    return None

@@ -68,12 +68,11 @@ class Values:
         self, run: Run, session: tf1.Session, feeds: Feeds, fetches: Sequence[tf.Tensor]
     ) -> None:
         """Extend the fetches of a run if it is the one whose values are wanted."""
-        group, began_ns = run.group, perf_counter_ns()
+        group, graph, began_ns = run.group, run.group.graph, perf_counter_ns()
         if session.sess_str or group.calls + 1 not in (self.run - 1, self.run):
             return
         from tflab.runtime import nodes, values
 
-        graph = group.graph
         fed = {sessions.tensor_name(tensor): value for tensor, value in feeds.items()}
         needed = analysis.needed(nodes.from_graph(graph), group.fetches, fed)
         rows = max((value.shape[0] for value in fed.values() if np.ndim(value)), default=1)
@@ -114,13 +113,13 @@ class Values:
 
         plan, group, took_ns = run.values, run.group, perf_counter_ns() - run.start_ns
         assert plan
-        arrays = dict(zip(plan.names, map(np.asarray, fetched[plan.own :]), strict=True))
-        computed = {graph_def_name(name): array for name, array in arrays.items()}
+        own, others = map(np.asarray, fetched[: plan.own]), map(np.asarray, fetched[plan.own :])
+        computed = dict(zip(map(graph_def_name, plan.names), others, strict=True))
         tensors = [name for name in group.fetches if ":" in name]
         step_values = values.Fetched(
             fed=plan.feeds,
             computed=values.with_references(group.graph, computed, plan.before),
-            fetched=dict(zip(tensors, map(np.asarray, fetched[: plan.own]), strict=False)),
+            fetched=dict(zip(tensors, own, strict=False)),
             before=plan.before,
             after=variables(session, group.graph),
         )
@@ -170,9 +169,8 @@ class Values:
         elif largest and not largest.function:
             run = f"run {self.run:,} of group {largest.number}"
             if largest.number not in self.seen:
-                self.note(
-                    f"There are no values of {run}: it did not happen, failed or is not kept."
-                )
+                why = "it did not happen, failed or is not kept"
+                self.note(f"There are no values of {run}: {why}.")
             seen = self.seen.get(largest.number) or seen
         if seen:
             text = json.dumps(encoded(seen))
@@ -236,22 +234,13 @@ class Ops:
             self.infinite = self.infinite or known[0]
 
     def origin(
-        self,
-        op: str,
-        inputs: Sequence[Any],
-        bad: analysis.Bad,
-        line: Line | None,
-        frame: FrameType,
+        self, op: str, inputs: Sequence[Any], bad: analysis.Bad, line: Line | None, frame: FrameType
     ) -> NotFinite:
         """Return the record of an op with a result that is not finite."""
         arrays = [given.numpy() for given in inputs if given.dtype.is_floating]
-        given = [found for array in arrays if (found := analysis.bad_elements(array))]
-        read = (
-            watched_functions.locals_of(watched_functions.READS, frame).get("self")
-            if not arrays
-            else None
-        )
-        fed = op.startswith(DATA_OPS) or any(found.nan for found in given)
+        fed = op.startswith(DATA_OPS) or any(np.isnan(array).any() for array in arrays)
+        reading = watched_functions.locals_of(watched_functions.READS, frame)
+        read = None if arrays else reading.get("self")
         forward = watched_functions.locals_of(watched_functions.DIFFERENTIATES, frame)
         made = [self.lines.get(id(output)) for output in forward.get("outputs") or ()]
         line = next(filter(None, made), line)

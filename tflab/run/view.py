@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, numbers, table
 from tflab.records.timed import Owner
-from tflab.records.watched import (
-    Compiled,
-    Group,
-    RecordedValues,
-    SampledLine,
-    TracedFunction,
-    Watched,
-)
+from tflab.records.watched import Compiled, Group, RecordedValues, TracedFunction, Watched
 from tflab.run import lines, summary
 from tflab.views import values
 from tflab.views.op_table import text_or_blank
@@ -40,8 +33,7 @@ ALIKE = (
 )
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """An owner of time, with details."""
 
     owner: str
@@ -59,7 +51,13 @@ OWNERS = (
 
 
 def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
-    yield f"tflab: {' '.join((ending(seen), *in_short(seen)))}"
+    took = f"tflab: {name_of(seen)} took {units.time(seen.process.wall_ns)}"
+    ending = f" and ended with exit status {seen.exit_status}."
+    if seen.exit_status < 0:
+        ending = f" and was ended by signal {-seen.exit_status}."
+    if seen.stopped:
+        ending = "; --steps interrupted it."
+    yield " ".join((f"{took}{ending}", *in_short(seen)))
     yield table(WHERE, rows(seen), *OWNERS, drawing=True)
     if any(map(is_run, seen.process.owners)):
         yield GROUPS
@@ -71,22 +69,17 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     if seen.ops:
         yield ops(seen)
     if seen.fates:
-        yield fates(seen)
+        ranked = sorted(seen.fates.items(), key=lambda fate: -fate[1])
+        yield (
+            f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first "
+            "run of the group that took longest: "
+            f"{', '.join(f'{count:,} {fate}' for fate, count in ranked)}."
+        )
     if with_lines:
         yield from lines.blocks(seen)
     yield from traced_again(seen.functions)
     yield from compiled(seen.compiled)
     yield from seen.notes
-
-
-def ending(seen: Watched) -> str:
-    """Return `train.py took 12.3 s and ended with exit status 0.`"""
-    took = f"{name_of(seen)} took {units.time(seen.process.wall_ns)}"
-    if seen.stopped:
-        return f"{took}; --steps interrupted it."
-    if seen.exit_status < 0:
-        return f"{took} and was ended by signal {-seen.exit_status}."
-    return f"{took} and ended with exit status {seen.exit_status}."
 
 
 def name_of(seen: Watched) -> str:
@@ -103,10 +96,16 @@ def program_ns(seen: Watched) -> int:
 def in_short(seen: Watched) -> Iterator[str]:
     """Yield the share of the costliest line, a run that did not end, and runs in other threads."""
     all_ns, others = program_ns(seen), sum(group.in_other_threads for group in seen.groups)
-    if at_line := seen.costliest and share_at(seen.costliest, all_ns):
+    if (line := seen.costliest) and 100 * line.ns >= all_ns:
+        share = lines.spread(lambda value: f"{value:.0f} %", 100 * line.ns / all_ns, line.samples)
         if not any(map(is_run, seen.process.owners)):
-            yield f"{no_runs(seen)}."
-        yield f"{at_line}."
+            unseen = any(owner.owner == summary.REST for owner in seen.process.owners)
+            where = " in its main thread" if seen.groups else ""
+            if unseen or any(note.startswith(summary.STOPPED) for note in seen.notes):
+                yield "tflab saw no run."
+            else:
+                yield f"No session.run and no tf.function ran a graph{where}."
+        yield f"{share} of the time passed at {line.place}."
     if run := seen.open_run:
         place = f", at {run.place}" if run.place else ""
         began = f"it began {units.time(run.ns)} before the end{place}"
@@ -120,23 +119,6 @@ def in_short(seen: Watched) -> Iterator[str]:
     if (line := seen.elsewhere) and 100 * line.ns >= all_ns:
         spent = lines.sampled(line.ns, line.samples)
         yield f"In other threads, {spent} passed at {line.place}."
-
-
-def share_at(line: SampledLine, all_ns: int) -> str:
-    """Return `16 % of the time passed at train.py:88 in main`; "" for less than one percent."""
-    if 100 * line.ns < all_ns:
-        return ""
-    share = lines.spread(lambda value: f"{value:.0f} %", 100 * line.ns / all_ns, line.samples)
-    return f"{share} of the time passed at {line.place}"
-
-
-def no_runs(seen: Watched) -> str:
-    """Return what is known of a program without runs in its main thread."""
-    unseen = any(owner.owner == summary.REST for owner in seen.process.owners)
-    if unseen or any(note.startswith(summary.STOPPED) for note in seen.notes):
-        return "tflab saw no run"
-    where = " in its main thread" if seen.groups else ""
-    return f"No session.run and no tf.function ran a graph{where}"
 
 
 def is_function(group: Group) -> bool:
@@ -154,21 +136,19 @@ def rows(seen: Watched) -> Iterator[Row]:
     smallest owners are combined."""
     all_ns = program_ns(seen)
     about = {f"{summary.STEPS} {at}": about_group(group) for at, group in enumerate(seen.groups, 1)}
-    owners = seen.process.owners
-    steps = [owner for owner in owners if owner.owner.startswith(summary.STEPS)]
-    first = max(steps, key=lambda owner: owner.ns, default=None)
-    largest = sorted(owners, key=lambda owner: (owner is not first, -owner.ns))
-    shown = {owner.owner for owner in (largest if len(owners) <= ROWS else largest[: ROWS - 1])}
-    shown.add(summary.OWN)  # which is no part of the shares
-    for owner in owners:
-        if owner.owner in shown:
-            share = None if owner.owner == summary.OWN else owner.ns / all_ns
-            yield Row(owner.owner, owner.ns, share, about.get(owner.owner, ""))
-    rest = [owner for owner in owners if owner.owner not in shown]
-    if rest:
-        names = ", ".join(owner.owner for owner in rest)
-        rest_ns = sum(owner.ns for owner in rest)
-        yield Row("all else", rest_ns, rest_ns / all_ns, names)
+    owners = {owner.owner: owner.ns for owner in seen.process.owners}
+    steps = [name for name in owners if name.startswith(summary.STEPS)]
+    first = max(steps, key=lambda name: owners[name], default=None)
+    largest = sorted(owners, key=lambda name: (name != first, -owners[name]))
+    # tflab's own time is no part of the shares
+    shown = {summary.OWN, *(largest if len(owners) <= ROWS else largest[: ROWS - 1])}
+    for name, ns in owners.items():
+        if name in shown:
+            share = None if name == summary.OWN else ns / all_ns
+            yield Row(name, ns, share, about.get(name, ""))
+    if rest := {name: ns for name, ns in owners.items() if name not in shown}:
+        rest_ns = sum(rest.values())
+        yield Row("all else", rest_ns, rest_ns / all_ns, ", ".join(rest))
 
 
 def about_group(group: Group) -> str:
@@ -221,9 +201,9 @@ def waiting(seen: Watched) -> Iterator[str]:
 
 
 def growing(seen: Watched) -> Iterator[str]:
+    first_ns = sum(o.ns for o in seen.process.owners if o.owner == summary.FIRST_RUNS)
     for graph in seen.grown_graphs:
         at = f", at {listed([*graph.made], NAMED)}" if graph.made else ""
-        first_ns = sum(o.ns for o in seen.process.owners if o.owner == summary.FIRST_RUNS)
         yield (
             f"Graph {graph.graph} grew before {graph.rises:,} of its {graph.runs:,} runs, from "
             f"{graph.first:,} to {units.plural(graph.last, 'node')}{at}: make nodes once, before "
@@ -248,10 +228,10 @@ def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
     """Yield a sentence about the function that took longest to trace again: `The function step
     (train.py:9) was traced 5 times, in 1.20 s (700 ms after the first time); the last time at
     train.py:30, because x was 3 and is 4.`"""
-    again = [function for function in functions if function.tracings > 1]
-    if not again:
+    again = (function for function in functions if function.tracings > 1)
+    most = max(again, key=lambda function: function.ns - function.first_ns, default=None)
+    if most is None:
         return
-    most = max(again, key=lambda function: function.ns - function.first_ns)
     made = f" ({most.made})" if most.made else ""
     who, why = f"The function {most.name}{made} was", ALIKE
     if most.functions > 1:
@@ -281,16 +261,6 @@ def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
         )
 
 
-def fates(seen: Watched) -> str:
-    """Return `Of the 145 nodes of the graph, ...: 81 executed, 44 unreached, 20 fused.`"""
-    counts = sorted(seen.fates.items(), key=lambda fate: -fate[1])
-    of_fates = ", ".join(f"{count:,} {fate}" for fate, count in counts)
-    return (
-        f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first run "
-        f"of the group that took longest: {of_fates}."
-    )
-
-
 def values_of(recorded: RecordedValues) -> Iterator[str]:
     """Yield `Values of run 3 of group 2: 148 tensors, all finite.`, or where NaN and Inf began."""
     if recorded.group:
@@ -316,16 +286,14 @@ def fetched(seen: Watched) -> Iterator[str]:
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:
             name, first = min(group.not_finite.items(), key=lambda item: item[1])
-            if is_function(group) and recorded and recorded.function and recorded.origins:
-                continue  # what a call that ran op by op returned was not looked at
             what = f"Run {first:,} of group {at} was the first to fetch"
             if is_function(group):
                 what = f"Call {first:,} of {group.fetches[0]} was the first to return"
+                if recorded and recorded.function and recorded.origins:
+                    continue  # what a call that ran op by op returned was not looked at
             yield f"{what} NaN or Inf: {name}."
-            if not recorded or (recorded.group in (0, at) and not shows(recorded, first)):
+            if recorded and (recorded.group not in (0, at) or recorded.run == first):
+                continue
+            # An earlier run shows it, too, if it had NaN or Inf
+            if not recorded or recorded.run > first or not recorded.origins:
                 yield f"--values {first} shows where it began."
-
-
-def shows(recorded: RecordedValues, first: int) -> bool:
-    """Return whether the recorded run is the first that fetched NaN or Inf, or had them before."""
-    return recorded.run == first or (recorded.run < first and bool(recorded.origins))

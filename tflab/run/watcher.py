@@ -242,4 +242,4 @@ def begin(given: dict[str, str]) -> None:
     settings = Settings(given)
     Watcher(settings).begin()
     if settings.v1:
-        v1.begin()
+        v1.Names()
