@@ -32,7 +32,7 @@ def lab(monkeypatch):
         monkeypatch.setattr(module, "perf_counter_ns", lambda: clock.ns)
     monkeypatch.setattr(recorder.sessions, "tensor_name", str)
     monkeypatch.setattr(recorder.sessions, "copied_bytes", lambda fed: 8)
-    monkeypatch.setattr(trace, "columns", lambda content, start: (["y"], [0], [10]))
+    monkeypatch.setattr(trace, "op_times", lambda *_: (["y"], [0], [10]))
     faults = []
     built = []
     monkeypatch.setattr(recorder.sessions, "build", lambda *step: built.append(step))

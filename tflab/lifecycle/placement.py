@@ -210,7 +210,8 @@ def run_here(job: measure.Job, values: measure.Values) -> Instrumented:
             first = first_run_of(job, values)
         except UnknownError as error:
             notes.append(str(error))
-    dumps.empty(folder)  # also of what XLA compiled in the first run
+    for file in folder.iterdir():  # also of what XLA compiled in the first run
+        file.unlink()
     with session.fresh(job.graph, options) as live, temporary.folder("graphs") as graphs:
         metadata = run_dumped(live, job, values, Path(graphs))
         try:

@@ -1,10 +1,7 @@
-"""Costs: the FLOPs of a call of each node that ran, from its definition and its shapes.
-
-The definition comes from the graph that ran. There, `conv1/Relu` is a `_MklNativeFusedConv2D`,
-which names the ops that were fused into it. The shapes come from the trace. If the runs of a loop
-have different shapes, nothing is counted. The registry behind `tf.compat.v1.profiler` is not asked:
-it knows no fused types, and counts some gradients of convolutions and transposed products wrong
-(seen in TensorFlow 2.21).
+"""Costs: the FLOPs of a call of each node that ran, from its definition in the graph that ran, and
+its shapes in the trace. If the runs of a loop have different shapes, nothing is counted. The
+registry behind `tf.compat.v1.profiler` knows no fused types, and counts some gradients wrong (seen
+in TensorFlow 2.21).
 
 The formulas are the ones that textbooks give for the layers: Goodfellow, Bengio and Courville,
 "Deep Learning" (MIT Press, 2016), chapter 9, for convolution and pooling; Golub and Van Loan,
@@ -21,7 +18,7 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from tflab.records.graph import Node, Shape, Tensor, node_of
+from tflab.records.graph import Node, Shape, output_name
 from tflab.records.stages import Placement
 from tflab.runtime.nodes import tensor_bytes
 
@@ -49,17 +46,15 @@ MOVING = """_HostRecv _HostSend _Recv _Send Assert Assign AssignVariableOp Broad
     TensorArrayScatterV3 TensorArraySplitV3 TensorArrayWriteV3 TensorListFromTensor
     TensorListGetItem TensorListSetItem TensorListStack TensorScatterUpdate Tile Transpose
     Unique UniqueV2 Unpack Where ZerosLike"""
-HAND_ON = frozenset(PASSING.split())
-MOVES = frozenset(MOVING.split())
+HAND_ON, MOVES = frozenset(PASSING.split()), frozenset(MOVING.split())
 
 
 def flops(op: str, inputs: Shapes, outputs: Shapes, attributes: Attributes) -> int | None:
     """Return the FLOPs of one run of an op of this type, on tensors of these shapes.
 
     `inputs` may be followed by inputs that a kernel of oneDNN adds; `attributes` are those of the
-    node that ran, `fused_ops` as strings. Returns None if there is no formula for the type or for
-    an op that was fused into it, for complex numbers, or if a shape that the formula needs is
-    unknown.
+    node that ran. None if there is no formula for the type or for an op that was fused into it, for
+    complex numbers, or if a shape that the formula needs is unknown.
     """
     fused_ops = attributes.get("fused_ops", ())
     base = plain_type(op)
@@ -103,15 +98,13 @@ def elements(shape: Shape) -> int:
 def convolution(filters: Shape, results: Shape) -> int:
     """Return 2*N*Ho*Wo*Co*Kh*Kw*Ci: an output is a sum of one product for each weight of its
     filter, whose channels are fewer than the image's if the convolution is grouped."""
-    *window, _ = sizes(filters)
-    return 2 * elements(results) * prod(window)
+    return 2 * elements(results) * prod(sizes(filters)[:-1])
 
 
 def depthwise(filters: Shape, results: Shape) -> int:
     """Return 2*N*Ho*Wo*(Ci*multiplier)*Kh*Kw: an output sees one channel (Howard et al.,
     "MobileNets", arXiv 1704.04861, 2017, equation 4)."""
-    height, width, *_ = sizes(filters)
-    return 2 * elements(results) * height * width
+    return 2 * elements(results) * prod(sizes(filters)[:2])
 
 
 def product(inputs: Shapes, outputs: Shapes, attributes: Attributes) -> int:
@@ -210,44 +203,33 @@ READ: Mapping[str, Callable[[Any], Any]] = {  # by the field of an AttrValue
 }
 
 
-class Executed:
-    """The nodes of a placement, with their definitions."""
-
-    def __init__(self, placed: Placement) -> None:
-        self.nodes = {node.name: node for node in placed.nodes}
-        self.definitions = {
-            node.name: node for graph in placed.partition_graphs for node in graph.node
-        }
-
-    def attributes(self, node: Node) -> Attributes:
-        definition = self.definitions.get(node.name)
-        attributes = definition.attr.items() if definition else ()
-        kinds = ((name, value, value.WhichOneof("value")) for name, value in attributes)
-        return {
-            name: READ[kind](getattr(value, kind)) for name, value, kind in kinds if kind in READ
-        }
-
-    def tensor(self, name: str) -> Tensor | None:
-        """Return the output of a node by its name, such as `split:1`."""
-        maker = self.nodes.get(node_of(name))
-        slot = int(name.partition(":")[2] or 0)
-        return maker.outputs[slot] if maker and slot < len(maker.outputs) else None
-
-    def flops(self, node: Node) -> int | None:
-        """Return the FLOPs of a call."""
-        if moves_data(node.op) or {node.op, plain_type(node.op)} & HAND_ON:
-            return 0
-        if node.name not in self.definitions:
-            return None
-        inputs = [tensor.shape if tensor else None for tensor in map(self.tensor, node.inputs)]
-        outputs = [output.shape for output in node.outputs]
-        return flops(node.op, inputs, outputs, self.attributes(node))
-
-
 def flops_of_nodes(placed: Placement) -> dict[str, int | None]:
     """Return the FLOPs of one call of every executed node, in order."""
-    executed = Executed(placed)
-    return {node.name: executed.flops(node) for node in placed.nodes}
+    outputs = {
+        output_name(node.name, slot): output.shape
+        for node in placed.nodes
+        for slot, output in enumerate(node.outputs)
+    }
+    attributes = {
+        node.name: {
+            name: READ[kind](getattr(value, kind))
+            for name, value in node.attr.items()
+            if (kind := value.WhichOneof("value")) in READ
+        }
+        for graph in placed.partition_graphs
+        for node in graph.node
+    }
+    counts: dict[str, int | None] = {}
+    for node in placed.nodes:
+        if moves_data(node.op) or {node.op, plain_type(node.op)} & HAND_ON:
+            counts[node.name] = 0
+        elif node.name not in attributes:
+            counts[node.name] = None
+        else:
+            inputs = [outputs.get(name) for name in node.inputs]
+            own = [output.shape for output in node.outputs]
+            counts[node.name] = flops(node.op, inputs, own, attributes[node.name])
+    return counts
 
 
 def fed_bytes(executed: Sequence[Node]) -> int:

@@ -1,8 +1,7 @@
 """Dumps: the graphs that the runtime writes to files before and after each of its passes.
 
 Environment variables request them, and the runtime reads most of these only once: they must be set
-before TensorFlow is imported. `prepare` sets them in time; if TensorFlow is already loaded, `child`
-runs the step in a separate process.
+before TensorFlow is imported, by `prepare`.
 """
 
 from __future__ import annotations
@@ -11,11 +10,10 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tflab.cli import temporary
 from tflab.errors import TflabError
@@ -23,20 +21,14 @@ from tflab.records.graph import Node
 from tflab.records.placed import Snapshot
 from tflab.runtime.private import graphs, sessions
 
-if TYPE_CHECKING:
-    from tensorflow.compat.v1 import NodeDef
-
-DumpedNode = tuple[Node, str | None]  # with its XLA cluster
+DumpedNode = tuple[Node, str]  # with its XLA cluster
 DumpName = tuple[Snapshot, str | None]
 
 
 @functools.cache
 def prepare() -> Path | None:
-    """Make the runtime ready to dump graphs, and XLA its code; None if TensorFlow is already
-    loaded, or there is no temporary folder.
-
-    Returns the folder for XLA's dumps, which is removed with the process.
-    """
+    """Make the runtime ready to dump graphs, and XLA its code; return the folder for XLA's dumps.
+    None if TensorFlow is already loaded, or there is no temporary folder."""
     if "tensorflow" in sys.modules:
         return None
     from tflab.runtime import generated_code  # a program that tflab.run watches does not need it
@@ -54,11 +46,6 @@ def prepare() -> Path | None:
         user_flags = os.environ.get(name, "") if name.endswith("XLA_FLAGS") else ""
         os.environ[name] = user_flags if value in user_flags else f"{user_flags} {value}".strip()
     return folder
-
-
-def empty(folder: Path) -> None:
-    for file in folder.iterdir():
-        file.unlink()
 
 
 @contextmanager
@@ -87,7 +74,7 @@ def read(folder: Path) -> list[Snapshot]:
 
     Raises TflabError if there are none, or if one is not as TensorFlow 2.21 writes it.
     """
-    # The inode decides if the clock of the file system is coarse: it grows within a folder.
+    # If the clock of the file system is coarse, the inode decides: it grows within a folder.
     written = sorted(folder.iterdir(), key=lambda f: (f.stat().st_mtime_ns, f.stat().st_ino))
     files = [file for file in written if not OF_FUNCTION.fullmatch(file.name)]
     if not files:
@@ -97,12 +84,14 @@ def read(folder: Path) -> list[Snapshot]:
             "it wrote none",
         )
     names = [dump_name(file.name) for file in files]
-    address = address_of_graph(names)
+    # After the graph, Grappler optimises the bodies of functions, with dumps of the same names. The
+    # last dump of all without an iteration and a pass is of the graph again.
+    whole = [at for name, at in names if at and name.iteration is None and not name.name]
     parsed: dict[bytes, tuple] = {}  # most passes change nothing, so most files are equal
     known: dict[bytes, DumpedNode] = {}
     snapshots = []
     for file, (snapshot, of_graph) in zip(files, names, strict=True):
-        if of_graph and address and of_graph != address:
+        if of_graph and whole and of_graph != whole[-1]:
             continue
         content = file.read_bytes()
         if content not in parsed:
@@ -112,23 +101,11 @@ def read(folder: Path) -> list[Snapshot]:
     return snapshots
 
 
-def address_of_graph(names: Iterable[DumpName]) -> str | None:
-    """Return the address at which Grappler keeps the graph, from the names of its dumps.
-
-    After the graph it optimises the bodies of functions, with dumps of the same names. The last
-    dump of all, the one without an iteration and a pass, is of the graph again.
-    """
-    whole = (address for name, address in names if name.iteration is None and not name.name)
-    return next(filter(None, reversed([*whole])), None)
-
-
 def parse(
     file: str, content: bytes, known: dict[bytes, DumpedNode]
 ) -> tuple[tuple[Node, ...], dict[str, str]]:
-    """Return the nodes of a binary GraphDef, without lines and shapes, and their XLA clusters.
-
-    A pass changes few nodes, so nodes of other dumps are `known` by their bytes.
-    """
+    """Return the nodes of a binary GraphDef, without lines and shapes, and their XLA clusters. A
+    pass changes few nodes, so nodes of other dumps are `known` by their bytes."""
     import tensorflow as tf
     from google.protobuf.message import DecodeError
 
@@ -138,28 +115,21 @@ def parse(
         parts = tf.train.BytesList.FromString(content).value
         for part in parts:
             if part not in known:
-                known[part] = dumped_node(tf.compat.v1.NodeDef.FromString(part))
+                node = tf.compat.v1.NodeDef.FromString(part)
+                controls = tuple(name[1:] for name in node.input if name[0] == "^")
+                data = tuple(name for name in node.input if name[0] != "^")
+                cluster = node.attr["_XlaCluster"].s.decode() if "_XlaCluster" in node.attr else ""
+                known[part] = Node(node.name, node.op, data, controls, node.device), cluster
     except DecodeError as error:
         raise TflabError(f"The graph dump '{file}' is not a GraphDef: {error}.") from error
     dumped = [known[part] for part in parts]
-    nodes = tuple(node for node, _ in dumped)
-    return nodes, {node.name: cluster for node, cluster in dumped if cluster is not None}
+    clusters = {node.name: cluster for node, cluster in dumped if cluster}
+    return tuple(node for node, _ in dumped), clusters
 
 
-def dumped_node(node: NodeDef) -> DumpedNode:
-    """Return a NodeDef as a node, and its XLA cluster."""
-    inputs = list(node.input)
-    controls = tuple(name[1:] for name in inputs if name[0] == "^")
-    data = tuple(name for name in inputs if name[0] != "^")
-    cluster = node.attr["_XlaCluster"].s.decode() if "_XlaCluster" in node.attr else None
-    return Node(node.name, node.op, data, controls, node.device), cluster
-
-
-# Dump names: the names of the files into which the runtime dumps its graphs
-#
-# They are no public interface. Source: tensorflow/core/util/debug_data_dumper.cc and dump_graph.cc,
+# Dump names: the names of the files into which the runtime dumps its graphs. They are no public
+# interface. Source: tensorflow/core/util/debug_data_dumper.cc and dump_graph.cc,
 # core/grappler/optimizers/meta_optimizer.cc, TensorFlow 2.21.0.
-
 
 # Each pass is dumped from VLOG level 4 on.
 DUMPED_NAMES = "TF_DUMP_GRAPH_NAME_FILTER"
@@ -187,11 +157,7 @@ OF_FUNCTION = re.compile(r"(?!unknown_graph\b|unknown_graph_).+\.\d+\.(main|grap
 
 def dump_name(file: str) -> DumpName:
     """Return what the name of a dumped graph says, without its nodes, and the address of Grappler's
-    graph in memory. Raises TflabError if the runtime names them differently.
-
-    tensorflow/core/grappler/optimizers/meta_optimizer.cc and
-    tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
-    """
+    graph in memory. Raises TflabError if the runtime names them differently."""
     if match := GRAPPLER.fullmatch(file):
         iteration = int(match["iteration"]) if match["iteration"] else None
         moment, name, address = match.group("moment", "name", "address")

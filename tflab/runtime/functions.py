@@ -2,7 +2,7 @@
 
 `If`, `While` and `PartitionedCall` name functions in attributes; these are FunctionDefs in a
 library next to the nodes. They are read as they are written: nothing is imported or run, so a file
-may contain anything. `origins` follows inlined nodes back into the functions that they come from.
+may contain anything.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from itertools import chain, zip_longest
 import tensorflow as tf
 from tensorflow.compat.v1 import GraphDef, NodeDef
 from tensorflow.core.framework.function_pb2 import FunctionDef
-from tensorflow.core.framework.op_def_pb2 import OpDef
 
-from tflab.records.graph import Call, Function, Node, Shape, Tensor, output_name
+from tflab.records.graph import Call, Function, Node, Shape, Source, Tensor, output_name
 from tflab.runtime import nodes
 from tflab.runtime.private import graphs
 
@@ -62,9 +61,7 @@ class Library:
 
     def read(self, graph_nodes: Iterable[NodeDef]) -> tuple[Function, ...]:
         """Return all functions: those that the graph calls in the order of the calls, then others.
-
-        A called function that is missing has no nodes. Functions may call each other in a circle.
-        """
+        A called function that is missing has no nodes."""
         called_by: dict[str, list[Call]] = {}
         callees: dict[str | None, dict[str, None]] = {}
         inside = (  # a graph's library has no order of its own
@@ -107,13 +104,26 @@ class Library:
         if name not in self.definitions:
             return Function(name, called_by)
         definition, traced = self.definitions[name], self.traced.get(name)
-        makers, shapes = traced_nodes(definition, traced) if traced else ({}, {})
         by_name = {node.name: node for node in definition.node_def}
+        makers: dict[str, Node] = {}
+        shapes: dict[str, Shape] = {}
+        # The traced graph may have grown since, and the node of a result may be `mul_0` in the
+        # definition and `mul` in the graph
+        ops = {op.name: op for op in traced.get_operations()} if traced else {}
+        for node_def in definition.node_def:
+            op = ops.get(node_def.name) or ops.get(node_def.name.rpartition("_")[0])
+            if op is not None and op.type == node_def.op:
+                makers[node_def.name] = nodes.from_operation(op)
+                for index, out in enumerate(op.outputs):
+                    shapes[output_name(node_def.name, index)] = nodes.shape_of(out.shape)
         body = []
         known = traced.inputs if traced else ()  # the tensors of the arguments
         for arg, tensor in zip_longest(definition.signature.input_arg, known):
             if arg:
-                body.append(argument(arg, tensor))
+                shape = nodes.shape_of(tensor.shape) if tensor is not None else None
+                line = nodes.made_by(tensor.op)[0] if tensor is not None else None
+                outputs = (Tensor(nodes.dtype_name(arg.type), shape),) if arg.type else ()
+                body.append(Node(arg.name, ARGUMENT, outputs=outputs, source=line))
         for node_def in definition.node_def:
             node = nodes.from_node_def(node_def, makers, shapes, self.signatures)
             inputs = tuple(self.graph_name(tensor, by_name) for tensor in node.inputs)
@@ -124,12 +134,9 @@ class Library:
         return Function(name, called_by, tuple(body), returns, ends)
 
     def graph_name(self, tensor: str, by_name: Mapping[str, NodeDef]) -> str:
-        """Return a tensor of a function, whose nodes are `by_name`, as a graph would name it.
-
-        A FunctionDef writes `split:output:1`, naming the argument of the OpDef that the output is
-        of; a GraphDef counts through all outputs and writes `split:1`. What does not fit is left
-        alone.
-        """
+        """Return a tensor of a function as a graph would name it: a FunctionDef writes
+        `split:output:1`, naming the argument of the OpDef; a GraphDef counts through all outputs
+        and writes `split:1`. What does not fit is left alone."""
         node, *rest = tensor.split(":")
         if rest and node in by_name:
             first = 0
@@ -143,37 +150,6 @@ class Library:
                 return tensor
             rest = [str(first + sum(map(int, rest[1:2])))]
         return node if rest in ([], ["0"]) else ":".join([node, *rest])
-
-
-def argument(arg: OpDef.ArgDef, tensor: tf.Tensor | None) -> Node:
-    """Return an argument as a node; `tensor` represented it when this process traced it, if it
-    did."""
-    shape, source = None, None
-    if tensor is not None:
-        shape, source = nodes.shape_of(tensor.shape), nodes.made_by(tensor.op)[0]
-    outputs = (Tensor(nodes.dtype_name(arg.type), shape),) if arg.type else ()
-    return Node(arg.name, ARGUMENT, outputs=outputs, source=source)
-
-
-def traced_nodes(
-    definition: FunctionDef, traced: tf.Graph
-) -> tuple[dict[str, Node], dict[str, Shape]]:
-    """Return the nodes with their lines and phases, and the shapes of their outputs, from the
-    traced graph.
-
-    That graph may have grown since, and the node of a result may be `mul_0` in the definition and
-    `mul` in the graph.
-    """
-    ops = {op.name: op for op in traced.get_operations()}
-    makers: dict[str, Node] = {}
-    shapes: dict[str, Shape] = {}
-    for node in definition.node_def:
-        op = ops.get(node.name) or ops.get(node.name.rpartition("_")[0])
-        if op is not None and op.type == node.op:
-            makers[node.name] = nodes.from_operation(op)
-            for index, out in enumerate(op.outputs):
-                shapes[output_name(node.name, index)] = nodes.shape_of(out.shape)
-    return makers, shapes
 
 
 # Nodes that the runtime inlined. It replaces a call by the body of its function, and names each
@@ -208,42 +184,29 @@ def origins(
         for call in function.called_by:
             calls.setdefault((call.function, call.node), {})[call.attribute] = function.name
     for name in names:
-        node = origin(name.removeprefix(BESIDE), bodies, calls)
-        if node:
+        if node := origin(name.removeprefix(BESIDE), bodies, calls):
             yield name, node
 
 
 def origin(name: str, bodies: Bodies, calls: Attributes) -> Node | None:
     """Follow a name from call to call into the functions, as far as possible."""
     inside: str | None = None
-    nearest: Node | None = None  # the innermost call on the way
+    line: Source | None = None  # of the innermost call on the way
+    nearest: Node | None = None
     while True:
         body = bodies.get(inside, {})
-        if name in body:
-            return with_line_of(body[name], nearest)
-        call = next((scope for scope in scopes(name) if (inside, scope) in calls), None)
-        if call is None:
+        scopes = [name[: slash.start()] for slash in re.finditer("/", name)]
+        call = next((scope for scope in reversed(scopes) if (inside, scope) in calls), None)
+        if node := body.get(name if name in body else call or ""):
+            nearest = node if node.line or line is None else replace(node, source=line)
+            line = nearest.line
+        if name in body or call is None:
             return nearest
-        if call in body:
-            nearest = with_line_of(body[call], nearest)
         called = calls[inside, call]
         name = name[len(call) + 1 :]
-        part = PART.match(name)
-        if part:
+        if part := PART.match(name):
             inside, name = called.get(ATTRIBUTES[part[1]]), name[part.end() :]
         else:
             inside = next(iter(called.values())) if len(called) == 1 else None
         if inside is None:
             return nearest
-
-
-def with_line_of(node: Node, call: Node | None) -> Node:
-    """Return the node, with the line of the call if it has none."""
-    return replace(node, source=call.line) if call and not node.line else node
-
-
-def scopes(name: str) -> Iterator[str]:
-    """Yield the scopes that contain a name, the innermost first."""
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name

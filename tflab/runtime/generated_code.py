@@ -1,16 +1,15 @@
 """Generated code: what XLA compiled for a cluster, as HLO, LLVM IR and machine instructions.
 
-XLA takes a cluster of nodes out of the graph and compiles it for the given shapes. Nodes become HLO
-operations, these are fused, each fusion becomes a loop in LLVM IR, and the loop becomes a function
-of machine instructions. All of it is read from XLA's own dump, whose format is that of TensorFlow
-2.18 to 2.21.
+Nodes become HLO operations, these are fused, each fusion becomes a loop in LLVM IR, and the loop
+becomes a function of machine instructions. All of it is read from XLA's own dump, whose format is
+that of TensorFlow 2.18 to 2.21.
 """
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ CALLS = re.compile(r"\bcalls=%?([\w.\-]+)")
 # Not of constants: XLA keeps only one of several equal ones, of any node
 OP_NAME = re.compile(r'metadata=\{op_type="(?!Const")[^"]*" op_name="((?:[^"\\]|\\.)*)"')
 DEFINE = re.compile(r'define [^@]*@(?:"([^"]+)"|([\w.$\-]+))\(')
+FUNCTION = re.compile(r"^define .*?^\}", re.MULTILINE | re.DOTALL)  # of LLVM IR
 LLVM_METADATA = re.compile(r"(?:, ![\w.]+ ![\w.]+)+$")  # for the optimiser
 
 
@@ -65,19 +65,27 @@ def read(folder: str | Path, fetches: tuple[str, ...], batch_size: int) -> tuple
         code: dict[str, tuple[int, list[str]]] = {}
         for name in own:
             if name.endswith(".ir-with-opt.ll"):
-                llvm |= llvm_functions(text(Path(folder, name)))
+                for part in FUNCTION.findall(text(Path(folder, name))):
+                    lines = [LLVM_METADATA.sub("", line) for line in part.splitlines()]
+                    if header := DEFINE.match(lines[0]):
+                        llvm[header[1] or header[2]] = lines
             elif name.endswith(".o"):
                 code |= machine_code(Path(folder, name).read_bytes())
         hlo = text(Path(folder, after))
         kernels = tuple(kernels_of(hlo, llvm, code))
         listings = {"hlo-before.txt": text(Path(folder, match[0])), "hlo-after.txt": hlo}
+        for number, kernel in enumerate(kernels):
+            safe = re.sub(r"[^\w\-]", "_", kernel.name)[:80]
+            for suffix, code_lines in (("ll", kernel.llvm), ("s", kernel.machine)):
+                if code_lines:
+                    listings[f"{number:03}-{safe}.{suffix}"] = "\n".join(code_lines) + "\n"
         generated.append(
             Generated(
                 cluster=match[2].partition("__XlaCompiledKernel")[0],  # the rest describes the call
                 fetches=fetches,
                 batch_size=batch_size,
                 kernels=kernels,
-                listings=listings | dict(listing_files(kernels)),
+                listings=listings,
             )
         )
     if not generated:
@@ -131,16 +139,6 @@ def parts(line: str) -> tuple[str, str]:
     return match[1], match[2]
 
 
-def llvm_functions(module: str) -> dict[str, list[str]]:
-    """Return the lines of each function that a module of LLVM IR defines, by name."""
-    functions = {}
-    for part in re.findall(r"^define .*?^\}", module, re.MULTILINE | re.DOTALL):
-        lines = [LLVM_METADATA.sub("", line) for line in part.splitlines()]
-        if header := DEFINE.match(lines[0]):
-            functions[header[1] or header[2]] = lines
-    return functions
-
-
 def machine_code(data: bytes) -> dict[str, tuple[int, list[str]]]:
     """Return the size and the disassembled instructions of each function of an ELF object file for
     x86-64 or AArch64; nothing for other processors, or without the packages of the extra."""
@@ -153,37 +151,20 @@ def machine_code(data: bytes) -> dict[str, tuple[int, list[str]]]:
         "EM_X86_64": (capstone.CS_ARCH_X86, capstone.CS_MODE_64),
         "EM_AARCH64": (capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM),
     }
-    elf = ELFFile(io.BytesIO(data)) if data.startswith(b"\x7fELF") else None
+    elf: Any = ELFFile(io.BytesIO(data)) if data.startswith(b"\x7fELF") else None
     processor = elf["e_machine"] if elf else None
     if processor not in processors:
         return {}
     disassembler = capstone.Cs(*processors[processor])
     disassembler.skipdata = True  # data between instructions are listed as bytes
-    return {
-        name: (
-            len(code),
-            [
-                f"{i.address:6x}  {i.bytes.hex():24}  {i.mnemonic} {i.op_str}".rstrip()
-                for i in disassembler.disasm(code, start)
-            ],
-        )
-        for name, start, code in function_bytes(elf)
-    }
-
-
-def function_bytes(elf: Any) -> Iterator[tuple[str, int, bytes]]:
-    """Yield (symbol, address, bytes) of each function of an ELFFile."""
+    functions = {}
     for symbol in elf.get_section_by_name(".symtab").iter_symbols():
         if symbol["st_info"]["type"] == "STT_FUNC" and isinstance(symbol["st_shndx"], int):
             start, size = symbol["st_value"], symbol["st_size"]
-            code = elf.get_section(symbol["st_shndx"]).data()[start : start + size]
-            yield symbol.name, start, bytes(code)
-
-
-def listing_files(kernels: Sequence[CompiledKernel]) -> Iterator[tuple[str, str]]:
-    """Yield the listings of the kernels, with safe file names."""
-    for number, kernel in enumerate(kernels):
-        name = re.sub(r"[^\w\-]", "_", kernel.name)[:80]
-        for suffix, lines in (("ll", kernel.llvm), ("s", kernel.machine)):
-            if lines:
-                yield f"{number:03}-{name}.{suffix}", "\n".join(lines) + "\n"
+            code = bytes(elf.get_section(symbol["st_shndx"]).data()[start : start + size])
+            instructions = [
+                f"{i.address:6x}  {i.bytes.hex():24}  {i.mnemonic} {i.op_str}".rstrip()
+                for i in disassembler.disasm(code, start)
+            ]
+            functions[symbol.name] = len(code), instructions
+    return functions

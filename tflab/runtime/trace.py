@@ -1,7 +1,6 @@
 """Trace: StepStats of a traced step go in, `OpRun` records come out; and the op runs of a profile.
 
-Works on the protos as objects and imports no TensorFlow. The format is that of
-tensorflow/core/framework/step_stats.proto.
+This imports no TensorFlow. The format is that of tensorflow/core/framework/step_stats.proto.
 """
 
 from __future__ import annotations
@@ -9,23 +8,19 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message, message_factory
 
 from tflab.errors import TflabError
 from tflab.records.graph import Shape, output_name
-from tflab.records.timed import Allocation, OpRun, Received
+from tflab.records.timed import OpRun, Received
 from tflab.runtime.private import watched_functions
 from tflab.units import task_of
 
 if TYPE_CHECKING:
-    from tensorflow.core.framework.step_stats_pb2 import (
-        AllocatorMemoryUsed,
-        NodeExecStats,
-        StepStats,
-    )
+    from tensorflow.core.framework.step_stats_pb2 import NodeExecStats, StepStats
     from tensorflow.core.protobuf.config_pb2 import RunMetadata
 
 # The runtime drops the op runs of a step in a process that end after so many: kMaxCollectedNodes,
@@ -108,8 +103,14 @@ def device_runs(
         start_ns, duration_ns = stats.all_start_nanos, stats.all_end_rel_nanos
         if not start_ns:
             start_ns, duration_ns = microseconds(stats)
-        memory = stats.memory
-        requested, records = allocations(memory) if memory else (0, ())
+        records = tuple(
+            (record.alloc_micros, record.alloc_bytes, used.allocator_name)
+            for used in stats.memory
+            for record in used.allocation_records
+        )
+        # Old traces have only a total for each allocator
+        requested = sum(used.total_bytes for used in stats.memory if not used.allocation_records)
+        requested += sum(size for _, size, _ in records if size > 0)
         yield OpRun(step, name, op, device, start_ns, duration_ns, requested, records)
 
 
@@ -123,16 +124,19 @@ def op_times(
     serialized: bytes, start_ns: int, parsed: Callable[[], RunMetadata]
 ) -> tuple[list[str], list[int], list[int]]:
     """Return node, start (since `start_ns`) and duration of every op run, as three lists, of a
-    serialised RunMetadata, which `parsed` returns as a message.
+    serialised RunMetadata, which `parsed` returns as a message. Raises TflabError for an incomplete
+    trace.
 
-    Op statistics need nothing else of a step; this costs a fraction of creating records. Raises
-    TflabError for an incomplete trace.
+    Columns take a third of the time. They cannot be read if a row does not write all (one of 0 ns
+    writes no duration), if the trace may be incomplete, or if tensors came over the wire.
     """
-    if known := columns(serialized, start_ns):
-        return known
+    rows = merging().FromString(serialized).steps.device.rows
+    names, starts, spans = (getattr(rows, name)[:] for name in FIELDS)  # quicker than `list`
+    if len(names) == len(starts) == len(spans) < MOST_OP_RUNS and RECEIVED not in names:
+        return names, [start - start_ns for start in starts], spans
     runs = list(op_runs(0, parsed().step_stats, {}))
-    starts, spans = ([run.start_ns - start_ns for run in runs], [run.duration_ns for run in runs])
-    return [run.name for run in runs], starts, spans
+    starts = [run.start_ns - start_ns for run in runs]
+    return [run.name for run in runs], starts, [run.duration_ns for run in runs]
 
 
 FIELDS = {"node_name": 1, "all_start_nanos": 13, "all_end_rel_nanos": 16}  # of NodeExecStats
@@ -142,10 +146,9 @@ FIELDS = {"node_name": 1, "all_start_nanos": 13, "all_end_rel_nanos": 16}  # of 
 def merging() -> type[message.Message]:
     """Return the class of a RunMetadata of which only times of op runs are read, by columns.
 
-    Its devices and rows are declared as single messages and the fields of a row as repeated ones:
-    where a single message stands several times, a parser merges them, and what is repeated lines up
-    (https://protobuf.dev/programming-guides/encoding/#last-one-wins). So there is no object for
-    each row.
+    Its devices and rows are declared as single messages, which a parser merges, and the fields of a
+    row as repeated ones (https://protobuf.dev/programming-guides/encoding/#last-one-wins). So there
+    is no object for each row.
     """
     file = descriptor_pb2.FileDescriptorProto(name="tflab/columns.proto", package="tflab")
     kinds = descriptor_pb2.FieldDescriptorProto
@@ -167,38 +170,9 @@ def merging() -> type[message.Message]:
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("tflab.Metadata"))
 
 
-def columns(serialized: bytes, start_ns: int) -> tuple[list[str], list[int], list[int]] | None:
-    """Return what `op_times` returns, in a third of the time.
-
-    Return None if the trace cannot be read by columns (a row of 0 ns, for example, does not write
-    its duration), may be incomplete, or has tensors that came over the wire.
-    """
-    rows = merging().FromString(serialized).steps.device.rows
-    names, starts, spans = (getattr(rows, name)[:] for name in FIELDS)  # quicker than `list`
-    if not len(names) == len(starts) == len(spans) or len(names) >= MOST_OP_RUNS:
-        return None
-    if RECEIVED in names:
-        return None
-    return names, [start - start_ns for start in starts], spans
-
-
 def labelled_type(label: str) -> str:
     """Return the op type in `[mklcpu 1.2MB 1.2MB] conv1/Relu = _MklNativeFusedConv2D(a, b)`."""
     return label.rpartition(" = ")[2].partition("(")[0] or "unknown"
-
-
-def allocations(memory: Sequence[AllocatorMemoryUsed]) -> tuple[int, tuple[Allocation, ...]]:
-    """Return the bytes that a row requested, and every allocation and release if they are recorded.
-
-    Old traces have only a total for each allocator.
-    """
-    records = tuple(
-        (record.alloc_micros, record.alloc_bytes, used.allocator_name)
-        for used in memory
-        for record in used.allocation_records
-    )
-    unlisted = sum(used.total_bytes for used in memory if not used.allocation_records)
-    return unlisted + sum(size for _, size, _ in records if size > 0), records
 
 
 def node_names(step_stats: StepStats) -> set[str]:
@@ -241,12 +215,9 @@ class Profiled(NamedTuple):
 
 
 def profiled_durations(content: bytes) -> Profiled:
-    """Yield node, start and duration in ns of every op run. A run that waits for data of an
-    iterator is that of `DATA`, whatever its node.
-
-    The name of an event is that of its node and its type; no other event has such a name. On a
-    device other than the host the profiler names kernels, which are left out.
-    """
+    """Return the op runs in a profile. A run that waits for data of an iterator is that of `DATA`,
+    whatever its node. On a device other than the host the profiler names kernels, which are left
+    out."""
     profile = Profiled([], [], [], {}, Counter())
     for plane in watched_functions.xspace(content).planes:
         if plane.name != HOST:
