@@ -70,7 +70,7 @@ def acyclic(draw) -> list[Node]:
 
 
 def edges(nodes) -> set[tuple[str, str]]:
-    return {(parent, each.name) for each in nodes for parent in frontend.parents(each)}
+    return {(parent, each.name) for each in nodes for parent in each.waits_for}
 
 
 def read_back(rows: list[str], labels: list[str]) -> set[tuple[str, str]]:

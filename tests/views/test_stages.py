@@ -29,13 +29,3 @@ def on_screen(stage):
 
 def test_the_facts_of_all_stages_are_one_story():
     approve("views-story.txt", printed([stages.story(WALK)]))
-
-
-def test_the_first_line_names_the_costliest_node_unless_only_a_few_slow_calls_make_it_so():
-    first, *others = EXECUTION.top_ops
-    usual = [replace(first, median_ns=1e6, share=times * others[-1].share) for times in (1.3, 1.1)]
-    ops = (*((first, *others) for first in usual), EXECUTION.top_ops, ())
-    walks = ((*WALK[:3], replace(EXECUTION, top_ops=top_ops)) for top_ops in ops)
-    named, level, slow, empty = map(stages.headline, walks)
-    assert named == f"{slow[:-1]}; most expensive: n1 (15.6 % of op time)."
-    assert level == slow == empty

@@ -9,10 +9,11 @@ from itertools import groupby, pairwise
 from math import isfinite
 from typing import Any
 
-from tflab.analysis.gradient_graph import ZEROS
+from tflab.analysis import chain_rule
+from tflab.analysis.gradient_graph import ZEROS, gradient_name
 from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.graph import Derivative, GradientNode, GradientStop, Link
-from tflab.records.stages import Backward, Gradient, GradientCheck
+from tflab.records.stages import Backward
 from tflab.units import plural
 from tflab.views import frontend
 from tflab.views.words import counted, graph_size, grouped, listed, place
@@ -28,7 +29,12 @@ def facts(stage: Backward) -> Iterator[Fact]:
     if not stage.added_nodes:
         yield Fact("added", "nothing", stage.unchecked)
         return
-    yield from added(stage)
+    made = [len(gradient.nodes) for gradient in stage.gradients if gradient.nodes]
+    of = f"for {len(made):,} of {plural(len(stage.gradients), 'forward node')}"
+    yield Fact("by gradient functions", plural(sum(made), "node"), of, detail=True)
+    shared = len(stage.added_nodes) - sum(made) - len(stage.update_nodes)
+    yield Fact("shared", plural(shared, "node"), "by several ops", detail=True)
+    yield Fact("by the optimiser", plural(len(stage.update_nodes), "node"), detail=True)
     yield from chain_rule_facts(stage)
     yield from checks(stage)
 
@@ -46,16 +52,6 @@ def stops(stage: Backward) -> Iterator[Fact]:
         verb = "reaches" if len(names) == 1 else "reach"
         way = f" {verb} the loss by {end}" if end else ""
         yield Fact(label, f"{listed(names, NAMED)}{way}", reason)
-
-
-def added(stage: Backward) -> Iterator[Fact]:
-    """Yield how many nodes each source added."""
-    made = [len(gradient.nodes) for gradient in stage.gradients if gradient.nodes]
-    of = f"for {len(made):,} of {plural(len(stage.gradients), 'forward node')}"
-    yield Fact("by gradient functions", plural(sum(made), "node"), of, detail=True)
-    shared = len(stage.added_nodes) - sum(made) - len(stage.update_nodes)
-    yield Fact("shared", plural(shared, "node"), "by several ops", detail=True)
-    yield Fact("by the optimiser", plural(len(stage.update_nodes), "node"), detail=True)
 
 
 def checks(stage: Backward) -> Iterator[Fact]:
@@ -92,10 +88,6 @@ def tables(stage: Backward) -> Iterator[Block]:
         return
     yield from chain_rule_tables(stage)
     ops = {node.name: node.op for node in stage.nodes}
-
-    def types(row: Gradient) -> str:
-        return counted(ops[name] for name in row.nodes)
-
     yield table(
         "Forward ops in the order of differentiation (last first), and their gradient nodes",
         (gradient for gradient in stage.gradients[::-1] if gradient.nodes),
@@ -103,7 +95,9 @@ def tables(stage: Backward) -> Iterator[Block]:
         Column("type", lambda row: row.op, spare=3),
         Column("gradient function", lambda row: (row.function or "").split(" ")[0], spare=1),
         numbers("nodes", lambda row: f"{len(row.nodes):,}"),
-        Column("types", types, elastic=True, spare=2),
+        Column(
+            "types", lambda row: counted(ops[name] for name in row.nodes), elastic=True, spare=2
+        ),
     )
     new = [function for function in stage.functions if function.name in stage.added_functions]
     if new:
@@ -114,15 +108,11 @@ def tables(stage: Backward) -> Iterator[Block]:
             stage.gradient_checks,
             Column("variable", lambda check: check.tensor),
             numbers("elements", lambda check: f"{check.elements} of {check.size:,}"),
-            numbers("largest relative error", error),
+            numbers(
+                "largest relative error",
+                lambda check: "both 0" if check.zero else f"{check.max_relative_error:.1e}",
+            ),
         )
-
-
-def error(check: GradientCheck) -> str:
-    if check.zero:
-        return "both 0"
-    known = isfinite(check.max_relative_error)
-    return f"{check.max_relative_error:.1e}" if known else "not finite"
 
 
 # The chain rule: its equation for this graph, the derivatives, its steps, and the drawing of the
@@ -130,7 +120,6 @@ def error(check: GradientCheck) -> str:
 
 SCOPE = "gradients/"  # of all nodes that tf.gradients adds
 DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps
-EQUATION = 160  # characters of an equation, which are two lines
 FEW = 2  # derivatives that are facts; more have a table
 NO_FORMULA = "tflab has no rule, or the values did not confirm it"
 STOPS = "TensorFlow's derivatives omit the paths through it; finite differences include them"
@@ -143,8 +132,7 @@ BACKWARDS = (
     "output into the gradients with respect to its inputs. A value that is used several times "
     "receives the sum of the gradients of its uses. One pass gives the gradients of all variables."
 )
-FACTORS = 5  # of a product that is written out; of a longer one the first and the last
-FEWEST = 3  # of an equation that would be longer
+FACTORS = 5  # of a product that is written out; of a longer one the first and the last two
 
 
 def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
@@ -156,7 +144,7 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
     if len(stage.derivatives) <= FEW:
         for row in stage.derivatives:
             note = f"for the first batch; finite differences {difference(row)}"
-            yield Fact(total(row.variable), f"{row.formula} = {first(row.value)}", note)
+            yield Fact(gradient_name(row.variable), f"{row.formula} = {first(row.value)}", note)
     missing = stage.variable_count - len(stage.derivatives)
     if stage.chain_rule and missing > 0:
         of = f"{missing:,} of {stage.variable_count:,} without a formula"
@@ -182,9 +170,6 @@ def chain_rule_tables(stage: Backward) -> Iterator[Block]:
     if written:
         yield BACKWARDS
         yield steps(written)
-        others = dict.fromkeys(link.forward for link in stage.chain_rule if not link.formula)
-        if others:
-            yield f"Steps without a formula: {listed(tuple(others), NAMED)}."
     if len(stage.derivatives) > FEW:
         yield table(
             "The derivatives as formulas, and their values for the first batch",
@@ -208,32 +193,17 @@ def loss(stage: Backward) -> str:
 
 def equation(stage: Backward) -> str:
     """Return `dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest path; "" if there is
-    none. If gradients also come back on other paths, it is only one of the terms. A long one has
-    only its first and last factors."""
-    from tflab.analysis import chain_rule  # `--help` does not need NumPy
-
+    none. If gradients also come back on other paths, it is only one of the terms."""
     if not stage.chain_rule:
         return ""
     way = chain_rule.path(stage.chain_rule, stage.chain_rule[0].forward)
     others = "" if all(link.alone for link in way) else " + ..."
-    tops = ["dL", *(differential(link.by) for link in way)]
+    ends = [gradient_name(link.by) for link in way]
+    tops = ["dL", *(end.removeprefix("dL/") for end in ends)]
     factors = [f"{top}/{bottom}" for top, bottom in pairwise(tops)]
-
-    def written(most: int) -> str:
-        some = [*factors[: most - 2], "...", *factors[-2:]] if len(factors) > most else factors
-        return f"{total(way[-1].by)} = {' * '.join(some)}{others}"
-
-    text = written(FACTORS)
-    return text if len(text) <= EQUATION else written(FEWEST)
-
-
-def total(name: str) -> str:
-    return f"dL/{differential(name)}"
-
-
-def differential(name: str) -> str:
-    """Return `dy`; `d(mul)` if the name needs brackets to be readable."""
-    return f"d{name}" if name.isalpha() and len(name) == 1 else f"d({name})"
+    if len(factors) > FACTORS:
+        factors = [factors[0], "...", *factors[-2:]]
+    return f"{ends[-1]} = {' * '.join(factors)}{others}"
 
 
 def with_respect_to(link: Link) -> str:

@@ -118,7 +118,13 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
         Column("function", lambda function: function.name, name=True),
         Column("called by", callers, elastic=True, least=34),
         numbers("nodes", lambda function: str(len(function.nodes))),
-        Column("types", function_types, elastic=True, least=20, spare=1),
+        Column(
+            "types",
+            lambda function: counted(node.op for node in function.nodes) or "(not in the library)",
+            elastic=True,
+            least=20,
+            spare=1,
+        ),
     )
 
 
@@ -126,10 +132,6 @@ def callers(function: Function) -> str:
     """Return `then_branch of cond`; of many callers the first, and the number of the others."""
     calls = (f"{call.attribute} of {call.node}".removeprefix(" of ") for call in function.called_by)
     return listed(list(calls), 1) or "nothing"
-
-
-def function_types(function: Function) -> str:
-    return counted(node.op for node in function.nodes) or "(not in the graph's library)"
 
 
 def bodies(stage: Frontend) -> Iterator[Block]:
@@ -155,19 +157,14 @@ UNDEFINED = {  # what the order decides, by what the first of two accesses does
 def unordered(rows: Sequence[Unordered]) -> Iterator[Fact]:
     """Yield the first accesses without order, and how many others there are."""
     for number, row in enumerate(rows[:NAMED]):
-        why = UNDEFINED[row.first.does]
-        yield Fact("order undefined", sentence_of_order(row), why, detail=number > 0)
+        first, second = row.first, row.second
+        # The fetch that is computed from what is read; without or with several, the node
+        who = row.fetches[0] if len(row.fetches) == 1 else first.node
+        does = f"{who} {first.does} {row.resource}{at(first.source)}"
+        both = f"{does}, {second.node} {second.does} it{at(second.source)}"
+        yield Fact("order undefined", both, UNDEFINED[first.does], detail=number > 0)
     if (more := len(rows) - NAMED) > 0:
         yield Fact("order undefined", plural(more, "more pair"), "JSON lists all", detail=True)
-
-
-def sentence_of_order(row: Unordered) -> str:
-    """Return `shown reads weight (model.py:12), train writes it (model.py:20)`, where `shown` is
-    the fetch that is computed from what is read; without or with several, the node."""
-    first, second = row.first, row.second
-    who = row.fetches[0] if len(row.fetches) == 1 else first.node
-    does = f"{who} {first.does} {row.resource}{at(first.source)}"
-    return f"{does}, {second.node} {second.does} it{at(second.source)}"
 
 
 def at(source: Source | None) -> str:
@@ -198,7 +195,7 @@ def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
     """Return producers before consumers, what leads to `ends` first, and short rails."""
     by_name = {node.name: node for node in nodes}
     roots = dict.fromkeys([*(name for name in ends if name in by_name), *by_name])
-    edges = {name: [end for end in parents(by_name[name]) if end in by_name] for name in roots}
+    edges = {name: [end for end in by_name[name].waits_for if end in by_name] for name in roots}
     return [by_name[name] for name in in_order(edges)]
 
 
@@ -206,7 +203,7 @@ def draw(nodes: Sequence[Node]) -> list[str]:
     """Return the rails of nodes that `ordered` has sorted. All strings are equally long."""
     takes: dict[str, list[str]] = {}  # from above it; the back edge of a loop is not drawn
     for node in nodes:
-        takes[node.name] = [parent for parent in parents(node) if parent in takes]
+        takes[node.name] = [p for p in dict.fromkeys(node.waits_for) if p in takes]
     uses = Counter(parent for taken in takes.values() for parent in taken)
     rails: list[str | None] = []  # what each rail carries now
     resting = None  # the rail of an unused value, which the next node must not seem to use
@@ -228,11 +225,6 @@ def draw(nodes: Sequence[Node]) -> list[str]:
     return [line.ljust(width) for line in rows]
 
 
-def parents(node: Node) -> list[str]:
-    """Return the nodes that a node takes inputs from, each once."""
-    return list(dict.fromkeys(node.waits_for))
-
-
 def row(rails: Sequence[str | None], own: int, taken: Sequence[int], ending: Sequence[int]) -> str:
     left, right = min([own, *taken]), max([own, *taken])
     text = ""
@@ -241,16 +233,11 @@ def row(rails: Sequence[str | None], own: int, taken: Sequence[int], ending: Seq
         if rail == own:
             char = "●"
         elif rail in taken:
-            char = joint(rail, left, right, rail in ending)
+            signs = "╰├" if rail == left else "╯┤" if rail == right else "┴┼"
+            char = signs[rail not in ending]
         elif carried is not None:
             char = "│"
         else:
             char = "─" if within else " "
         text += char + ("─" if left <= rail < right else " ")
     return text.rstrip()
-
-
-def joint(rail: int, left: int, right: int, ends: bool) -> str:
-    """Return the joint of a rail and the line to the node: the rail ends there, or continues."""
-    signs = "╰├" if rail == left else "╯┤" if rail == right else "┴┼"
-    return signs[0] if ends else signs[1]

@@ -120,7 +120,8 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
     if by == "layer":
         most = f"the {top} most expensive, " if len(rows) > top else ""
         order = f"{most}in the order of execution"
-    if by_phase(comparison):
+    everything = (row for each in comparison.tables.values() for row in each)
+    if by == "line" and any(row.backward_ns or row.update_ns for row in everything):
         names = TIME_OF_LINES
     spare = SPARE_OF_LINES if by == "line" else {}
     return table(
@@ -131,12 +132,6 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
         most=top,
         tone=dearest(rows, lambda row: row.total_ns),
     )
-
-
-def by_phase(comparison: Comparison) -> bool:
-    """Return whether the rows are lines of a step with more than a forward phase."""
-    rows = (row for table in comparison.tables.values() for row in table)
-    return comparison.by == "line" and any(row.backward_ns or row.update_ns for row in rows)
 
 
 def ranked(

@@ -54,9 +54,25 @@ def tables(stage: Placement) -> Iterator[Block]:
     if stage.first_run:
         yield first_run_parts(stage, stage.first_run)
     if len(stage.partitions) > 1:
-        yield partitions(stage)
+        ops = {node.name: node.op for node in stage.nodes}
+        yield table(
+            "Partitions: one graph for each device",
+            stage.partitions,
+            Column("device", lambda part: short_device(part.device)),
+            numbers("nodes", lambda part: str(len(part.nodes))),
+            Column("types", lambda row: counted(ops[n] for n in row.nodes), elastic=True, spare=1),
+        )
     if stage.transfers:
-        yield transfers(stage)
+        yield table(
+            "Transfers in every step (a tensor of 0 bytes only enforces the order)",
+            stage.transfers,
+            Column("tensor", lambda t: t.tensor),
+            Column("from", lambda t: short_device(t.from_device)),
+            Column("to", lambda t: short_device(t.to_device)),
+            Column("shape", lambda t: tensor(Tensor(t.dtype, t.shape))),
+            numbers("bytes", lambda t: "?" if t.bytes is None else f"{t.bytes:,}"),
+            Column("send and receive", lambda t: f"{t.send}, {t.recv}", elastic=True, spare=1),
+        )
     if stage.kernels:
         yield kernels(stage)
     for generated in stage.generated:
@@ -105,7 +121,7 @@ def first_run_parts(stage: Placement, first: FirstRun) -> Table:
     return table(
         f"The first run of a new session, {time(first.wall_ns)}, measured once",
         sorted(first.parts, key=lambda part: -part.ns),
-        Column("part", called, elastic=True, name=True),
+        Column("part", lambda part: part.owner + again(part), elastic=True, name=True),
         numbers("time", lambda part: time(part.ns)),
         numbers("share", lambda part: percent(part.ns / first.wall_ns)),
         numbers("nodes changed", lambda part: changed(stage, part)),
@@ -113,9 +129,8 @@ def first_run_parts(stage: Placement, first: FirstRun) -> Table:
     )
 
 
-def called(part: FirstPart) -> str:
-    again = f" (iteration {part.iteration + 1})" if part.iteration else ""
-    return f"{part.owner}{again}"
+def again(part: FirstPart | Pass) -> str:
+    return f" (iteration {part.iteration + 1})" if part.iteration else ""
 
 
 def changed(stage: Placement, part: FirstPart) -> str:
@@ -142,30 +157,6 @@ def fate_counts(stage: Placement) -> Table:
         numbers("nodes", lambda row: f"{row[1]:,}"),
         Column("meaning", lambda row: meanings[row[0]], spare=1),
         Column("by", lambda row: row[2], elastic=True),
-    )
-
-
-def partitions(stage: Placement) -> Table:
-    ops = {node.name: node.op for node in stage.nodes}
-    return table(
-        "Partitions: one graph for each device",
-        stage.partitions,
-        Column("device", lambda part: short_device(part.device)),
-        numbers("nodes", lambda part: str(len(part.nodes))),
-        Column("types", lambda part: counted(ops[n] for n in part.nodes), elastic=True, spare=1),
-    )
-
-
-def transfers(stage: Placement) -> Table:
-    return table(
-        "Transfers in every step (a tensor of 0 bytes only enforces the order)",
-        stage.transfers,
-        Column("tensor", lambda t: t.tensor),
-        Column("from", lambda t: short_device(t.from_device)),
-        Column("to", lambda t: short_device(t.to_device)),
-        Column("shape", lambda t: tensor(Tensor(t.dtype, t.shape))),
-        numbers("bytes", lambda t: "?" if t.bytes is None else f"{t.bytes:,}"),
-        Column("send and receive", lambda t: f"{t.send}, {t.recv}", elastic=True, spare=1),
     )
 
 
@@ -273,9 +264,8 @@ def pass_log(stage: Placement) -> Table:
     idle: list[str] = []
     for step, lines in changes(stage):
         if lines:
-            again = f", iteration {step.iteration + 1}" if step.iteration else ""
             purpose = f": {PURPOSES[step.name]}" if step.name in PURPOSES else ""
-            about = f"{step.before:,} -> {step.after:,} nodes{again}{purpose}"
+            about = f"{step.before:,} -> {step.after:,} nodes{again(step)}{purpose}"
             parts.append((step.name, [about, *lines]))
         else:
             idle.append(step.name)

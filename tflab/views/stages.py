@@ -12,12 +12,11 @@ from types import ModuleType
 from tflab.records.blocks import Block, Column, Fact, Table, fact_table
 from tflab.records.options import STAGES as NAMES
 from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
-from tflab.units import percent, plural, time
+from tflab.units import plural, time
 from tflab.views import backward, execution, frontend, placement
 
 # Rows of the first table on the one screen: the fourth line of the toy is its formula
 ROWS: dict[type, int] = {Frontend: 4, Execution: 3}
-CLEAR = 1.2  # times the share of the next op: the least of an op that a headline names
 # Each has a TITLE, and `facts` and `tables` of its stage
 STAGES: dict[type, ModuleType] = {
     Frontend: frontend,
@@ -93,10 +92,6 @@ def headline(walked: Sequence[Stage]) -> str:
     if isinstance(last, Execution):
         step = time(last.untraced_step_ns.median)
         parts.append(f"{step} a step at batch size {last.batch_size:,}")
-        usual = sorted(last.top_ops, key=lambda row: -row.calls * row.median_ns)
-        costliest = [*last.top_ops[:1]] == usual[:1]  # not for a few slow calls
-        if usual and costliest and (len(usual) == 1 or usual[0].share > CLEAR * usual[1].share):
-            parts.append(f"most expensive: {usual[0].key} ({percent(usual[0].share)} of op time)")
     return f"{'; '.join(parts)}."
 
 
