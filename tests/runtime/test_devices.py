@@ -144,7 +144,7 @@ GIVEN = {
 
 @pytest.fixture
 def registered(monkeypatch):
-    monkeypatch.setattr(graphs, "registered_kernels", lambda op: REGISTERED.get(op, ()))
+    monkeypatch.setattr(devices, "registered", lambda op: REGISTERED.get(op, ()))
 
 
 def test_of_the_kernels_that_fit_the_one_of_the_highest_priority_is_chosen(registered):

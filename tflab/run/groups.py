@@ -297,7 +297,7 @@ class Functions:
         new = {"name": name, "made": place(*code, MODULE) if code else ""}
         function = self.traced.setdefault(key, {**new, **dict.fromkeys(SUMS, 0)})
         earlier = self.earlier.setdefault(key, deque(maxlen=COMPARED))
-        is_new = watched_functions.is_new(options)
+        is_new = not options.function_cache
         parts = watched_functions.arguments(function_type)
         function["functions"] += is_new
         line = self.sampler.line_of(outwards(sys._getframe(1)))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 
 import tensorflow as tf
-from tensorflow.compat.v1 import GraphDef, NodeDef
-from tensorflow.core.framework.kernel_def_pb2 import KernelDef
+from tensorflow.compat.v1 import GraphDef
 
 from tflab.cli import environment
 from tflab.errors import TflabError
@@ -31,21 +30,19 @@ def chosen_kernels(partitions: Iterable[GraphDef]) -> Iterator[Kernel]:
     fit, and the highest priority wins.
     """
     for node in (node for graph in partitions for node in graph.node):
-        constraints = fitting(*traits(node), device_type(node.device))
-        yield Kernel(node.name, node.op, node.device, constraints or "")
+        label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
+        given = ((name, tuple(attr.list.type) or (attr.type,)) for name, attr in node.attr.items())
+        types = tuple(sorted((name, types) for name, types in given if any(types)))
+        # `CPU` of `/job:localhost/replica:0/task:0/device:CPU:0`
+        device_type = node.device.rpartition("device:")[2].partition(":")[0]
+        constraints = fitting(node.op, label, types, device_type)
+        yield Kernel(node.name, node.op, node.device, constraints)
 
 
-def traits(node: NodeDef) -> tuple[str, str, Types]:
-    """Return what decides which kernels may run a node: its op, its label, and its types."""
-    label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
-    given = ((name, tuple(value.list.type) or (value.type,)) for name, value in node.attr.items())
-    return node.op, label, tuple(sorted((name, types) for name, types in given if any(types)))
-
-
-@functools.cache
-def fitting(op: str, label: str, types: Types, device_type: str) -> str | None:
-    """Return the conditions of the kernel with the highest priority among those that may run an op
-    with these traits on a type of device: `CPU, T in float32`; None if there is none.
+@cache
+def fitting(op: str, label: str, types: Types, device_type: str) -> str:
+    """Return the conditions of the kernel that runs an op with this label and these types on a type
+    of device: `CPU, T in float32`; "" if there is none.
 
     Those that are registered for every device (`DEFAULT`) count only if it has none of its own.
     """
@@ -62,7 +59,7 @@ def fitting(op: str, label: str, types: Types, device_type: str) -> str | None:
     own = [kernel for kernel in possible if kernel.device_type == device_type]
     kernels = own or [kernel for kernel in possible if kernel.device_type == "DEFAULT"]
     if not kernels:
-        return None
+        return ""
     kernel = max(kernels, key=lambda kernel: kernel.priority)
     parts = ["any device" if kernel.device_type == "DEFAULT" else kernel.device_type]
     for constraint in kernel.constraint:
@@ -73,14 +70,7 @@ def fitting(op: str, label: str, types: Types, device_type: str) -> str | None:
     return ", ".join(parts)
 
 
-@functools.cache
-def registered(op: str) -> tuple[KernelDef, ...]:
-    return graphs.registered_kernels(op)
-
-
-def device_type(device: str) -> str:
-    """Return `CPU` of `/job:localhost/replica:0/task:0/device:CPU:0`, or a bare type as it is."""
-    return device.rpartition("device:")[2].partition(":")[0]
+registered = cache(graphs.registered_kernels)
 
 
 # The machine, from the system and from TensorFlow
@@ -96,15 +86,20 @@ def inspected() -> list[tuple[str, str]]:
     about = environment.describe()
     packages = dict(about["packages"])
     framework = packages.pop("tensorflow")
+    details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
+    names = Counter(gpu.get("device_name", "unnamed") for gpu in details)
+    cuda = tf.sysconfig.get_build_info().get("cuda_version")
+    use = "in use" if gpus() else "not in use, there is no GPU"
+    cuda = f"built for {cuda}; {use}" if cuda else "none: this TensorFlow is built without it"
     return [
         ("(v)CPUs", f"{about['cpus']} ({about['processor']})"),
         ("Memory", memory()),
-        ("GPUs", gpu_names()),
+        ("GPUs", ", ".join(f"{count} x {name}" for name, count in names.items()) or "none"),
         ("Operating system", about["os"]),
         ("Framework", f"tensorflow {framework}"),
         ("oneDNN", onednn()),
         ("Python", about["python"]),
-        ("CUDA", cuda()),
+        ("CUDA", cuda),
         ("Other packages", ", ".join(f"{name} {has}" for name, has in packages.items() if has)),
     ]
 
@@ -114,20 +109,6 @@ def memory() -> str:
         return size(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):  # Windows; a system without this information
         return "not known"
-
-
-def gpu_names() -> str:
-    """Return `2 x NVIDIA A100`, or "none" without one that TensorFlow can use."""
-    details = map(tf.config.experimental.get_device_details, tf.config.list_physical_devices("GPU"))
-    names = Counter(gpu.get("device_name", "unnamed") for gpu in details)
-    return ", ".join(f"{count} x {name}" for name, count in names.items()) or "none"
-
-
-def cuda() -> str:
-    """Return the version of CUDA that TensorFlow was built for, and whether it is in use."""
-    built = tf.sysconfig.get_build_info().get("cuda_version")
-    use = "in use" if gpus() else "not in use, there is no GPU"
-    return f"built for {built}; {use}" if built else "none: this TensorFlow is built without it"
 
 
 def onednn() -> str:

@@ -1,10 +1,7 @@
 """Processes: every process of Python that tflab starts for a part of its own work.
 
-`call` runs a function of this package in a new Python, one that is ready to dump graphs, and brings
-its result back: for what has to be set before TensorFlow is imported. `stream` does so with a
-generator: the process stands still between two items, so that several can take turns.
-
-Arguments and results travel as pickles, over pipes that only the two processes see.
+`call` runs a function of this package in a new Python, one that is ready to dump graphs. Arguments
+and results travel as pickles, over pipes that only the two processes see.
 """
 
 from __future__ import annotations
@@ -41,8 +38,7 @@ def start(
     """
     own_variables = {
         "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
-        # What the process leaves behind is where this process removes it.
-        "TMPDIR": os.fspath(temporary.process_folder()),
+        "TMPDIR": os.fspath(temporary.process_folder()),  # which this process removes
     }
     python = confined.python() if confined.CONFINED else [sys.executable]
     return subprocess.Popen(
@@ -57,10 +53,8 @@ def start(
 
 @contextmanager
 def started(module: str, *words: str, **options: Any) -> Iterator[tuple[Process, IO[bytes]]]:
-    """Start a process that is killed with the context; yield it and the file of its errors.
-
-    The options are those of `start`.
-    """
+    """Start a process that is killed with the context, with options of `start`; yield it and the
+    file of its errors."""
     with temporary.file() as errors:
         process = start(module, *words, stderr=errors, **options)
         try:
@@ -98,10 +92,8 @@ def last_lines(output: IO[bytes], most: int) -> list[str]:
 
 
 def call(function: str, *args: object) -> Any:
-    """Return the result of `module:function(*args)`, computed in a process of its own.
-
-    Raises the TflabError that the function raised, or one that says how the process ended.
-    """
+    """Return the result of `module:function(*args)`, computed in a process of its own. Raises the
+    TflabError that the function raised, or one that says how the process ended."""
     with stream(function, *args) as results:
         return next(results)
 
@@ -111,10 +103,8 @@ def stream(
     function: str, *args: object, environment: Mapping[str, str] | None = None
 ) -> Iterator[Iterator[Any]]:
     """Yield the items of the generator `module:function(*args)`, made in a process of its own that
-    stands still until the next item is requested, and is killed with the context.
-
-    Raises as `call` does, where an item is requested.
-    """
+    stands still until the next item is requested, so that several can take turns. Raises as `call`
+    does, where an item is requested."""
     pickled = pickle.dumps(args)
     with started(__name__, function, environment=environment) as (process, errors):
         assert process.stdin
@@ -122,22 +112,22 @@ def stream(
             # The length comes first, so that nothing is imported before all of it is read.
             process.stdin.write(b"%d\n" % len(pickled) + pickled)
             process.stdin.flush()
-        yield items(function, process, errors)
 
+        def items() -> Iterator[Any]:
+            assert process.stdin and process.stdout
+            while True:
+                try:
+                    process.stdin.write(b"\n")
+                    process.stdin.flush()
+                    worked, result = pickle.load(process.stdout)
+                except (pickle.UnpicklingError, EOFError, OSError):
+                    how = ending(process, errors)
+                    raise TflabError(f"The process that ran {function} ended {how}") from None
+                if not worked:
+                    raise result
+                yield result
 
-def items(function: str, process: Process, errors: IO[bytes]) -> Iterator[Any]:
-    name = f"The process that ran {function}"
-    assert process.stdin and process.stdout
-    while True:
-        try:
-            process.stdin.write(b"\n")
-            process.stdin.flush()
-            worked, result = pickle.load(process.stdout)
-        except (pickle.UnpicklingError, EOFError, OSError):
-            raise TflabError(f"{name} ended {ending(process, errors)}") from None
-        if not worked:
-            raise result
-        yield result
+        yield items()
 
 
 def main() -> None:

@@ -73,38 +73,27 @@ def fast_imports() -> Iterator[None]:
     """Make imports fast while this is open: TensorFlow's import leaves out Keras, and the objects
     that it makes are excluded from garbage collection, then and later.
 
-    TensorFlow's import makes half a million objects and next to no garbage, and a collection visits
-    them all. The records of a large graph are millions without garbage, so later collections are
-    rare.
+    TensorFlow imports Keras at the end of its own import, and does without if that fails. It makes
+    half a million objects and next to no garbage, and a collection visits them all. The records of
+    a large graph are millions without garbage, so later collections are rare.
     """
     collects = gc.isenabled()
     gc.disable()
-    try:
-        with keras_later():
-            yield
-        gc.freeze()
-        gc.set_threshold(*SELDOM)
-    finally:
-        if collects:
-            gc.enable()
-
-
-@contextmanager
-def keras_later() -> Iterator[None]:
-    """Keep TensorFlow from importing Keras while this is open: it tries to at the end of its own
-    import, and does without if that fails."""
     legacy = os.environ.get("TF_USE_LEGACY_KERAS") in ("1", "true", "True")
     name = "tf_keras" if legacy else "keras"
     spec = None if name in sys.modules else find_spec(name)
-    if spec is None:
-        yield
-        return
-    sys.modules[name] = ModuleType(name)  # no package, so that it has no submodules
-    sys.modules[name].__spec__ = spec  # by which TensorFlow finds the folder of `tf.keras`
+    if spec:
+        sys.modules[name] = ModuleType(name)  # no package, so that it has no submodules
+        sys.modules[name].__spec__ = spec  # by which TensorFlow finds the folder of `tf.keras`
     try:
         yield
+        gc.freeze()
+        gc.set_threshold(*SELDOM)
     finally:
-        del sys.modules[name]
+        if spec:
+            del sys.modules[name]
+        if collects:
+            gc.enable()
 
 
 def without(notes: str, said: str) -> str:

@@ -1,7 +1,7 @@
 """Values: the tensors of a program in one step, fetched by one `session.run`, graph passes off.
 
-The updates of the step run as in any step. A tensor that was read from a variable before its update
-keeps the value that was read, because the runtime does not overwrite a buffer that is still used.
+The updates of the step run as in any step. What was read from a variable before its update keeps
+its value, because the runtime does not overwrite a buffer that is still used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from tflab.units import size
 
 Arrays = Mapping[str, np.ndarray]
 MOST_BYTES = 2**30  # of all tensors of a step
-SCRATCH = ("reserve_space", "workspace")  # prefixes of the names of such outputs
+# Prefixes of the names of outputs that are memory for the op's gradient and may never have been
+# written: the reserved space of a batch norm, the workspace of a pool
+SCRATCH = ("reserve_space", "workspace")
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,9 @@ def selected(graph: tf.Graph, tensors: Iterable[str], rows: int) -> list[str]:
     large to be kept; `rows` is the size of the dimensions that the graph leaves open."""
     kept, whole = [], 0
     for tensor in map(graph.get_tensor_by_name, tensors):
-        if is_scratch(tensor.op.type, tensor.value_index):
+        args, output = nodes.output_args(tensor.op.type), tensor.value_index
+        single = not any(arg.number_attr or arg.type_list_attr for arg in args)
+        if single and output < len(args) and args[output].name.startswith(SCRATCH):
             continue
         kept.append(tensor.name)
         if tensor.shape.rank is not None:
@@ -82,22 +86,13 @@ def selected(graph: tf.Graph, tensors: Iterable[str], rows: int) -> list[str]:
     return kept
 
 
-def is_scratch(op: str, output: int) -> bool:
-    """Return whether an output is memory for the op's gradient that may never have been written:
-    the reserved space of a batch norm, the workspace of a pool."""
-    args = nodes.output_args(op)
-    if any(arg.number_attr or arg.type_list_attr for arg in args) or output >= len(args):
-        return False
-    return args[output].name.startswith(SCRATCH)
-
-
 def with_references(graph: tf.Graph, computed: Arrays, before: Arrays) -> dict[str, np.ndarray]:
     """Return the tensors. An Identity of a variable's reference has the value before the step: its
     buffer is the variable's, which the step updates in place."""
     values = dict(computed)
     for name in computed:
         op = graph.get_operation_by_name(node_of(name))
-        variable = op.inputs[0].op if op.type == "Identity" else op
-        if variable is not op and variable.type in session.REFERENCES and variable.name in before:
-            values[name] = before[variable.name]
+        read = op.inputs[0].op if op.type == "Identity" else None
+        if read is not None and read.type in session.REFERENCES and read.name in before:
+            values[name] = before[read.name]
     return values

@@ -174,12 +174,12 @@ def arguments(function_type: Any) -> dict[str, str]:
 
 
 def leaves(path: str, kind: Any) -> Iterator[tuple[str, str]]:
+    """Yield a type and its parts, each with its path and described in words."""
     inner, kind = components(kind), getattr(kind, "_element_spec", kind)
-    if inner is None:
-        yield path, described(kind)
-        return
-    yield path, f"a {getattr(kind, 'type_name', type(kind).__name__.lower())}"  # of a named tuple
-    for access, component in inner.items():
+    # Of a named tuple, the name of the type
+    name = f"a {getattr(kind, 'type_name', type(kind).__name__.lower())}"
+    yield path, described(kind) if inner is None else name
+    for access, component in (inner or {}).items():
         yield from leaves(path + access, component)
 
 
@@ -230,11 +230,6 @@ def traced_function(options: Any) -> tuple[str, tuple[str, int] | None]:
     own = getattr(function, "__qualname__", code.co_name).rpartition("<locals>.")[2]
     method = own if own.endswith(f".{name}") else name  # another wrapper may have another name
     return method, (code.co_filename, code.co_firstlineno)
-
-
-def is_new(options: Any) -> bool:
-    """Return whether a tf.function was never traced."""
-    return not options.function_cache
 
 
 class Profiling:
