@@ -23,10 +23,6 @@ from tflab.units import plural
 NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
 PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
 INSTALL = "python -m pip install -r requirements.txt"
-REPLACE = (
-    "python -m pip uninstall tensorboard-plugin-profile && "
-    "python -m pip install --force-reinstall xprof"
-)
 ABSENT = "not installed"  # and needed only by some commands
 NOT_HERE = "not on this machine"  # and not needed
 EXTRAS = {  # what needs each
@@ -102,14 +98,13 @@ def packages() -> Iterator[Check]:
         versions = line.partition(";")[0].strip().removeprefix(needed.name)
         checked = f"version {versions}"
         installed = environment.version(needed.name)
-        if installed and needed.specifier.contains(installed, prereleases=True):
-            yield Check(what, installed, checked, True)
-        elif of and not installed:
+        if of and not installed:
             remedy = f"For {EXTRAS[of[0]]}: {environment.INSTALL.format(of[0])}"
             yield Check(what, ABSENT, checked, True, remedy)
-        else:
-            remedy = f'python -m pip install "{needed.name}{versions}"'
-            yield Check(what, installed or "missing", checked, False, remedy)
+            continue
+        fits = installed and needed.specifier.contains(installed, prereleases=True)
+        remedy = "" if fits else f'python -m pip install "{needed.name}{versions}"'
+        yield Check(what, installed or "missing", checked, bool(fits), remedy)
 
 
 def devices() -> Check:
@@ -142,18 +137,13 @@ def mnist() -> Check:
 
 
 def profile_plugin() -> Check:
-    """Load TensorBoard's Profile plugin, which only one package may provide."""
-    from importlib import metadata
-
-    entries = metadata.entry_points(group="tensorboard_plugins", name="profile")
-    found = sorted({f"{entry.dist.name} {entry.dist.version}" for entry in entries if entry.dist})
-    checked = "loads, from one package"
-    if not found:  # which the row of its package says
-        return Check("Profile plugin", ABSENT, checked, True)
-    if len(found) > 1:
-        return Check("Profile plugin", " and ".join(found), checked, False, REPLACE)
+    """Load TensorBoard's Profile plugin."""
+    installed = environment.version("xprof")
+    if not installed:  # which the row of its package says
+        return Check("Profile plugin", ABSENT, "loads", True)
     _, error = answer_of("loaded")
-    return Check("Profile plugin", error or found[0], checked, not error, INSTALL if error else "")
+    found = error or f"xprof {installed}"
+    return Check("Profile plugin", found, "loads", not error, INSTALL if error else "")
 
 
 # Checks that load a package run in a process of their own, so that a crash is a finding.

@@ -56,19 +56,11 @@ def reason(error: BaseException) -> str:
 
 
 def did_you_mean(name: str, names: Sequence[str], most: int = 1) -> str:
-    """Return ` Did you mean 'lenet'?`, with the nearest of these names; "" if none is near."""
-    near = [f"'{one}'" for one in nearest(name, names, most)]
-    *others, last = near or [""]
-    return f" Did you mean {' or '.join(filter(None, (', '.join(others), last)))}?" if near else ""
-
-
-def nearest(name: str, names: Sequence[str], most: int = 1) -> list[str]:
-    """Return the most similar names: first those with the same last part in another scope, then
-    similar names, then names with a similar last part."""
+    """Return ` Did you mean 'lenet'?`, with the nearest of these names, first those in another
+    scope; "" if none is near."""
     import difflib  # most commands do not need it
 
-    last_parts = {known.rpartition("/")[2]: known for known in reversed(names)}
-    at_end = [known for known in names if known.endswith(f"/{name}")]
-    alike = difflib.get_close_matches(name, names, n=most)
-    alike_at_end = difflib.get_close_matches(name.rpartition("/")[2], last_parts, n=most)
-    return list(dict.fromkeys([*at_end, *alike, *map(last_parts.__getitem__, alike_at_end)]))[:most]
+    in_scopes = [known for known in names if known.endswith(f"/{name}")]
+    near = dict.fromkeys([*in_scopes, *difflib.get_close_matches(name, names, n=most)])
+    quoted = [f"'{one}'" for one in near][:most]
+    return f" Did you mean {' or '.join(quoted)}?" if quoted else ""

@@ -22,7 +22,6 @@ BATCH, BATCHES = command.count("batch size"), command.count("batch size", severa
 WRONG = (
     *((STAGE, "bakward"), (STAGE, "xyz"), (STAGE, ""), (BATCH, "0"), (BATCH, "1.5"), (BATCH, "")),
     *((BATCHES, "1,16"), (command.count("size", 2, 9), "10")),
-    *((command.percentage("loss"), "101"), (command.percentage("loss"), "x")),
     (command.path("logdir"), ""),
 )
 LINES = (*("--colour", "--stpes=3", "--stage roofline", "--steps", "--steps 0"),)

@@ -7,8 +7,6 @@ import numpy as np
 from tests.approval import approve, refused
 from tflab.datasets import Dataset, batches, centred
 
-PIXELS = np.random.default_rng(0).integers(0, 256, (8, 28, 28), np.uint8)
-
 
 def rows(count: int) -> Dataset:
     return Dataset("rows", "train", {"x": np.arange(count), "y": np.arange(count) * 10})

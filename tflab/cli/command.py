@@ -89,18 +89,6 @@ def count(
     return check
 
 
-def percentage(what: str, most: int = 100) -> Callable[[str], float]:
-    """Return an argparse type: a number from 0 to `most`."""
-
-    def check(text: str) -> float:
-        with suppress(ValueError):
-            if 0 <= float(text) <= most:
-                return float(text)
-        raise UsageError(f"The {what} is '{text}'; it has to be a percentage from 0 to {most}.")
-
-    return check
-
-
 def path(what: str) -> Callable[[str], str]:
     """Return an argparse type: the name of a file or folder, which must not be empty."""
 

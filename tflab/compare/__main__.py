@@ -103,7 +103,7 @@ def parser() -> argparse.ArgumentParser:
     )
     group.add_argument(
         "--fail-if-slower",
-        type=command.percentage("slowdown", 1_000),
+        type=command.count("slowdown in percent", 0, 1_000),
         metavar="PERCENT",
         help="exit 1 if a step of the second is slower by more, 3 if undecided",
     )

@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--overhead",
         default=5.0,
-        type=command.percentage("overhead"),
+        type=command.count("overhead in percent", 0, 100),
         metavar="PERCENT",
         help="how much of the program's time tflab may use for watching (default: %(default)g)",
     )
