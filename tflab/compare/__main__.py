@@ -166,7 +166,6 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
     place: AbstractContextManager[output_paths.Run | None] = nullcontext()
     if args.plots:
         place = output_paths.new(Path(args.plots), "folder", "--plots", folder=True)
-    notes = sys.stdout if args.format == "text" else sys.stderr
     chosen = SweepOptions(
         phase=args.phase,
         by=args.by,
@@ -183,19 +182,12 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
     with terminal.phase(args.model), interrupts.held():
         with place as folder:  # created before anything is measured
             comparison = compare_batch_sizes(args.model, sizes, chosen, options=options)
-            from tflab.compare import view
-            from tflab.exporters import csv, json, text
+            from tflab.compare import saved, view
+            from tflab.exporters import csv
 
-            content = json.document(environment=environment.describe(), **json.plain(comparison))
-            with command.reader_may_leave():
-                text.show_in_format(
-                    args.format,
-                    f"{comparison.model} by batch size",
-                    environment.describe(),
-                    view.blocks(comparison, args.top, args.full),
-                    json=lambda: content,
-                    csv=lambda: csv.comparison(comparison),
-                )
+            title = f"{comparison.model} by batch size"
+            shown = view.blocks(comparison, args.top, args.full)
+            saved.show(args, title, comparison, shown, lambda: csv.comparison(comparison))
             if folder:
                 from tflab.exporters import plots
 
@@ -206,10 +198,8 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
                     plots.save(plots.batch_sizes.draw(comparison), folder.work / "batch_sizes")
         if folder:
             with command.reader_may_leave():
+                notes = sys.stdout if args.format == "text" else sys.stderr
                 terminal.say(f"\nThe plots are in {visible(str(folder.final))}", notes)
-        if args.save:
-            output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
-            terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0

@@ -9,25 +9,36 @@ control of a verdict is how much rounds of the same thing differed within each f
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 from tflab.analysis import verdicts
-from tflab.cli import environment
+from tflab.cli import command, environment, output_paths, terminal
 from tflab.compare import view
 from tflab.errors import TflabError, UndecidedError, UsageError
+from tflab.escaping import visible
 from tflab.exporters import csv, json, text
 from tflab.records import codec
 from tflab.records.blocks import Block, Column, table
-from tflab.records.measured import Change, Changes, Gate, SavedComparison, Verdict
+from tflab.records.measured import (
+    Change,
+    Changes,
+    Comparison,
+    Gate,
+    Programs,
+    SavedComparison,
+    Verdict,
+)
 from tflab.units import percent
 from tflab.views.op_table import NAMES
 from tflab.views.words import control_text, ratio_text
 
 GIVE = "give two files that `python -m tflab.compare --save FILE` wrote"
+WHAT = "comparison"  # the name of a saved file in errors
 STEP = "step"
 TOP = 10  # rows of a table
 
@@ -53,6 +64,24 @@ def run(args: argparse.Namespace) -> int:
     )
     decide(result.gate, first)
     return 0
+
+
+def show(
+    args: argparse.Namespace,
+    title: str,
+    result: Comparison | Programs,
+    blocks: Iterable[Block],
+    rows: Callable[[], str],
+) -> None:
+    """Show a result in the format of the arguments (`rows` in CSV), and save it if they say so."""
+    about = environment.describe()
+    content = json.document(environment=about, **json.plain(result))
+    with command.reader_may_leave():
+        text.show_in_format(args.format, title, about, blocks, json=lambda: content, csv=rows)
+    if args.save:
+        output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
+        notes = sys.stdout if args.format == "text" else sys.stderr
+        terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
 
 
 def names_of(paths: Sequence[str]) -> list[str]:

@@ -35,9 +35,9 @@ FEW = 3  # traced runs: none of so few is left out
 # The share of the budget for the measured cost of traces. The rest is for sampling, timing, and the
 # cost of a trace that is not measured: on LeNet about as much again.
 FOR_TRACES = 1 / 6
-# The assumed cost of a trace before the first one: a share of a step, but at most so many ns. The
-# cost grows with the number of op runs, and a step may be long because its ops are. (Measured with
-# 37 op runs in several seconds: 20 to 50 ms.)
+# The assumed cost of a trace before the first one: a share of a step, but at most so many ns,
+# because a step may be long because its ops are. (Measured with 37 op runs in several seconds: 20
+# to 50 ms.)
 FIRST_GUESS = 0.5
 MOST_GUESSED_NS = 50_000_000
 # Fields that are written as they are
@@ -163,11 +163,7 @@ class RunGroup:
 
     def scale(self) -> float:
         """Return the time of the ops in all runs but the first, as a multiple of their time in the
-        traced runs.
-
-        It is the ratio of the numbers of runs, unless the traced runs were longer than others: an
-        op runs within a run, so the time with ops cannot exceed the time of the runs.
-        """
+        traced runs. The time with ops cannot exceed the time of the runs."""
         if not self.traced:
             return 0
         of_runs = (self.calls - 1) / self.traced
@@ -175,8 +171,7 @@ class RunGroup:
         return min(of_runs, self.total_ns / covered_ns) if covered_ns else of_runs
 
     def all_waited_ns(self) -> tuple[int, int]:
-        """Estimate how long ops waited for data in all runs but the first. Return this time, and
-        how long it can be at most.
+        """Estimate how long ops waited for data in all runs but the first, and at most.
 
         While the profiler starts, data arrive, so a profiled call waits less than others. If it
         waits nevertheless, everything that other calls take beyond its own computing is waiting. If

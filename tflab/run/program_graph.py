@@ -1,8 +1,6 @@
 """Program graph: the graphs of the program, and what became of the nodes of the most expensive one.
 
 While the program runs, this keeps the lines that make nodes, and the runtime's dumps of the passes.
-At its end, it writes the graph of the group that took longest, the fates of its nodes, and some of
-its steps for TensorBoard.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -257,6 +256,12 @@ class Largest:
     RunMetadata; a function has none of both, and its nodes are those that ran.
     """
 
+    passes: tuple[Pass, ...] = ()
+    ledger: tuple[Fate, ...] = ()  # empty if the fate of a node is not known
+    origins: tuple[Origin, ...] = ()
+    unexplained = ""  # the reason for that
+    built: int | None = None  # nodes of the graph when the runtime built the step
+
     def __init__(
         self,
         group: RunGroup,
@@ -270,12 +275,6 @@ class Largest:
         self.executed = tuple(
             node for part in parts for node in of_runtime.from_graph_def(part, {}, {})
         )
-        # Empty if the fate of a node is not known, for the reason `unexplained`
-        self.passes: tuple[Pass, ...] = ()
-        self.ledger: tuple[Fate, ...] = ()
-        self.origins: tuple[Origin, ...] = ()
-        self.unexplained = ""
-        self.built: int | None = None
 
     def explain(self, dumped: Path | str, built: int | None) -> None:
         """Find the fate of each node by the dumps of the passes in this folder; the graph had
@@ -333,20 +332,29 @@ class Largest:
         group = self.group
         if not (group.times and group.traced and group.spans):
             return []
-        last = [trace.output_shapes(run.step_stats) for *_, run in self.traces[-1:]]
-        shapes = last[0] if last else {}
+        shapes = trace.output_shapes(self.traces[-1][-1].step_stats) if self.traces else {}
         ran = [
             replace(node, outputs=(Tensor("", shapes[node.name]),)) if node.name in shapes else node
             for node in self.executed
         ]
         lines = row_labels.line_labels({node.name: node.line for node in self.nodes})
-        types = {node.name: node.op for node in (*self.nodes, *self.executed)}
-        types_that_ran = {node.name: node.op for node in self.executed} | group.types
-        if group.function:  # its profile also has the ops of tf.data, which run meanwhile
-            types |= {name: op for name, op in group.types.items() if name in types}
-            ops = {name: op for name, op in group.ops.items() if name in types}
-        else:
-            types, ops = types | group.types, group.ops
+        types = {node.name: node.op for node in self.nodes}
+        # The profile of a function also has the ops of tf.data, which run meanwhile
+        known = {*(types if group.function else group.ops)} - {trace.EXECUTOR}
+        types |= {node.name: node.op for node in self.executed} | group.types
+
+        def work(name: str, op: str) -> slow_steps.Work:
+            runs, ns, traced_runs, most_ns = group.ops[name]
+            return slow_steps.Work(
+                name=name,
+                op=op,
+                line=lines.get(name, ""),
+                calls=runs / group.traced,
+                call_ns=without_longest(traced_runs, ns, most_ns) / runs,
+                moves=costs.moves_data(op),
+                hands_on=op in costs.HAND_ON or op.startswith(DATA_OPS),
+            )
+
         evidence = slow_steps.Evidence(
             runs=f"call of {group.function}" if group.function else f"run of group {group.number}",
             batch_size=0,
@@ -357,20 +365,7 @@ class Largest:
             fed_bytes=group.fed_bytes,
             copied_bytes=int(np.median(group.copied)) if group.copied else 0,
             tables=slow_steps.whole_tables_of(ran or self.nodes, lines),
-            nodes=tuple(
-                slow_steps.Work(
-                    name=name,
-                    op=types.get(name, ""),
-                    line=lines.get(name, ""),
-                    calls=runs / group.traced,
-                    call_ns=without_longest(traced_runs, ns, most_ns) / runs,
-                    moves=costs.moves_data(types_that_ran.get(name, "")),
-                    hands_on=types.get(name, "") in costs.HAND_ON
-                    or types.get(name, "").startswith(DATA_OPS),
-                )
-                for name, (runs, ns, traced_runs, most_ns) in ops.items()
-                if name != trace.EXECUTOR
-            ),
+            nodes=tuple(work(name, types.get(name, "")) for name in group.ops if name in known),
         )
         reasons = slow_steps.costliest(slow_steps.reasons([evidence], FEW), MOST_FINDINGS)
         return [reason.sentence for reason in reasons]
@@ -381,11 +376,11 @@ class Largest:
         from tflab.records.watched import OpTimes, Recorded
         from tflab.runtime import devices, nodes
 
-        group, graph = self.group, self.group.graph
+        group, graph, size = self.group, self.group.graph, len(self.nodes)
         assert graph is not None
-        if len(self.nodes) > MOST_SAVED_NODES:
+        if size > MOST_SAVED_NODES:
             raise TflabError(
-                f"The graph has {len(self.nodes):,} nodes; at most {MOST_SAVED_NODES:,} are kept."
+                f"The graph has {size:,} nodes; at most {MOST_SAVED_NODES:,} are kept."
             )
         derived = {op.name: nodes.forward_of(graph, op.name) for op in graph.get_operations()}
         recorded = Recorded(
@@ -405,14 +400,13 @@ class Largest:
         Path(folder, NAME).write_text(json.dumps(encoded(recorded)), encoding="utf-8")
 
     def write_profile(self, logdir: str) -> None:
-        """Write the graph as the program built it and as it ran, and some of its runs as a
-        profile."""
+        """Write the graph as built and as it ran, and some of its runs as a profile."""
         from tflab.exporters import tensorboard, xspace
         from tflab.records.timed import Capture, StepTime
         from tflab.runtime import trace
 
-        last = [(f"run {number}", number, run) for number, *_, run in self.traces[-1:]]
         tensorboard.write_graph(logdir, self.group.graph)
+        last = [(f"run {number}", number, run) for number, *_, run in self.traces[-1:]]
         tensorboard.write_executed(logdir, self.parts, last)
         types = {node.name: node.op for node in self.executed}
         of_runs = (trace.op_runs(at, run.step_stats, types) for at, *_, run in self.traces)
@@ -426,10 +420,8 @@ def read(folder: Path) -> tuple[Recorded | None, RecordedValues | None]:
     from tflab.records.codec import decoded
     from tflab.records.watched import Recorded, RecordedValues
 
-    def read_record(kind: type, name: str) -> Any:
-        try:
-            return decoded(kind, json.loads((folder / name).read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            return None
-
-    return read_record(Recorded, NAME), read_record(RecordedValues, VALUES)
+    records: dict[str, Any] = {}
+    for kind, name in ((Recorded, NAME), (RecordedValues, VALUES)):
+        with suppress(OSError, ValueError):
+            records[name] = decoded(kind, json.loads((folder / name).read_text(encoding="utf-8")))
+    return records.get(NAME), records.get(VALUES)

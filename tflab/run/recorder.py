@@ -2,9 +2,8 @@
 
 A group is a graph, its fetches, and the shapes of its feeds, or a concrete function. Every run is
 timed. The first run of a group is kept separately, because the runtime builds the step in it. Some
-of the others are traced, as many as the budget allows, spread over the whole time of the program. A
-function has no options to trace one of its runs, so TensorFlow's profiler runs during some of its
-calls. The memory needed does not grow with the number of runs.
+of the others are traced, as many as the budget allows, spread over the whole time of the program.
+TensorFlow's profiler runs during some calls of a function, which has no options for a trace.
 """
 
 from __future__ import annotations
@@ -112,8 +111,7 @@ class Recorder:
     def watch_sessions(self) -> None:
         try:
             self.sampler.builds = sessions.Building(self.main)
-            self.log = sessions.Log()
-            self.tracer = sessions.TraceBuffers()
+            self.log, self.tracer = sessions.Log(), sessions.TraceBuffers()
             level = FULL_TRACE if glob("/dev/nvidia[0-9]*") else SOFTWARE_TRACE
             self.traced_options = self.tracer.options(trace_level=level)
             self.graphs_options = self.tracer.options(output_partition_graphs=True)
@@ -150,10 +148,9 @@ class Recorder:
         thread = get_ident()
         if thread in self.calls:
             return None
-        now_ns = perf_counter_ns()
+        run = self.calls[thread] = Run(perf_counter_ns())
         if thread == self.main:
-            self.sampler.enter(now_ns)
-        run = self.calls[thread] = Run(now_ns)
+            self.sampler.enter(run.start_ns)
         return run
 
     def leave(self, run: Run | None) -> None:
@@ -209,8 +206,8 @@ class Recorder:
         run = self.next_run()
         if run is None:
             return None
-        shapes = [(tensor, value.shape) for tensor, value in feeds.items()]
-        key = (tuple(fetches), tuple(targets), tuple(shapes))
+        shapes = tuple((tensor, value.shape) for tensor, value in feeds.items())
+        key = (tuple(fetches), tuple(targets), shapes)
         group = self.groups.get(key) or self.new_group(key, session, (*fetches, *targets), feeds)
         run.join(group, key)
         if self.traces and group.graph is not None:
@@ -324,8 +321,8 @@ class Recorder:
             last = RunGroup(MOST_GROUPS + 1, None, (), {}, later=True)
             return self.groups.setdefault(LATER, last)
         kept = graph if self.graphs.add(graph) else None
-        group = self.groups[key] = RunGroup(len(self.groups) + 1, kept, fetches, feeds, function)
-        return group
+        group = RunGroup(len(self.groups) + 1, kept, fetches, feeds, function)
+        return self.groups.setdefault(key, group)
 
     # Results of runs
 
@@ -414,12 +411,11 @@ class Recorder:
         """Start the profiler if the budget allows it and no other thread is in a call."""
         if self.profiling is None or len(self.calls) > 1 or self.waiting:
             return
-        group = run.group
-        if group.affords(self.share):
+        if run.group.affords(self.share):
             began_ns = perf_counter_ns()
             self.log.quiet(ERROR)
             if self.profiling.start():
-                group.traced_at_ns = group.total_ns
+                run.group.traced_at_ns = run.group.total_ns
                 self.profiled, run.timed, run.begun = run, False, self.begun
             else:
                 self.log.usual()
@@ -499,6 +495,8 @@ class Recorder:
                 if group.kept.found and not group.later
             ],
             "fates": self.write_largest(groups) if final else {},
+            "notes": [*self.notes.values()],
+            "own_ns": self.own_ns,
             "memory": self.memory.segment(),
             "compiled": [*self.compilations.made.values()],
             "functions": self.functions.segment(),

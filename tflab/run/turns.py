@@ -4,8 +4,8 @@ A round has three processes, watched as `tflab.run` watches them: A B A, then B 
 live at once, and one of them runs at a time. At the end of a step, a process that has run for
 TURN_NS stops itself, and the next one goes on. So a machine that gets slower or faster changes all
 three alike. The process in the middle and the mean of the two others are one observation of the
-ratio. The last process compared with the first, of the same program, is one of the control. Before
-that, each program runs once: that fills caches of files, and does not count.
+ratio, the last process compared with the first is one of the control. Before that, each program
+runs once: that fills caches of files, and does not count.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from typing import NamedTuple
 
 from tflab import units
 from tflab.analysis import verdicts
-from tflab.cli import command, environment, interrupts, output_paths, temporary, terminal
+from tflab.cli import command, interrupts, output_paths, temporary, terminal
 from tflab.compare import RACE_S, saved, view
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
-from tflab.exporters import csv, json, text
+from tflab.exporters import csv
 from tflab.records.blocks import Block, numbers
 from tflab.records.measured import Change, Gate, Load, Programs
 from tflab.records.watched import Group, Watched
@@ -49,7 +49,6 @@ TURN_NS = 50_000_000  # after which a process stops itself at the end of its nex
 ALLOCATE = "TF_FORCE_GPU_ALLOW_GROWTH"  # otherwise the first process takes all memory of a GPU
 STOP_S = 3.0  # for which an interrupted program may end by itself
 LAST_LINES = 8  # of the output of a program that failed
-WHAT = "comparison"
 WHOLE, OP, LINE = "program", "op", "line"
 STEP, PROCESS = "median step", "whole process"
 NO_STEP = "unknown: nothing ran more than once in a session or tf.function"
@@ -81,26 +80,14 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
     programs = programs_of(args.files, lists)
     os.environ.setdefault(ALLOCATE, "true")
     if args.save:
-        output_paths.check(Path(args.save), WHAT)
+        output_paths.check(Path(args.save), saved.WHAT)
     with terminal.phase("programs"), interrupts.held():
         result = compared(programs, args.steps or 0)
         if args.fail_if_slower is not None:
             result = replace(result, gate=gate_of(result, args.fail_if_slower))
-        about = environment.describe()
-        content = json.document(environment=about, **json.plain(result))
-        with command.reader_may_leave():
-            text.show_in_format(
-                args.format,
-                " and ".join(result.programs),
-                about,
-                blocks(result, args.top),
-                json=lambda: content,
-                csv=lambda: csv.changes({WHOLE: result.whole, OP: result.ops, LINE: result.lines}),
-            )
-        if args.save:
-            output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
-            notes = sys.stdout if args.format == "text" else sys.stderr
-            terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)
+        changed = {WHOLE: result.whole, OP: result.ops, LINE: result.lines}
+        title, shown = " and ".join(result.programs), blocks(result, args.top)
+        saved.show(args, title, result, shown, lambda: csv.changes(changed))
     if result.failure:
         raise TflabError(result.failure)
     if result.interrupted:
@@ -132,20 +119,17 @@ def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) 
     this; it is raised if no process has ended before."""
     load = machine_load.begin()
     rounds: list[Round] = []
-    interrupted, failure = False, None
+    ending: BaseException | None = None
     try:
         for each in interrupts.interruptible(rounds_of(programs, steps, budget_s)):
             rounds.append(each)
-    except KeyboardInterrupt:
-        interrupted = True
+    except (KeyboardInterrupt, TflabError) as error:
+        ending = error
         if not rounds:
             raise
-    except TflabError as error:
-        failure = str(error)
-        if not rounds:
-            raise
-    names = [program.name for program in programs]
-    return concluded(names, rounds, load(), interrupted, failure)
+    result = concluded([program.name for program in programs], rounds, load())
+    failure = str(ending) if isinstance(ending, TflabError) else None
+    return replace(result, interrupted=isinstance(ending, KeyboardInterrupt), failure=failure)
 
 
 def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Iterator[Round]:
@@ -261,21 +245,14 @@ def name_of(group: Group) -> str:
 # What the rounds say
 
 
-def concluded(
-    names: Sequence[str],
-    rounds: Sequence[Round],
-    load: Load | None,
-    interrupted: bool = False,
-    failure: str | None = None,
-) -> Programs:
+def concluded(names: Sequence[str], rounds: Sequence[Round], load: Load | None) -> Programs:
     whole = tuple(changes(rounds, WHOLE))
     counted = [each.place for each in counted_of(rounds)]
-    every = [*chain(*rounds)]
-    groups = [next((each.group for each in every if each.place == at), None) for at in (0, 1)]
+    groups = {each.place: each.group for each in reversed([*chain(*rounds)])}  # of the first runs
     return Programs(
         programs=(names[0], names[1]),
         runs=(counted.count(0), counted.count(1)),
-        steps=(groups[0], groups[1]),
+        steps=(groups.get(0), groups.get(1)),
         whole=whole,
         least_slower={
             change.key: verdicts.least_slower(*observed(rounds, (WHOLE, change.key)), len(whole))
@@ -285,8 +262,8 @@ def concluded(
         ops=tuple(changes(rounds, OP)),
         lines=tuple(changes(rounds, LINE)),
         load=load,
-        interrupted=interrupted,
-        failure=failure,
+        interrupted=False,
+        failure=None,
         gate=None,
     )
 

@@ -19,6 +19,7 @@ from tflab.run import Settings, sampler, v1, write_fault, write_segment
 TYPE_CHECKING = False  # as in `typing`, which is not imported
 if TYPE_CHECKING:
     from types import FrameType
+    from typing import Any
 
     from tflab.run.recorder import Recorder
     from tflab.run.ticks import Ticks
@@ -134,13 +135,6 @@ class Watcher:
         if due and not self.stopping:
             self.sampler.sample()
 
-    def tick(self) -> None:
-        """Let a timer say when to look from now on; without a timer, threads take short turns."""
-        from tflab.run import ticks
-
-        self.ticks = ticks.prepared(self.look, self.sampler)
-        sys.setswitchinterval(self.turn_s if self.ticks else sampler.TURN_S)
-
     def broke(self, error: Exception) -> None:
         """Note an error of tflab, and stop watching."""
         if not self.faults:
@@ -151,11 +145,13 @@ class Watcher:
 
     def record(self) -> Recorder:
         """Record the runs of this process from now on. TensorFlow's session is there already."""
-        from tflab.run import recorder
+        from tflab.run import recorder, ticks
 
         self.recorder = recorder.Recorder(self.settings, self.sampler, self.broke)
         self.recorder.watch_sessions()
-        self.tick()
+        # From now on a timer says when to look; without one, threads take short turns
+        self.ticks = ticks.prepared(self.look, self.sampler)
+        sys.setswitchinterval(self.turn_s if self.ticks else sampler.TURN_S)
         return self.recorder
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
@@ -196,10 +192,9 @@ class Watcher:
 
     def segment(self, final: bool) -> dict[str, object]:
         """Return the results; with `final`, the main thread waits until all traces are read."""
-        recorder = self.recorder
-        recorded = recorder.segment(final) if recorder else {}
-        notes = [*recorder.notes.values()] if recorder else []
-        own_ns = recorder.own_ns if recorder else 0
+        recorded: dict[str, Any] = {"notes": (), "own_ns": 0}
+        if self.recorder:
+            recorded = self.recorder.segment(final)
         return {
             "until_ns": perf_counter_ns() - self.sampler.start_ns,
             "final": final,
@@ -207,8 +202,8 @@ class Watcher:
             "forked": self.forked,
             **self.sampler.segment(),
             **recorded,
-            "notes": [*notes, *v1.notes()],
-            "own_ns": own_ns + (perf_counter_ns() - self.finish_ns if final else 0),
+            "notes": [*recorded["notes"], *v1.notes()],
+            "own_ns": recorded["own_ns"] + (perf_counter_ns() - self.finish_ns if final else 0),
         }
 
     def finish(self) -> None:
