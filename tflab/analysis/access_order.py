@@ -94,8 +94,7 @@ class Step:
         return {name: [user.name for user, _ in each] for name, each in self.users.items()}
 
     def in_branches(self) -> set[str]:
-        """Return the nodes that run only if a branch is taken, and the nodes that choose a branch.
-        Branches of TensorFlow 1 are between Switch and Merge."""
+        """Return the nodes that run only if a branch is taken, and those that choose a branch."""
         ends = {node.name for node in self.nodes if node.op in (*MERGES, *BRANCHES)}
         first = {node.name for node in self.chosen}
         return first | reach(first - ends, turned_around(self.before), stop=ends)
@@ -161,11 +160,9 @@ def accesses(
 
 
 def unordered(step: Step, functions: Iterable[Function]) -> tuple[Unordered, ...]:
-    """Return the accesses that have no order in a step; of several by the same lines only one.
-
-    Two accesses are left out if at most one of them runs: two in branches, or a read in a branch,
-    because nothing may be written in the branch that is taken.
-    """
+    """Return the accesses that have no order in a step; of several by the same lines only one. Left
+    out are two in branches, and a read in a branch: nothing may be written in the branch that is
+    taken."""
     bodies = Bodies(functions)
     pairs: dict[str, list[tuple[Node, str, Node, str]]] = {}
     for holder in (node for node in step.nodes if HOLDERS.fullmatch(node.op)):
@@ -209,8 +206,8 @@ def conflicts(found: Accesses) -> Iterator[tuple[Node, str, Node, str]]:
 def paths(
     before: Mapping[str, Sequence[str]], names: Iterable[str]
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return a bit for each of these nodes, and for each node the bits of the nodes that have a
-    path to it."""
+    """Return a bit for each of these nodes, and for each node the bits of those with a path to
+    it."""
     own = {name: 1 << bit for bit, name in enumerate(dict.fromkeys(names))}
     order, earlier, again = list(in_order(before)), dict(own), True
     while again:  # of a graph without loops, the second turn changes nothing
@@ -225,8 +222,7 @@ def paths(
 
 
 def of_one_branch(step: Step, functions: Iterable[Function]) -> tuple[BranchInput, ...]:
-    """Return the nodes that run in every step although only one branch of a `tf.cond` uses them.
-    Nodes whose values are computed from constants before the step are left out."""
+    """Return the nodes that always run although only one branch of a `tf.cond` uses them."""
     if not step.chosen:
         return ()
     first = [n.name for n in step.nodes if VARYING.fullmatch(n.op) or RANDOM.search(n.op)]

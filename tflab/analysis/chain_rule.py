@@ -22,9 +22,8 @@ LONGEST = 400  # number of names and ops in a derivative
 
 
 def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
-    """Return the steps of the chain rule that lead to a variable, in the order of the gradient
-    calls, starting at the loss. If the loss is differentiated with respect to other tensors, return
-    all steps."""
+    """Return the steps of the chain rule that lead to a variable, from the loss on; all steps if
+    none does."""
     needed = with_makers(graph.nodes, ends)
     every = [link(graph, *own) for own in graph.returned if node_of(own[-1]) in needed]
     kept: set[str] = set()  # ops with a link on such a way
@@ -55,8 +54,7 @@ def link(graph: GradientGraph, call: GradientCall, tensor: str, gradient: str) -
 
 
 def path(links: Sequence[Link], loss: str) -> list[Link]:
-    """Return the longest path from the loss to a variable; each link starts where the previous one
-    ends."""
+    """Return the longest path from the loss to a variable."""
     lengths = {loss: 0}  # of the longest path to each op
     last: dict[str, Link] = {}  # the last link on that path
     for link in links:  # the link of an op comes before the links of its inputs
@@ -90,11 +88,9 @@ def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
 
 
 def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expression]:
-    """Return the formula of each variable's derivative, if it is correct and short enough to read.
-
-    It contains only variables, constants, fed tensors, and forward values without a rule. `ends`
-    are the gradients of the variables, as tensors.
-    """
+    """Return the formula of each variable's derivative, if it is correct and short enough to read;
+    `ends` are their gradients. It contains only variables, constants, feeds, and values without a
+    rule."""
     needed = with_makers(graph.nodes, ends.values())
     ordered = [node for node in graph.nodes if node.name in needed]
 
@@ -135,8 +131,7 @@ WHY = {
 
 
 def described(graph: GradientGraph, ends: Iterable[str]) -> tuple[GradientNode, ...]:
-    """Return the purpose of every gradient node. `ends` are the gradients of variables, as
-    tensors."""
+    """Return the purpose of every gradient node; `ends` are the gradients of variables."""
     kinds = bookkeeping(graph)
     needed = with_makers(graph.nodes, ends)
     towards = destinations(graph, kinds, needed)
@@ -152,8 +147,7 @@ def described(graph: GradientGraph, ends: Iterable[str]) -> tuple[GradientNode, 
 
 
 def bookkeeping(graph: GradientGraph) -> dict[str, str]:
-    """Return the gradient nodes that add nothing to the formula, each with its kind of bookkeeping.
-    Users come first: a node that serves bookkeeping of one kind only may be of that kind, too."""
+    """Return the gradient nodes that add nothing to the formula, each with its kind."""
     served: dict[str, set[str | None]] = {}  # node -> the kinds of the gradient nodes that take it
     kinds: dict[str, str] = {}
     for node in reversed(graph.nodes):
@@ -193,8 +187,7 @@ def kind_of(graph: GradientGraph, node: Node, served: set[str | None]) -> str | 
 def destinations(
     graph: GradientGraph, kinds: Mapping[str, str], needed: set[str]
 ) -> dict[str, tuple[str, bool]]:
-    """Return, for each gradient node, the gradient that it leads to, and whether it is that
-    gradient."""
+    """Return the gradient that each gradient node leads to, and whether it is that gradient."""
     destination_of = {
         node_of(tensor): (gradient_name(output), True)
         for (_, tensor), output in graph.incoming.items()

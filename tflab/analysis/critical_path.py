@@ -35,15 +35,10 @@ def critical_path(
     nodes: Sequence[Node], runs: Iterable[OpRun], transfers: Iterable[Transfer] = ()
 ) -> CriticalPath:
     """Return the chain of dependent op runs that takes longest in a step, in ns; for several steps,
-    the chain of median length. A node in a loop occurs once for each iteration.
-
-    The possible parallelism is the total work divided by the length of the chain: the largest
-    speed-up that any number of processors could bring (work over span, Blumofe and Leiserson 1999).
-    Nodes without a run (`_Send`) are passed through. Steps in which the runtime recorded fewer
-    receives than in others are ignored, because their chains lack the time on the wire. So are
-    steps in which a run began before one that it waits for had ended; if these are half of the
-    steps or more, there is no chain.
-    """
+    the chain of median length. Steps without all receives of the others are ignored, and steps in
+    which a run began too early; if these are half of the steps or more, there is no chain. The
+    possible parallelism is the total work divided by the length of the chain: the largest speed-up
+    that any number of processors could bring (work over span, Blumofe and Leiserson 1999)."""
     transfers = tuple(transfers)
     parents = waits(nodes, transfers)
     kinds = {node.name: node.op for node in nodes}
@@ -58,8 +53,7 @@ def critical_path(
 
 
 def longest(runs: OpRuns, parents: Parents, kinds: Mapping[str, str]) -> CriticalPath | None:
-    """Return the longest chain of the runs of a step; None if a run began before
-    the end of another that it waits for."""
+    """Return the longest chain of the runs of a step; None if a run began too early."""
     rank = {name: place for place, name in enumerate(parents)}
     # Some kinds have no run here, and no rank
     rank_of = np.array([rank.get(name, 0) for name, *_ in runs.kinds], np.int64)
@@ -86,8 +80,8 @@ def longest(runs: OpRuns, parents: Parents, kinds: Mapping[str, str]) -> Critica
 
 
 def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list[list[int]] | None:
-    """Return the indices of the runs that each run of a step waits for; None if a run began before
-    a run that it waits for had ended. The runs are in the order of their starts."""
+    """Return the indices of the runs that each run waits for; None if a run began before one of
+    them had ended. The runs are in the order of their starts."""
     starts = runs.start_ns.tolist()
     ends = (runs.start_ns + runs.duration_ns).tolist()
     places: dict[str, list[int]] = {}
@@ -126,8 +120,8 @@ def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list
 def ran_before(
     name: str, parents: Parents, places: Container[str], kinds: Mapping[str, str]
 ) -> list[tuple[str, bool]]:
-    """Return the nodes that ran and that a node waits for, directly or through nodes that did not
-    run. With each, say whether the path crosses the end of an iteration."""
+    """Return the nodes that ran and that a node waits for, directly or through others, and whether
+    the path crosses the end of an iteration."""
     ancestors: dict[tuple[str, bool], None] = {}
     visited: set[str] = set()
     waiting = [(parent, kinds[parent] in BACK) for parent in parents[name]]
@@ -142,8 +136,7 @@ def ran_before(
 
 
 def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:
-    """Return the nodes that each node waits for, in the same iteration or the previous one; a
-    `_Recv` waits for the `_Send` of its tensor."""
+    """Return the nodes that each node waits for; a `_Recv` waits for the `_Send` of its tensor."""
     ops = {node.name: node.op for node in nodes}
     parents = {
         node.name: [parent for parent in node.waits_for if ops.get(parent, BACK[0]) not in BACK]
@@ -159,12 +152,8 @@ def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, lis
 
 
 def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
-    """Return each node's median time per step in ns; its runs within a step (in a loop) are added
-    up.
-
-    For an even number of steps it is the lower median, as in the tables of ops: a node has the same
-    median everywhere, and sums of medians are exact.
-    """
+    """Return each node's median time per step in ns. It is the lower median, as in the tables of
+    ops, so that sums of medians are exact."""
     return {name: median_low(steps.values()) for name, steps in per_step(runs).items()}
 
 

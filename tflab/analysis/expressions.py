@@ -37,8 +37,8 @@ class Name(ast.Name):
 
 
 class Call(ast.Call):
-    """A function of the arguments. `shape` is the shape of the tensor that `size(...)` and
-    `shape(...)` are about."""
+    """A function; `shape` is the shape of the tensor that `size(...)` and `shape(...)` are
+    about."""
 
     def __init__(
         self,
@@ -217,8 +217,8 @@ def text(value: Expression) -> str:
 
 
 def copied(value: Expression) -> Expression:
-    """Return the expression as a tree that shares no parts: `unparse` writes each part with the
-    same parentheses wherever it occurs."""
+    """Return a tree that shares no parts, because `unparse` gives shared ones the same
+    parentheses."""
     return rebuilt(value, copied)
 
 
@@ -266,8 +266,7 @@ def one_hot(classes: Array, count: float) -> Array:
 
 
 def cross_entropy(scores: Array, labels: Array) -> Array:
-    """Return the cross entropy of each row of scores, given its class or the probabilities of all
-    classes."""
+    """Return the cross entropy of each row, given its class or the probabilities of all classes."""
     if labels.ndim == scores.ndim - 1:
         labels = one_hot(labels, scores.shape[-1])
     scores = scores - np.max(scores, axis=-1, keepdims=True)
@@ -311,25 +310,21 @@ class UnknownError(Exception):
 
 @dataclass(frozen=True)
 class Points:
-    """The values that the runtime computed, at several points with other variables and another
-    batch.
-
-    A formula that is right by accident at one point (variables of zeros, a batch of one row) is
-    wrong at the next one.
-    """
+    """The values that the runtime computed at several points, with other variables and another
+    batch: a formula that is right by accident at one point (a batch of one row) is wrong at the
+    next one."""
 
     values: tuple[Values, ...]
     rounding: float  # allowed relative difference
 
     def text(self, formula: Expression, tensor: str) -> str:
-        """Return the formula as it is printed, or "" if it does not give this tensor at every
+        """Return the formula as it is printed; "" if it does not give this tensor at every
         point."""
         explains_nothing = isinstance(formula, Name) and formula.tensor == tensor
         return text(formula) if self.hold(formula, tensor) and not explains_nothing else ""
 
     def hold(self, formula: Expression, tensor: str) -> bool:
-        """Return whether a formula gives this tensor at every point, and a finite number at one of
-        them."""
+        """Return whether a formula gives this tensor at every point, and once a finite number."""
         try:
             return self.everywhere(
                 lambda values: equal_within_rounding(
@@ -340,8 +335,7 @@ class Points:
             return False
 
     def same(self, tensor: str, other: str) -> bool:
-        """Return whether two tensors have the same numbers in the same order, whatever their
-        shapes."""
+        """Return whether two tensors have the same numbers in the same order, in any shapes."""
         return self.everywhere(
             lambda values: (
                 values[tensor].size == values[other].size

@@ -77,12 +77,10 @@ def fates(
     fetches: Iterable[str],
     feeds: Iterable[str],
 ) -> tuple[Fate, ...]:
-    """Return one Fate for each node of the user's graph, in the order of the graph.
-
-    The first of these decides: a pass folded the node, it is executed, no pass removed it and it
-    is gone (`removed`), the fetches do not need it (`unreached`), a later pass compiled or fused
-    its replacement, and then what the pass that removed it did.
-    """
+    """Return one Fate for each node of the user's graph, in the order of the graph. The first of
+    these decides: a pass folded the node, it is executed, it is gone and no pass removed it
+    (`removed`), the fetches do not need it (`unreached`), and then the chain of its
+    replacements."""
     running = {node.name for node in executed}
     # The pass that removed each node, and the pass that folded it in place. The first removal since
     # the node last entered the graph counts: a fused node stays as an Identity, and the pass that
@@ -119,13 +117,10 @@ def fates(
 
 
 def followed(name: str, removals: Mapping[str, Removal], running: Collection[str]) -> Fate:
-    """Return the fate of a node that a pass removed, from the chain of its replacements.
-
-    The chain leads to the executed node that does the work or has the value, because a replacement
-    may itself be compiled, fused or folded. A kernel does not run if it was compiled after nodes
-    had been fused into it. The chain ends if the value is lost on the way: if a node was bypassed,
-    and a later pass fused the bypass into a kernel, this kernel does not do the work of the node.
-    """
+    """Return the fate of a node that a pass removed, from the chain of its replacements. It leads
+    to the executed node that does the work or has the value, because a replacement may itself be
+    compiled, fused or folded. It ends if the value is lost on the way: if a pass fused what
+    bypasses a node into a kernel, this kernel does not do the work of the node."""
     by, first = removals[name]
     fate, has_value = first.fate, True
     later: tuple[str, ...] = ("compiled",) if fate == "fused" else ()
@@ -253,8 +248,7 @@ class Step:
         self.clusters = clusters or {}  # node -> the XLA cluster to which it belongs
 
     def taken(self) -> Iterator[Takeover]:
-        """Yield what happened to each node that the pass removed, or that no longer computes its
-        value."""
+        """Yield what happened to each node that is gone, or that no longer computes its value."""
         old, new = self.old, self.new
         runners = {
             node.name.partition("/")[0].rpartition("_")[0]: node.name  # `cluster_0_1/xla_run`
@@ -276,12 +270,8 @@ class Step:
                 yield folded if self.check(folded) else Takeover(name, "removed", None)
 
     def relieved(self) -> Iterator[Takeover]:
-        """Yield what happened to each node that remains, but whose users all take another one.
-
-        The arithmetic optimiser replaces nodes in this way: it adds a new node and redirects the
-        users. The old one remains until a later pass finds that it is not needed. Nodes that only
-        such nodes use have lost their work as well.
-        """
+        """Yield what happened to each node that remains, but whose users all take another one, as
+        the arithmetic optimiser leaves them, and to nodes that only such nodes use."""
         old, new, users = self.old, self.new, self.after.users
         known = {
             name: by
@@ -301,9 +291,8 @@ class Step:
     def takeover(
         self, name: str, by: Replacement | None, shared: Collection[str]
     ) -> Takeover | None:
-        """Return what happened to a node, judged by its replacement and by how the replacement
-        changed; None if there is none, or if the pass cannot have made it. `shared` are the nodes
-        that the pass made to do the work of several."""
+        """Return what happened to a node, judged by its replacement; None if there is none, or if
+        the pass cannot have made it. `shared` are the new nodes that do the work of several."""
         if by is None:
             return None
         node, was, now = self.old[name], self.old.get(by.node), self.new[by.node]
@@ -350,10 +339,8 @@ class Step:
         return {name for name, count in counts.items() if count > 1}
 
     def removed(self) -> dict[str, Replacement]:
-        """Return the replacement of each removed node that was needed.
-
-        It is found at a user of the node, or at the nearest user that was also removed.
-        """
+        """Return the replacement of each removed node that was needed, found at its nearest
+        user."""
         gone = (name for name in self.old if name not in self.new)
         known = {name: by for name in gone if (by := self.at_users(name))}
         for name in self.before.users:
@@ -376,11 +363,9 @@ class Step:
         return {name: self.moved(self.old[name], by) for name, by in known.items()}
 
     def beyond(self, user: Node, position: int, by: Replacement) -> Replacement:
-        """Return the replacement of an input of a node that has a replacement.
-
-        If the node was merged with an equal node, it is that node's input. If the node changes
-        nothing, its replacement also has the value of its input. Otherwise the input went into it.
-        """
+        """Return the replacement of an input of a node that has one. If the node was merged, it is
+        the input of the equal node; if the node changes nothing, it has the value; else the input
+        went into it."""
         old, new, twin = self.old, self.new, by.node
         if by.has_value and twin in old and new[twin].op == user.op:
             taken = node_of(user.inputs[position])
@@ -431,12 +416,10 @@ class Step:
             yield name
 
     def moved(self, node: Node, by: Replacement) -> Replacement:
-        """Return the node that does this node's work at another place, else the replacement.
-
-        The arithmetic optimiser moves a cast before a reshape, or before several. Then the users of
-        the cast take the reshape. The cast is a new node, named after the old one:
-        `ArithmeticOptimizer/ReorderCastLikeAndValuePreserving_float_cast`.
-        """
+        """Return the node that does this node's work at another place, else the replacement. The
+        arithmetic optimiser moves a cast before a reshape, whose users then take the reshape, and
+        names the new cast after it:
+        `ArithmeticOptimizer/ReorderCastLikeAndValuePreserving_float_cast`."""
         old, new = self.old, self.new
         scope, _, last = node.name.rpartition("/")
         visited: set[str] = set()
@@ -452,12 +435,10 @@ class Step:
         return by
 
     def taken_instead(self, name: str) -> Replacement | None:
-        """Return the node that a user takes instead of this one, and did not take before.
-
-        The arithmetic optimiser composes a chain of ops and names the result after the last op.
-        It is found by that name, because the same pass may have changed the users, too
-        (`UnaryOpsComposition` in tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc).
-        """
+        """Return the node that a user takes instead of this one, and did not take before. A
+        composed chain of ops is found by its name, because the same pass may have changed the
+        users, too (`UnaryOpsComposition` in
+        tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc)."""
         old, new = self.old, self.new
         composed = f"{name}{COMPOSITION}"
         if composed in new and composed not in old:
@@ -542,12 +523,8 @@ NOT_TAKEN = "in a branch that was not taken"  # instead of `executed`
 def not_taken(
     nodes: Sequence[Node], ran: Collection[str], transfers: Iterable[tuple[str, str]] = ()
 ) -> tuple[str, ...]:
-    """Return the nodes of the graph that runs that are in a branch or a loop body that was not
-    taken.
-
-    `ran` are the nodes with an op run in any of the traced steps; `transfers` are the `_Send` and
-    the `_Recv` of each tensor that goes to another device.
-    """
+    """Return the nodes in a branch or a loop body that was not taken. `ran` are the nodes with an
+    op run in any step; `transfers` are the `_Send` and the `_Recv` of each tensor."""
     switches = {node.name for node in nodes if node.op in SWITCHES and node.name in ran}
     passed_on = {
         tensor
@@ -569,7 +546,7 @@ def not_taken(
 
 
 def depending(nodes: Sequence[Node]) -> set[str]:
-    """Return the nodes of which only a step can tell whether they run: all that take from a
+    """Return the nodes of which only a step can tell whether they run: what is behind a
     `Switch`."""
     switches = {node.name for node in nodes if node.op in SWITCHES}
     first = (node.name for node in nodes if any(node_of(name) in switches for name in node.inputs))
@@ -577,8 +554,7 @@ def depending(nodes: Sequence[Node]) -> set[str]:
 
 
 def fates_in_step(ledger: Iterable[Fate], not_run: Collection[str]) -> dict[str, str]:
-    """Return the fate of each node in a step; `not_run` are the nodes whose branch it did not
-    take."""
+    """Return the fate of each node in a step; it did not take the branches of `not_run`."""
     return {
         fate.name: NOT_TAKEN if fate.fate == "executed" and fate.name in not_run else fate.fate
         for fate in ledger

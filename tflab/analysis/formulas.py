@@ -129,8 +129,7 @@ TERMS = 100  # of a sum that has a formula: a longer one is not read, and nests 
 
 
 class Composer:
-    """Composes formulas of the nodes of one graph, which come in the order of their
-    dependencies."""
+    """Composes formulas of the nodes of a graph, which come in the order of their dependencies."""
 
     def __init__(self, nodes: Iterable[Node], attributes: Attributes) -> None:
         self.nodes = {node.name: node for node in nodes}
@@ -146,8 +145,7 @@ class Composer:
         return outputs[int(number or 0)].shape if int(number or 0) < len(outputs) else None
 
     def formula(self, node: Node, args: Parts) -> Expression:
-        """Return the formula of a node from the formulas of its inputs; its name if there is no
-        rule."""
+        """Return the formula of a node from those of its inputs; its name if there is no rule."""
         own = self.constant(node) or Name(node.name, node.name)
         if not args:
             return own
@@ -167,8 +165,7 @@ class Composer:
         return (special and special(self, node, args)) or own
 
     def rounds(self, node: Node) -> bool:
-        """Return whether a node is a cast that changes numbers: to whole ones, to 0 and 1, or to
-        fewer digits."""
+        """Return whether a node is a cast to whole numbers, to 0 and 1, or to fewer digits."""
         return node.op == "Cast" and any(
             output.dtype.startswith(ROUNDED) for output in node.outputs
         )
@@ -208,8 +205,7 @@ class Composer:
         return before == after
 
     def axes(self, node: Node) -> tuple[int, ...] | None:
-        """Return the axes of a sum or mean, as non-negative numbers; None if the graph does not
-        say."""
+        """Return the axes of a sum or mean, not negative; None if the graph does not say."""
         shape = self.shape(node.inputs[0])
         axes = self.whole.get(node_of(node.inputs[1]))
         if axes is None:
@@ -270,8 +266,7 @@ def without_kept_dims(value: Expression) -> Expression:
 
 
 def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """Return a sum over the axes that were broadcast; the gradient itself if its shape is known to
-    be the shape before."""
+    """Return a sum over the axes that were broadcast; the gradient itself if its shape stays."""
     maker, _, number = node.inputs[1].partition(":")
     goal = composer.sized(composer.nodes[maker].inputs[int(number or 0)], args[1])
     if goal is None:
@@ -331,8 +326,7 @@ def transposed(composer: Composer, node: Node, args: Parts) -> Expression | None
 
 
 def bias_gradient(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """Return the sum over all axes except the channels: a bias is added to every row and
-    position."""
+    """Return the sum over all axes except the channels."""
     shape = composer.shape(node.inputs[0])
     if shape is None or composer.attributes.get(node.name, {}).get("data_format") == "NCHW":
         return None
@@ -369,13 +363,10 @@ def composed(
     most: int = MOST,
     whole: Collection[str] = (),
 ) -> dict[str, Expression]:
-    """Return the formulas of these nodes, by tensor. A formula contains the name that `argument`
-    returns for an input or, if that is None, the formula of the input.
-
-    Nodes come in the order of their dependencies, and each looks only at its own inputs, so the
-    time is linear in the graph. A formula longer than `most` is represented by its node's name in
-    others; but a node in `whole` then has none, and neither have the nodes that depend on it.
-    """
+    """Return the formulas of these nodes, by tensor, in time linear in the graph. A formula
+    contains the name that `argument` returns for an input or, if that is None, the formula of the
+    input. A formula longer than `most` is represented by its node's name in others; but a node in
+    `whole` then has none, and neither have the nodes that depend on it."""
     formulas: dict[str, Expression] = {}
     short: dict[str, Expression] = {}  # the formulas that others may contain, or names
     lost: set[str] = set()

@@ -58,8 +58,7 @@ class GradientGraph:
 
     @cached_property
     def returned(self) -> list[tuple[GradientCall, str, str]]:
-        """Return the calls of gradient functions, except for reads of variables: each call with an
-        input that has a gradient, and with that gradient."""
+        """Return each call with an input that has a gradient, and with that gradient; no reads."""
         return [
             (call, tensor, gradient)
             for call in self.calls
@@ -82,8 +81,8 @@ class GradientGraph:
 
     @cached_property
     def starts(self) -> set[str]:
-        """Return what gradient functions received but did not make: the gradient of the loss with
-        respect to itself, and sums."""
+        """Return what gradient functions received but did not make: the first gradient, and
+        sums."""
         return {tensor for _, tensor in self.incoming if not self.owners.get(node_of(tensor))}
 
     @cached_property
@@ -132,8 +131,7 @@ class GradientGraph:
         return {name: source for name, source in sources.items() if source in variables}
 
     def label(self, tensor: str) -> str:
-        """Return the name of a forward tensor in a formula: the value of a variable has the
-        variable's name."""
+        """Return the name of a forward tensor in a formula; that of the variable which it reads."""
         return self.reads.get(node_of(tensor), tensor)
 
     @cached_property
@@ -172,11 +170,8 @@ class GradientGraph:
         return f"{name} by {call.forward}" + (f"[{here[0]}]" if len(places) > 1 else "")
 
     def is_whole(self, tensor: str) -> bool:
-        """Return whether a single op contributes to the gradient with respect to a value.
-
-        A gradient function also makes gradients of values that need none; such a gradient is whole
-        only if no other op uses the value.
-        """
+        """Return whether a single op contributes to the gradient with respect to a value. A
+        gradient of a value that needs none is whole only if no other op uses the value."""
         label, node = self.label(tensor), node_of(tensor)
         is_shown = node in self.reads or node in self.called
         return self.parts[label] == 1 and (is_shown or self.uses[label] == 1)
@@ -213,8 +208,7 @@ class GradientGraph:
         return node.op == "UnsortedSegmentSum" and node.inputs[0] in self.all_rows
 
     def argument(self, node: Node, tensor: str) -> Expression | None:
-        """Return the name of an input of a gradient node in formulas; None if that input's own
-        formula is used."""
+        """Return the name of an input in formulas; None if that input's own formula is used."""
         owner = self.owners[node.name]
         if node_of(tensor) not in self.owners:
             return self.forward_name(tensor)
@@ -226,8 +220,7 @@ class GradientGraph:
         return None
 
     def forward_name(self, tensor: str) -> Expression:
-        """Return the name of a forward value; for the second output of a cross entropy, its
-        formula."""
+        """Return a forward value; for the second output of a cross entropy, its formula."""
         node = self.by_name.get(node_of(tensor))
         if node is None:
             return Name(tensor, tensor)
@@ -238,14 +231,12 @@ class GradientGraph:
         return self.composer.constant(node) or Name(self.label(tensor), tensor)
 
     def incoming_name(self, forward: str, tensor: str) -> str:
-        """Return the name of the gradient with respect to an op's output, as its gradient function
-        received it."""
+        """Return the name of a gradient that a gradient function received."""
         return self.named(self.label(self.incoming[forward, tensor]), tensor)
 
     def gradient_text(self, tensor: str) -> str:
-        """Return the formula of a gradient as it is printed; "" if it does not give this tensor, or
-        is only the name of another gradient node. It is checked once, although both a node and a
-        step of the chain rule have it."""
+        """Return the formula of a gradient as it is printed, checked once; "" if it does not give
+        this tensor, or is only the name of another gradient node."""
         if tensor not in self.texts:
             formula = self.expressions.get(tensor, Name(tensor, tensor))
             is_node = isinstance(formula, Name) and node_of(formula.id) in self.owners
@@ -257,8 +248,7 @@ class GradientGraph:
         return {}
 
     def computes(self, name: str) -> str:
-        """Return the formula of a forward node in terms of its inputs; "" if the formula does not
-        give its value."""
+        """Return the formula of a forward node in terms of its inputs; "" if it is not right."""
         node = self.by_name[name]
         formula = self.composer.formula(node, [*map(self.forward_name, node.inputs)])
         return self.points.text(formula, name)
@@ -305,11 +295,8 @@ def stops(
 ) -> Stops:
     """Return where gradients stop in a graph. `without` says why ops have no gradient; `handed`
     says, by (op, node of the input), what is wrong with the gradient that a gradient function
-    returned; "" if nothing is.
-
-    If several ops without a gradient follow one another, the one nearest to the node counts:
-    TensorFlow calls no gradient function beyond a result that is not a floating-point number.
-    """
+    returned. Of several ops one after another, the nearest counts: TensorFlow calls no function
+    beyond it."""
     inputs = makers(nodes)
     users = turned_around(inputs)
     given = {

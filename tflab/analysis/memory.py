@@ -29,8 +29,7 @@ US = 1000  # nanoseconds in the unit of allocation times
 
 
 def memory(runs: Iterable[OpRun], steps: Sequence[StepTime]) -> Memory:
-    """Return the most bytes alive at once in any step, and the whole curve of the step with the
-    median wall time."""
+    """Return the peak of all steps, and the whole curve of the step with the median wall time."""
     table, step = op_runs.of(runs), median_step(steps)
     curve = live_bytes(table.by_step().get(step.step, ()), step)
     return Memory(peak_bytes=peak_bytes(table), curve=curve)
@@ -44,12 +43,8 @@ def peak_bytes(runs: Iterable[OpRun]) -> int:
 
 
 def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
-    """Return the bytes alive over one step, and which nodes held them at the peak.
-
-    Events are accurate to a microsecond: a point may be up to 1 us before its event (even before
-    the start of the step), and the events of one microsecond form one point. Bytes alive after the
-    last point outlived the trace, as fetched values do.
-    """
+    """Return the bytes alive over one step, and which nodes held them at the peak. Events are
+    accurate to a microsecond, and those of one microsecond form one point."""
     runs = op_runs.of(runs)
     times, alive = curve(runs)
     peak_us, peak_bytes = highest(times, alive)
@@ -82,8 +77,7 @@ def highest(times: np.ndarray, alive: np.ndarray) -> tuple[int, int]:
 
 
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:
-    """Return the nodes with bytes alive after a microsecond, the largest first; the runs of a node
-    in a loop are added up."""
+    """Return the nodes with bytes alive after a microsecond, the largest first."""
     events = runs.allocations
     before = events.us <= at_us
     sizes = sums(events.run[before], events.bytes[before], len(runs))

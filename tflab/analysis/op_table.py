@@ -65,15 +65,10 @@ def rows(
     graph: Graph | None = None,
 ) -> Rows:
     """Return the rows by one of `row_labels.KEYS`: layers in the order of execution, others by
-    time, largest first. A node that ran as several types has a row for each of them.
-
-    `steps` is the number of steps that `nodes` cover, and `images` the number of images in them
-    (None if unknown). `fused_from` names the user's nodes that, by the ledger, were fused into the
-    nodes of the row; by line, it names their lines instead, if these differ from the line of the
-    row: a node's time belongs to the line of the node whose name it has.
-
-    Raises UsageError for an unknown `by`.
-    """
+    time, largest first. A node that ran as several types has a row for each of them. `steps` and
+    `images` are the numbers that `nodes` cover (None if unknown). `fused_from` names the user's
+    nodes that were fused into those of the row; by line, their lines, if these differ. Raises
+    UsageError for an unknown `by`."""
     graph = graph or Graph()
     labels = labels_of(nodes, by, graph)
     groups: dict[tuple[str, str], list[NodeStats]] = {}
@@ -164,11 +159,8 @@ CHUNK = 16_384  # runs that are put into columns at once, because NumPy is cheap
 
 
 def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
-    """Return one NodeStats for each node and type, in the order of the runs.
-
-    A recorded trace may have a node with several types: the op that launched a kernel, and the
-    kernel.
-    """
+    """Return one NodeStats for each node and type, in the order of the runs. A recorded trace may
+    have several types: the op that launched a kernel, and the kernel."""
     table = op_runs.of(runs)
     group = renumbered([kind[:2] for kind in table.kinds], Index())[table.kind]
     steps, step = np.unique(table.step, return_inverse=True)
@@ -183,8 +175,7 @@ def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
 
 
 def node_stats(runs: OpRuns, since_ns: np.ndarray) -> NodeStats:
-    """Return the statistics of the runs of one node as one type, and of their starts within their
-    steps."""
+    """Return the statistics of the runs of one node, and of their starts within their steps."""
     name, op, device = runs.kinds[int(runs.kind[0])]
     durations = np.sort(runs.duration_ns)
     calls, total = len(runs), int(durations.sum())
@@ -217,8 +208,7 @@ class Accumulator:
         self._places: list[np.ndarray] = []  # of the runs of each node
 
     def add(self, names: list[str], starts_ns: list[int], durations_ns: list[int]) -> None:
-        """Add one step: for each run its node, its start since the start of the step, and its
-        duration. The lists are kept as they are."""
+        """Add the runs of a step: node, start since the start of the step, and duration."""
         self.steps += 1
         self._waiting.append((names, starts_ns, durations_ns))
         self._count += len(names)

@@ -85,12 +85,8 @@ Versions = dict[str, list[Version]]  # of each node, in order
 def compare(
     user_nodes: tuple[Node, ...], snapshots: Sequence[Snapshot], executed: tuple[Node, ...]
 ) -> tuple[Pass, ...]:
-    """Return the passes in order, each with its changes.
-
-    The first starts from the user's graph, the last ends with the graph that was executed. Over
-    several tasks, the last stands for everything that the tasks did to their parts: they write no
-    dumps here.
-    """
+    """Return the passes in order, from the user's graph to the one that was executed. Over several
+    tasks, the last stands for all that the tasks did to their parts: they write no dumps here."""
     passes = []
     relieved = []  # the nodes that each pass left without work
     graph_states = [GraphState("", None, indexed(user_nodes), {}), *states(snapshots)]
@@ -106,8 +102,7 @@ def compare(
 
 
 def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
-    """Yield one state for each pass, and for each step of the runtime between its groups of
-    passes."""
+    """Yield a state for each pass, and for each step of the runtime between groups of passes."""
     parts: dict[str | None, tuple[Node, ...]] = {}
     last: tuple[Node, ...] = ()
     graph = indexed(last)
@@ -136,8 +131,7 @@ def on_other_tasks(nodes: Iterable[Node], part: Iterable[Node]) -> tuple[Node, .
 
 
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[list[Snapshot]]:
-    """Return the snapshots of each pass: one while the graph is whole, then one for each
-    partition."""
+    """Return the snapshots of each pass: one while the graph is whole, then one a partition."""
     groups: dict[tuple[object, ...], list[Snapshot]] = {}
     for index, snapshot in enumerate(snapshots):
         is_unpartitioned = snapshot.partition is None
@@ -147,8 +141,7 @@ def rounds(snapshots: Sequence[Snapshot]) -> Iterable[list[Snapshot]]:
 
 
 def difference(before: GraphState, after: GraphState) -> Pass:
-    """Return what one pass added, removed, rewrote, rewired and moved, and which nodes replace the
-    removed ones. The graphs are the same object if the pass changed nothing."""
+    """Return what one pass did to each node. Both graphs are one object if it changed nothing."""
     old, new = before.graph.nodes, after.graph.nodes
     same = new is old
     common = () if same else ((node, new[name]) for name, node in old.items() if name in new)
@@ -181,11 +174,7 @@ def definition(node: Node) -> tuple[object, ...]:
 
 def replay(changes: Iterable[Change]) -> Versions:
     """Return every definition that each node had, with the states of the graph in which it was
-    valid.
-
-    The first change leads to state 0, each further one to the next. Nodes come in the order in
-    which they were first defined.
-    """
+    valid. The first change leads to state 0, each further one to the next."""
     versions: Versions = {}
     standing: dict[str, tuple[int, Node]] = {}
     steps = list(changes)
@@ -264,11 +253,8 @@ class Entry:
 
 
 def broken_down(log: str, build: tuple[int, int], run: tuple[int, int]) -> FirstRun:
-    """Return the parts of a first run, in the order in which they began.
-
-    `build` is when the runtime prepared the step, `run` when the step ran, both from start to end
-    in ns since the epoch.
-    """
+    """Return the parts of a first run, in the order in which they began. `build` and `run` are when
+    the runtime prepared and ran the step, from start to end in ns since the epoch."""
     read = []
     for match in filter(None, map(LINE.match, log.splitlines())):
         seconds, micros, thread, file, text = match.groups()

@@ -65,8 +65,7 @@ def labels_of(nodes: Sequence[NodeStats], by: str, graph: Graph) -> list[str]:
 
 
 def unit(by: str) -> str:
-    """Return what the time of a row refers to: a call, or a step if the row has ops of many
-    kinds."""
+    """Return what the time of a row refers to: a call, or a step if it has ops of many kinds."""
     return "step" if by in STEPWISE else "call"
 
 
@@ -82,16 +81,11 @@ def is_runtime(node: NodeStats) -> bool:
 
 
 def layer(name: str, homes: Set[str], layers: Mapping[str, str]) -> str:
-    """Return the layer of a node: the innermost of its name scopes that `layers` names.
-
-    If `layers` names none, it is the outermost scope in `homes`, which has the scopes that directly
-    contain nodes. So a scope that only contains scopes, such as a block of layers, is skipped. If
-    `homes` has none either, it is the outermost scope.
-
-    Below `gradients` it is the layer that the gradient belongs to: `gradients/conv1`. Nodes that
-    start or add up gradients, such as `gradients/Fill`, belong to `gradients`; a node outside of
-    all scopes is its own layer. Calls around a layer are not part of its name.
-    """
+    """Return the layer of a node: the innermost of its name scopes that `layers` names, otherwise
+    the outermost in `homes`, which has the scopes that directly contain nodes, otherwise the
+    outermost. Below `gradients` it is the layer that the gradient belongs to: `gradients/conv1`;
+    nodes that start or add up gradients belong to `gradients`. A node outside of all scopes is its
+    own layer."""
     *scopes, own = without_calls(name).split("/")
     for at, scope in enumerate(scopes):
         if GRADIENTS.fullmatch(scope):
@@ -103,11 +97,8 @@ def layer(name: str, homes: Set[str], layers: Mapping[str, str]) -> str:
 
 def without_calls(name: str) -> str:
     """Return the name without the calls that it was inlined from: `sequential/conv1/Conv2D` for
-    `StatefulPartitionedCall/StatefulPartitionedCall/sequential/conv1/Conv2D`.
-
-    A node directly in a call, or one that passes values into it or out of it, stays in the
-    outermost call.
-    """
+    `StatefulPartitionedCall/StatefulPartitionedCall/sequential/conv1/Conv2D`. A node directly in a
+    call stays in the outermost call."""
     *scopes, own = PASSING.sub(r"\1\2", name).split("/")
     inner = list(dropwhile(CALLS.fullmatch, scopes))
     return "/".join((*(inner or scopes[:1]), own))
@@ -123,10 +114,8 @@ def layer_of(path: str, homes: Set[str], layers: Mapping[str, str]) -> str:
 
 
 def joined_layers(ledger: Sequence[Fate], label: Callable[[str], str]) -> dict[str, str]:
-    """Return, for layers whose ops were fused into one, the joint name: `conv1 + bn1 + relu1`.
-
-    Their times cannot be separated, so they are one row. `label` returns the layer of a node.
-    """
+    """Return the joint name of layers whose ops were fused into one, whose times cannot be
+    separated: `conv1 + bn1 + relu1`."""
     order = {fate.name: at for at, fate in enumerate(ledger)}
     groups: dict[str, list[str]] = {}
     for into, parts in fused_into(ledger).items():

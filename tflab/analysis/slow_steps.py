@@ -81,11 +81,8 @@ MANY_ROWS = 10  # times as many as a step uses
 
 
 def whole_tables_of(nodes: Sequence[Node], lines: Mapping[str, str]) -> tuple[WholeTable, ...]:
-    """Return the variables of which a step looks up some rows but updates all; `nodes` have the
-    shapes of their first outputs, and `lines` the lines of the program.
-
-    A step uses all rows if an op makes something else from all of them, such as a product.
-    """
+    """Return the variables of which a step looks up some rows but updates all. It uses all rows if
+    an op makes something else from all of them. `nodes` have the shapes of their first outputs."""
     by_name = {node.name: node for node in nodes}
     shapes = {node.name: node.outputs[0].shape for node in nodes if node.outputs}
 
@@ -151,18 +148,12 @@ class Evidence:
     @property
     def outside_ns(self) -> float:
         """Return the least that an untraced step spends before its first op and after its last.
-
-        Tracing makes both the ops and the time outside of them longer, so the true time is at least
-        the remainder of an untraced step and at most that of a traced one, unless the machine was
-        disturbed.
-        """
+        Tracing makes both parts of a step longer: the true time lies between these two, unless
+        disturbed."""
         return max(0.0, min(self.step_ns - self.ops_span_ns, self.traced_outside_ns))
 
     def cost_ns(self, nodes: Iterable[Work]) -> float:
-        """Return what these nodes cost an untraced step; an upper bound if ops run in parallel.
-
-        Tracing makes ops slower, so an untraced step whose ops took longer was disturbed.
-        """
+        """Return what these nodes cost an untraced step; an upper bound if ops run in parallel."""
         if not self.ops_ns:
             return 0.0
         in_ops_ns = min(self.step_ns - self.outside_ns, self.ops_span_ns)
@@ -293,8 +284,7 @@ def reasons(evidence: Iterable[Evidence], least: int = LEAST_STEPS) -> list[Reas
 
 
 def costliest(reasons: Iterable[Reason], most: int) -> tuple[Diagnosis, ...]:
-    """Return the most expensive reasons, by their share of a step; each subject and each node is
-    blamed once."""
+    """Return the most expensive reasons; each subject and each node is blamed once."""
     distinct: list[Reason] = []
     for reason in sorted(reasons, key=lambda reason: -reason.diagnosis.share):
         if not any(

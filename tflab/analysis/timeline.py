@@ -28,12 +28,9 @@ Spans = tuple[np.ndarray, np.ndarray]  # the same of many
 def time_ledger(
     runs: Iterable[OpRun], steps: Sequence[StepTime], wires: Sequence[OpRun] = ()
 ) -> tuple[Owner, ...]:
-    """Return every nanosecond of the steps' wall time, attributed to exactly one owner.
-
-    `wires` are tensors on their way between the tasks of a cluster; if there are any, the network
-    is an owner. The sum is exactly the wall time of the steps. Op runs have wall-clock times; a run
-    that exceeds its step, because the clock was set, is cut off at the edge of the step.
-    """
+    """Return every nanosecond of the steps' wall time, attributed to exactly one owner. `wires` are
+    tensors on their way between tasks; with them, the network is an owner. A run that exceeds its
+    step, because the clock was set, is cut off at the edge of the step."""
     in_step, on_wire = op_runs.of(runs).by_step(), op_runs.of(wires).by_step()
     network = (WIRE,) if wires else ()
     totals = dict.fromkeys((BEFORE, BUSY, *network, GAPS, AFTER), 0)
@@ -56,8 +53,7 @@ def time_ledger(
 
 
 def clipped(runs: Iterable[OpRun], step: StepTime) -> Spans:
-    """Return the starts and the ends of runs on the wall clock, cut off at the edges of their
-    step."""
+    """Return the starts and the ends of runs, cut off at the edges of their step."""
     table = op_runs.of(runs)
     low, high = step.start_ns, step.start_ns + step.wall_ns
     ends = table.start_ns + table.duration_ns
@@ -97,13 +93,9 @@ def total_ns(starts: np.ndarray, ends: np.ndarray) -> int:
 
 def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
     """Return runs in lanes, in the order of their starts. Within a lane no run overlaps another.
-
-    Greedy interval partitioning: in the order of starts, each run goes into the first lane that is
-    free. This takes exactly as many lanes as there are runs at once, and no packing takes fewer
-    (Kleinberg and Tardos, Algorithm Design, 2006, section 4.1). Ops of a data-flow executor do not
-    call one another, so no run lies inside another, which would be read as a call. A run of 0 ns is
-    over when another one starts at the same time, so the shortest of equal starts comes first.
-    """
+    Each run goes into the first lane that is free, the shortest of equal starts first. This takes
+    as many lanes as there are runs at once, and no packing takes fewer (Kleinberg and Tardos,
+    Algorithm Design, 2006, section 4.1). Overlapping runs would be read as calls."""
     table = op_runs.of(runs)
     ends = table.start_ns + table.duration_ns
     order = np.lexsort((table.duration_ns, table.start_ns))
@@ -132,10 +124,8 @@ def spread(times: Sequence[int]) -> Spread:
 
 
 def median_step(steps: Sequence[StepTime]) -> StepTime:
-    """Return the step that represents all: the one with the median wall time.
-
-    For an even number of steps it is the lower median. Raises IndexError if there are no steps.
-    """
+    """Return the step with the (lower) median wall time. Raises IndexError if there are no
+    steps."""
     return sorted(steps, key=lambda step: step.wall_ns)[(len(steps) - 1) // 2]
 
 
@@ -190,9 +180,7 @@ def track_kind(device: str) -> str:
 
 def node_and_op(name: str, label: str) -> tuple[str, str]:
     """Return the node and the op type of a kernel or a copy; the type of a copy is its direction.
-
-    If there is no annotation with the op, its own name stands for the node.
-    """
+    Without an annotation, its own name stands for the node."""
     match = ANNOTATION.fullmatch(name)
     node, op = (match["node"], match["op"]) if match else (name, "unknown")
     first = label.partition(" ")[0]

@@ -68,12 +68,9 @@ def needed(graph: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) 
 
 
 def fetchable(graph: Sequence[Node], feeds: Collection[str]) -> list[str]:
-    """Return the tensors (`mul:0`) of these nodes that one `session.run` can fetch.
-
-    These are the outputs that are values: no handles of resources or lists, no references to
-    variables, nothing that is fed, and nothing inside a loop or branch, where a tensor may not
-    exist, or exists many times.
-    """
+    """Return the tensors (`mul:0`) of these nodes that one `session.run` can fetch: no handles of
+    resources or lists, no references to variables, nothing that is fed, and nothing inside a loop
+    or branch, where a tensor may not exist, or exists many times."""
     inside = depths(graph)
     return [
         f"{node.name}:{number}"
@@ -87,12 +84,10 @@ def fetchable(graph: Sequence[Node], feeds: Collection[str]) -> list[str]:
 
 
 def depths(graph: Sequence[Node]) -> dict[str, int]:
-    """Return in how many loops and branches each node is.
-
-    Enter and Switch lead inside. The Merge that joins a branch leads out, the one that begins a
-    loop does not. Exit leaves both the Switch and the Enter of its loop. TensorFlow 1 lists what a
-    branch takes after the nodes that take it, so the graph is gone through until nothing changes.
-    """
+    """Return in how many loops and branches each node is. Enter and Switch lead inside. The Merge
+    that joins a branch leads out, the one that begins a loop does not. Exit leaves both the Switch
+    and the Enter of its loop. TensorFlow 1 lists inputs of a branch late, so this goes on until
+    nothing changes."""
     inside: dict[str, int] = {}
     ops = {node.name: node.op.removeprefix("Ref") for node in graph}
     known: dict[str, int] | None = None
@@ -145,17 +140,12 @@ def origins(
     spoiled: Mapping[str, str],
 ) -> list[tuple[Node, str]]:
     """Return the nodes with an output that is not finite although all their inputs are, each with
-    that output; `nodes` are in topological order.
-
-    `known` are the tensors whose values are known, as in a GraphDef (`split:1`, plain `mul`), and
-    variables by the name of their node; `bads` are those that are not finite. A node takes what is
-    known before it: inputs without a value, such as handles, lists and the nodes inside a loop, are
-    passed through. `spoiled` are the nodes whose update made a variable not finite, with that
-    variable; a node that reads it afterwards is no origin.
-
-    An infinite constant is assumed to be intended, such as a mask. What it makes infinite is no
-    origin, but a node that makes NaN from it is. If there is no other origin, the constant is.
-    """
+    that output; `nodes` are in topological order. `known` are the tensors whose values are known,
+    as in a GraphDef (`split:1`, plain `mul`), and variables by the name of their node; `bads` are
+    those that are not finite. `spoiled` are the nodes whose update made a variable not finite, with
+    that variable. An infinite constant is assumed to be intended, such as a mask. What it makes
+    infinite is no origin, but a node that makes NaN from it is. If there is no other origin, the
+    constant is."""
     by_name = {node.name: node for node in nodes}
     outputs: dict[str, list[str]] = {}
     for tensor in bads:
@@ -225,8 +215,7 @@ def maps(
     before: Arrays,
     value_of: ValueOf,
 ) -> Maps | None:
-    """Return what can be drawn of a step; None if no image was fed. `before` has the variables
-    before the step."""
+    """Return what can be drawn of a step; None if no image was fed. `before` has the variables."""
     images = {node_of(tensor): array for tensor, array in fed.items() if np.ndim(array) == 4}
     if not images:
         return None

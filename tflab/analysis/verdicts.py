@@ -104,11 +104,8 @@ def of_race(groups: Sequence[tuple[Ratios, Ratios]]) -> tuple[Verdict, ...]:
 
 
 def of_files(pairs: Sequence[Pair]) -> tuple[Verdict, ...]:
-    """Return a verdict for each pair of times that two processes took in their rounds.
-
-    Rounds of different processes share no disturbance, so they form no pairs. The control is the
-    largest ratio of two rounds of one process, or DRIFT if that is larger.
-    """
+    """Return a verdict for each pair of times that two processes took in their rounds. The control
+    is the largest ratio of two rounds of one process, or DRIFT if that is larger."""
     drifts = (max(DRIFT, *(max(times) / min(times) for times in pair)) for pair in pairs)
     return decided([of_pair(pair) for pair in pairs], [(1 / drift, drift) for drift in drifts])
 
@@ -148,12 +145,10 @@ def least_slower(ratios: Ratios, control: Ratios, tests: int) -> float:
 
 
 def median_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
-    """Return the interval of the true median, from the k-th least to the k-th largest value.
-
-    It assumes no distribution (Hollander and Wolfe, "Nonparametric Statistical Methods", 1999,
-    section 3.6): k is the largest number for which that many fair coins show fewer than k heads, or
-    k tails, rarely enough. With too few values (5, for 95 in 100) it is infinite.
-    """
+    """Return the interval of the true median, from the k-th least to the k-th largest value;
+    infinite with too few values. It assumes no distribution (Hollander and Wolfe, "Nonparametric
+    Statistical Methods", 1999, section 3.6): so many fair coins show fewer than k heads, or k
+    tails, rarely enough."""
     ordered, count = sorted(values), len(values)
     missed = accumulate(2 * comb(count, k) / 2**count for k in range((count + 1) // 2))
     k = sum(probability <= 1 - confidence for probability in missed)

@@ -76,8 +76,7 @@ def one_axis(
 
 
 def ends(runs: Iterable[OpRun]) -> Ends:
-    """Return the ends of nodes that ran once in a step; in a loop the sending iteration is
-    unknown."""
+    """Return the ends of nodes that ran once in a step."""
     runs = list(runs)
     often = Counter((run.step, run.name) for run in runs)
     return {
@@ -114,12 +113,9 @@ def shifted(run: OpRun, ahead_ns: int) -> OpRun:
 
 
 def run_on_wire(arrival: Arrival, ahead: Mapping[str, int], ended: Ends) -> OpRun:
-    """Return a received tensor as a run by the clock of this process, named after its `_Recv`.
-
-    The runtime's own start is the later of two times, and one of them is the sender's. If the two
-    clocks certainly differ, it is replaced by the end of the op that made the tensor, which is on
-    the common axis (like `ended`) and may include waiting.
-    """
+    """Return a received tensor as a run by the clock of this process, named after its `_Recv`. One
+    side of the runtime's own start is by the sender's clock: if the two clocks certainly differ, it
+    is replaced by the end of the op that made the tensor, which may include waiting."""
     received, (sender, receiver) = arrival.received, arrival.tasks
     shift = ahead.get(receiver, 0)
     start = received.start_ns - shift
@@ -151,13 +147,10 @@ Bounds = dict[tuple[str, str], float]  # (a, b) -> how far b's clock can be ahea
 
 
 def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
-    """Return the offset of every other clock in the messages, sorted by name.
-
-    If no message arrives before it was sent, all clocks may be correct, and none is corrected.
-    Otherwise all are, because only together do the offsets satisfy every message. The uncertainty
-    is infinite for a clock with messages in one direction only. It is infinite for all if no
-    constant offsets satisfy the messages, because a clock was set or drifted meanwhile.
-    """
+    """Return the offset of every other clock in the messages, sorted by name. If no message arrives
+    before it was sent, all clocks may be correct, and none is corrected; otherwise all are, because
+    only together do the offsets satisfy every message. The uncertainty is infinite for a clock with
+    messages in one direction only, and for all if no constant offsets satisfy the messages."""
     direct: Bounds = {}
     for start, end, took in messages:
         if start != end:

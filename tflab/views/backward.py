@@ -164,8 +164,7 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
 
 
 def chain_rule_tables(stage: Backward) -> Iterator[Block]:
-    """Yield the steps of the chain rule, the derivatives if they are many, and a small gradient
-    graph."""
+    """Yield the steps, the derivatives if they are many, and a small gradient graph."""
     written = [link for link in stage.chain_rule if link.formula]
     if written:
         yield BACKWARDS

@@ -48,8 +48,7 @@ def tables(stage: Frontend) -> Iterator[Block]:
 
 
 def lines(nodes: Sequence[Node]) -> Table:
-    """Return the lines in the order of the program; if they are many, those that made the most
-    nodes first."""
+    """Return the lines in the order of the program; if they are many, the most nodes first."""
     sources = ((node.source, node) for node in nodes if node.source)
     groups = list(grouped(((at.file, at.line), node) for at, node in sources).values())
     order = "in their order"

@@ -88,8 +88,7 @@ def key(by: str) -> Column:
 
 
 def keys(by: str, code: Callable[[Any], str | None]) -> tuple[Column, ...]:
-    """Return the columns with the label of a row; for a source line also its code, which `code`
-    takes from the row."""
+    """Return the columns with the label of a row and, for a source line, its code."""
     if by != "line":
         return (key(by),)
     return key(by), Column("code", lambda row: code(row) or "", elastic=True, least=CODE)

@@ -161,8 +161,7 @@ def fate_counts(stage: Placement) -> Table:
 
 
 def kernels(stage: Placement) -> Table:
-    """Return ops with their kernels, one row per kind: changed types first, those that the runtime
-    added last."""
+    """Return a row for each kind of kernel: changed types first, the runtime's own last."""
     types = {node.name: node.op for node in stage.user_nodes}
     kinds = Counter(
         (types.get(row.name, RUNTIMES), row.op, row.constraints) for row in stage.kernels
@@ -224,8 +223,8 @@ def bytes_of(size: int) -> str:
 
 
 def listings(kernel: CompiledKernel) -> Iterable[tuple[str, str, list[str]]]:
-    """Yield the kernel in each language, with the count of its lines, by its first lines, but only
-    those instructions that compute with floating-point numbers."""
+    """Yield a kernel in each language: its first lines, and only those of floating-point
+    arithmetic."""
     languages = {"HLO": kernel.hlo, "LLVM IR": kernel.llvm, "machine code": kernel.machine}
     for language, lines in languages.items():
         chosen = [line for line in lines if ARITHMETIC.search(line)] or lines

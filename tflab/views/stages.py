@@ -62,8 +62,7 @@ def blocks(stage: Stage, full: bool = False) -> list[Block]:
 
 
 def on_one_screen(stage: Stage) -> list[Block]:
-    """Return the values of the facts that are no details, and the first rows of the first table:
-    its title has their number."""
+    """Return the facts that are no details, and the first rows of the first table."""
     found = [block for block in tables(stage) if isinstance(block, Table)]
     rows = ROWS.get(type(stage), 0)
     first = found[: min(rows, 1)]
