@@ -23,7 +23,7 @@ from tflab.errors import TflabError, UndecidedError, UsageError
 from tflab.escaping import visible
 from tflab.exporters import csv, json, text
 from tflab.records import codec
-from tflab.records.blocks import Block, Column, table
+from tflab.records.blocks import Block
 from tflab.records.measured import (
     Change,
     Changes,
@@ -124,14 +124,11 @@ def compare(
             f"'{first}' has batch sizes {[*usual.rounds]}, and '{second}' {[*other.rounds]}; "
             "measure both at a common one."
         )
-    mine, theirs = (dict(described(each)) for each in (content, other_content))
-    differ = (name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name))
     return Changes(
         files=(first, second),
-        model=usual.model,
+        model=" and ".join(dict.fromkeys((usual.model, other.model))),
         phase=usual.phase,
         by=usual.by,
-        differences=tuple((name, mine.get(name, ""), theirs.get(name, "")) for name in differ),
         steps=tuple(changes(steps(usual), steps(other))),
         rows=tuple(changes(rows(usual), rows(other))),
         gate=None,
@@ -165,18 +162,6 @@ def changes(usual: Times, other: Times) -> Iterator[Change]:
 
 def mean(times: Sequence[float] | None) -> float | None:
     return geometric_mean(times) if times else None
-
-
-def described(content: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of the model, the data, and all values of the environment."""
-    for name, value in content.items():
-        if isinstance(value, dict) and name in ("environment", "packages"):
-            for key, each in value.items():
-                if key != "packages" and each is not None:  # None: a package that is not here
-                    yield str(key), str(each)
-            yield from described(value)
-        elif name in ("model", "data"):
-            yield name, str(value)
 
 
 # --fail-if-slower: a step is proven to be slower by more than a percentage if its interval,
@@ -222,14 +207,6 @@ def sentence(gate: Gate, first: str) -> str:
 def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
     first, second = result.files
     yield f"{result.model}, {result.phase}: '{second}' compared with '{first}'."
-    if result.differences:
-        yield table(
-            "Differences",
-            result.differences,
-            Column("", lambda row: row[0]),
-            Column(first, lambda row: row[1], elastic=True, least=12),
-            Column(second, lambda row: row[2], elastic=True, least=12),
-        )
     yield view.compared("The untraced step", result.steps, result.files)
     for size in dict.fromkeys(row.batch_size for row in result.rows):
         of_size = [row for row in result.rows if row.batch_size == size]

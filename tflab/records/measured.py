@@ -260,7 +260,6 @@ class Changes(Shown):
     model: str
     phase: str
     by: str
-    differences: tuple[tuple[str, str, str], ...]  # of the environments: name, and both values
     steps: tuple[Change, ...]  # untraced; the key is `step`
     rows: tuple[Change, ...]
     gate: Gate | None
