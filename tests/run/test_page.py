@@ -161,8 +161,8 @@ def test_what_a_run_is_for_other_programs(seen, tmp_path):
 def test_another_file_is_refused(seen, tmp_path):
     file = tmp_path / "kept.json"
     for change, sentence in (
-        ({"kind": "other"}, "is not a watched run; give a file that"),
-        ({"format": 99}, "is of format 99; this tflab reads format 6."),
+        ({"kind": "other"}, "is not a watched run of this version of tflab; give a file that"),
+        ({"format": 99}, "is not a watched run of this version of tflab; give a file that"),
         ({"groups": 3}, "is damaged, or another version of tflab wrote it."),
     ):
         file.write_text(json.dumps(json.loads(watched.as_text(seen)) | change))

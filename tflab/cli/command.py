@@ -177,8 +177,7 @@ def what_is_missing(error: Exception) -> str | None:
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Print something; if the reader closed the pipe (`| head`), go on, and discard what is printed
-    from here on: there are files to write."""
+    """Print something; if the reader closed the pipe (`| head`), go on without printing."""
     try:
         yield
         sys.stdout.flush()
@@ -196,11 +195,7 @@ def to_nowhere() -> None:
 
 @contextmanager
 def chatter_kept() -> Iterator[BinaryIO]:
-    """Send what C++ writes to standard error into a file; Python's own stderr is unchanged.
-
-    TensorFlow logs to file descriptor 2 before this can be prevented. The log of its Python side
-    goes to the same file.
-    """
+    """Send what C++ and the log of TensorFlow write to standard error into a file."""
     with temporary.file() as kept:
         if terminal.descriptor(sys.stderr) != 2:  # in a notebook, or under a test runner
             yield kept
@@ -234,8 +229,7 @@ def show(chatter: BinaryIO) -> None:
 
 
 def prepare_streams() -> None:
-    """Let standard output and error print `?` for what they cannot encode. If they are closed
-    (`>&-`), discard what is printed."""
+    """Print `?` for what cannot be encoded; discard what goes to a closed stream (`>&-`)."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # a file that is opened later must not get its descriptor

@@ -95,9 +95,8 @@ def run(
 ) -> int:
     """Run `python -m tflab.COMMAND ARGV` in a confined process; return its exit status.
 
-    `args` are the parsed arguments. `outputs` are contexts that give the places to write to, by
-    option. Raises UsageError, before anything is opened, for a model that is more than plain files.
-    """
+    `outputs` are contexts that give the places to write to, by option. Raises UsageError, before
+    anything is opened, for a model that is more than plain files."""
     if getattr(args, "cluster", None):
         raise UsageError(
             "--cluster needs --trust for a graph from a file: its confined process has no network."
@@ -257,8 +256,7 @@ def main() -> int:
 
 
 def output(option: str) -> tuple[Path, Path] | None:
-    """Return where this process makes the output of an option if it is confined, and the output's
-    final name."""
+    """Return where a confined process makes the output of an option, and its final name."""
     if CONFINED is None or option not in CONFINED.outputs:
         return None
     folder, final = CONFINED.outputs[option]

@@ -83,8 +83,7 @@ def new(
 
 
 def new_run(given: str | None, model: str) -> AbstractContextManager[Run]:
-    """Open the folder of a run, as `new` does: the given one if it is new or empty, otherwise a new
-    one inside it."""
+    """Open the folder of a run: the given one, or a new one inside it."""
     granted = confined.output("--logdir")
     final = granted[1] if granted else choose_run_folder(given, model)
     return new(final, "logdir", "--logdir", folder=True)
@@ -105,8 +104,7 @@ def check(path: Path, what: str) -> None:
 
 
 def choose_run_folder(given: str | None, model: str) -> Path:
-    """Return the folder for a run: the given one if it is new or empty, otherwise a new one inside
-    it."""
+    """Return the given folder if it is new or empty, otherwise a new one inside it."""
     folder = Path(given) if given else RUNS
     try:
         if given and takable(folder):
@@ -132,8 +130,7 @@ def takable(path: Path, folder: bool = True) -> bool:
 
 
 def opening_line(logdir: Path) -> str:
-    """Return the command that opens a logdir, with a path if the shell would not find
-    tensorboard."""
+    """Return the command that opens a logdir, with the path of tensorboard if needed."""
     program = "tensorboard"
     installed = Path(sys.executable).with_name(program)
     if shutil.which(program) is None and installed.exists():

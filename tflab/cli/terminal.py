@@ -118,10 +118,7 @@ def track(
     total: int,
     about: Callable[[Item], str] | None = None,
 ) -> Iterator[Item]:
-    """Pass the items on, and show how many are done.
-
-    `about` describes the current item, if items take long.
-    """
+    """Pass the items on, and show how many are done; `about` describes the current one."""
     with phase(label, total) as current:
         for item in items:
             if about:
@@ -148,8 +145,7 @@ def phase(label: str, total: int = 0, whole: bool = False) -> Iterator[Phase]:
 
 @contextmanager
 def bar() -> Iterator[None]:
-    """Show a bar, with the time that is left, for the whole command; if that does not count its
-    phases, for the current one."""
+    """Show a bar for the command if it counts its phases, otherwise for the current phase."""
     from rich.console import Console, RenderableType
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

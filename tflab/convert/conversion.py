@@ -39,11 +39,8 @@ class Conversion:
 
 
 def convert(recorded: Recording) -> Conversion:
-    """Return the summary of recorded steps.
-
-    A node that ran on a GPU has a launch and kernels. They are not added up but are rows of two
-    kinds; the critical path has the time of the kernels.
-    """
+    """Return the summary of recorded steps. The launch of a GPU kernel and the kernel are rows of
+    two kinds; the critical path has the time of the kernels."""
     runs, steps = op_runs.of(recorded.runs), len(recorded.steps)
     kinds = dict.fromkeys(track.kind for track in recorded.tracks)
     stats = {kind: op_table.fold(runs.of_kinds(partial(is_node, kind))) for kind in kinds}
@@ -72,8 +69,7 @@ def is_node(track: str | None, kind: Kind) -> bool:
 
 
 def write_json(stream: TextIO, conversion: Conversion) -> None:
-    """Write the contract of `convert --to json`: `steps`, `devices`, `top_ops`, the results of
-    analysis, and finally `runs`, one a line."""
+    """Write what `convert --to json` promises, and finally `runs`, one a line."""
     recorded = conversion.recorded
     about = {
         "files": recorded.files,
@@ -169,8 +165,7 @@ def steps(conversion: Conversion) -> Table:
 
 
 def top_nodes(conversion: Conversion) -> Table:
-    """Return the nodes of all kinds; if there are several kinds, with the kind, to which the share
-    refers."""
+    """Return the nodes of all kinds; a share refers to a kind."""
     several = len({kind for kind, _ in conversion.top_ops}) > 1
     headers = {"share": "share of kind"} if several else {}
     every = (op_columns.key("node"), *op_columns.columns(op_columns.MOST_EXPENSIVE, headers))

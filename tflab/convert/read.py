@@ -75,10 +75,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     """Read the steps in these files, in this order, and the graph that ran, if there is one.
 
     `graph` is a file with a graph, or an event file. Without it, the graph is that of the partition
-    graphs in the files, or else the one that an event file has next to its traces.
-    Raises UsageError for a file with other content, TflabError for a damaged file and for one
-    without op runs.
-    """
+    graphs in the files, or else the one that an event file has next to its traces."""
     beside, ran = Graphs(), Graphs()
     for path in [graph] if graph else filter(is_event_file, files):
         beside.add(graphs_of(path) if graph else [one for _, one in in_events(path, graphs=True)])
@@ -216,10 +213,7 @@ class Graphs:
 
 
 def graphs_of(path: str) -> list[Any]:
-    """Return the GraphDefs of an event file, or of another file with a graph.
-
-    Raises UsageError if there is no such file, or it has no graph.
-    """
+    """Return the GraphDefs of an event file, or of another file with a graph."""
     from tflab.models import graph_file
 
     if not is_event_file(path):
@@ -235,8 +229,7 @@ def graphs_of(path: str) -> list[Any]:
 
 
 def traces_in(path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the traces in a file, each with its name: one in a RunMetadata, one for each tag in an
-    event file."""
+    """Yield each trace of a RunMetadata or an event file, with its name."""
     try:
         if not is_event_file(path):
             yield Path(path).name, metadata_of(path, Path(path).read_bytes())
@@ -277,8 +270,7 @@ def metadata_of(path: str, data: bytes) -> Any:
 
 
 def is_event_file(path: str) -> bool:
-    """Return whether a file is an event file of TensorBoard, in which `add_run_metadata` of a
-    FileWriter adds each trace under a tag."""
+    """Return True for an event file, in which FileWriter.add_run_metadata adds traces."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:

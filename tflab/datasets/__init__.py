@@ -11,8 +11,7 @@ from tflab.errors import TflabError, UsageError
 
 @dataclass(frozen=True)
 class Whole:
-    """A column that is not divided into batches: each batch gets all of it (scalars, fixed
-    shapes)."""
+    """A column that is not divided into batches: each batch gets all of it."""
 
     value: np.ndarray
     rows: int  # the length of the other columns

@@ -28,8 +28,7 @@ from tflab.escaping import visible
 
 
 def given_folder(data_dir: str | Path | None, wanted: str) -> Path | None:
-    """Return the folder that the user gave, if any. It must exist, and should have what is
-    `wanted`."""
+    """Return the folder that the user gave, if any; it should have what is `wanted`."""
     given = data_dir or os.environ.get("TFLAB_DATA_DIR")
     if not given:
         return None
@@ -99,10 +98,7 @@ BROKEN = (urllib.error.URLError, http.client.HTTPException, ConnectionError, Tim
 
 
 def fetch(path: Path, is_published: Callable[[Path], bool], mirrors: Iterable[str]) -> None:
-    """Download a file from the first mirror that has the published one, by its name there.
-
-    Raises TflabError if every mirror fails, and OSError if its folder cannot be written.
-    """
+    """Download a file from the first mirror that has the published one. Raises TflabError."""
     complaints = []
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:

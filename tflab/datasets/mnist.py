@@ -119,8 +119,7 @@ def read_cached(split: str) -> list[np.ndarray]:
 
 @functools.cache
 def fill(folder: Path) -> str | None:
-    """Download the files that the cache lacks, once per process: without a network another attempt
-    only costs time. Return why that failed, or None."""
+    """Fill the cache by downloads, once per process. Return why that failed, or None."""
 
     def is_published(path: Path) -> bool:
         try:

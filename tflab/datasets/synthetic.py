@@ -21,8 +21,7 @@ NOISE = 0.1  # standard deviation, in a range of 0..1
 
 
 def load(split: str, data_dir: str | Path | None = None) -> Dataset:
-    """Return columns `images`, float32 [n, 32, 32, 3] of 0..1, and `labels`, int32 [n]: the same in
-    every run."""
+    """Return columns `images`, float32 [n, 32, 32, 3] of 0..1, and `labels`, int32 [n]."""
     if split not in ROWS:
         raise TflabError(f"No split named {split!r}; choose from {', '.join(ROWS)}.")
     files.announce("Using made-up stripes of CIFAR-10's shape, not CIFAR-10.")

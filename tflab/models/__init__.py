@@ -37,8 +37,7 @@ ELSE = "A program can also save its graph with tf.saved_model.save: give the fol
 
 
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
-    """Return the model function of a name, or raise UsageError. `options` apply to a graph from a
-    file."""
+    """Return the model function of a name. Raises UsageError."""
     if is_file(name):
         return functools.partial(from_file, name, options or Saved())
     module_name, _, function_name = MODELS.get(name, name).partition(":")
@@ -91,8 +90,7 @@ def is_file(name: str) -> bool:
 
 
 def with_soft_placement(model: str, options: Options) -> Options:
-    """Return the options with which the graph of a model runs: a graph from a file is placed on the
-    devices of this machine."""
+    """Return the options of a model: a file's graph runs on the devices of this machine."""
     return replace(options, soft_placement=True) if is_file(model) else options
 
 

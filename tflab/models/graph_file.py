@@ -44,10 +44,7 @@ class GraphFile:
 
 
 def read(path: Path) -> GraphFile:
-    """Return the graph in a file or folder.
-
-    Raises UsageError if there is no graph, TflabError if it cannot be read.
-    """
+    """Return the graph in a file or folder. Raises UsageError if there is none."""
     if not path.exists():
         raise UsageError(f"There is no file '{path}'. A graph is {KINDS}.")
     confined.model_files(path)
@@ -107,8 +104,7 @@ def parse(message: M, content: bytes) -> M | None:
 
 
 def signature_of(file: GraphFile, name: str | None) -> SignatureDef | None:
-    """Return the signature of this name, otherwise `serving_default`, otherwise the first; None if
-    there is none."""
+    """Return the signature of this name, otherwise `serving_default` or the first, if any."""
     known = {key: s for key, s in file.meta.signature_def.items() if not key.startswith("__")}
     if name is not None and name not in known:
         hint = did_you_mean(name, list(known))

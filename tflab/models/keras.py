@@ -55,10 +55,8 @@ def is_keras(model: object) -> bool:
 
 
 def from_file(path: Path, trusted: bool) -> KerasModel:
-    """Return the Keras model in a file, compiled if Keras can do that.
-
-    Code in the file is not loaded (`safe_mode`). Raises TflabError if Keras cannot load it.
-    """
+    """Return the Keras model in a file, compiled if Keras can do that. Code in the file is not
+    loaded (`safe_mode`)."""
     if why := confined.unimported(trusted):
         raise TflabError(f"The Keras model '{path}' is not loaded: {with_full_stop(why)}")
     confined.model_files(path)
@@ -93,11 +91,7 @@ def eagerly(make: Callable[[], T]) -> T:
 
 def build(model: KerasModel, name: str) -> Model:
     """Build the model in the default graph: a head for inference and, if it is compiled, one for
-    training.
-
-    Raises TflabError if the inputs of the model are unknown or its variables are too large; Keras
-    may raise anything else.
-    """
+    training. Raises TflabError; Keras may raise anything else."""
     import keras
 
     own = [*model.trainable_variables, *model.non_trainable_variables]
@@ -145,11 +139,7 @@ def build(model: KerasModel, name: str) -> Model:
 
 def updates(scope: StatelessScope, state: State, lines: Lines, head: str) -> Iterator[tf.Operation]:
     """Yield assignments of the new values of variables that are not trained, such as moving
-    averages and the state of random masks.
-
-    Each runs after all reads of the old value in the name scope `head`; otherwise a mask might use
-    the state of the next step.
-    """
+    averages. Each runs after all reads of the old value in the name scope `head`."""
     for mine, variable in state:
         value = scope.get_current_value(mine)
         if mine.trainable or value is variable:
@@ -169,8 +159,7 @@ def lines_of(model: Layer) -> Iterator[tuple[int, Source | None]]:
 
 
 def replaced(model: KerasModel) -> tuple[tf1.train.Optimizer, str]:
-    """Return the optimiser of `tf.compat.v1.train` that replaces the model's own, and a sentence
-    about it."""
+    """Return the optimiser that replaces the model's own, and a sentence about it."""
     kind = type(model.optimizer).__name__
     rate = eagerly(model.optimizer.get_config).get("learning_rate")
     rate = rate if isinstance(rate, float) else RATE

@@ -59,10 +59,8 @@ Given = Mapping[str, np.ndarray | tuple[int, ...]]  # tensor -> the user's array
 def build(file: GraphFile, options: Saved) -> Model:
     """Import the graph into the default graph and find out how to run it.
 
-    Raises NotImportableError if TensorFlow rejects the graph, UsageError if the options name
-    something that it does not have. If it has nothing to run, the model has the reason as
-    `unready`, and the graph is still shown.
-    """
+    Raises NotImportableError if TensorFlow rejects the graph, UsageError if it lacks what the
+    options name. If it has nothing to run, the reason is the model's `unready`."""
     graph = tf1.get_default_graph()
     import_graph(file, graph, options.trust)
     signature = graph_file.signature_of(file, options.signature)
@@ -171,8 +169,7 @@ class Imported:
             raise UsageError(f"There is no tensor '{name}' in the graph.{hint}") from error
 
     def fetches(self, names: Iterable[str]) -> tuple[tuple[str, ...], str]:
-        """Return what to fetch, and why. The user's names that are not here may be gradients that
-        `--loss` adds later."""
+        """Return what to fetch, and why. `--loss` may add names of the user later."""
         ops = {op.name: op for op in self.graph.get_operations()}
         here = [name for name in names if node_of(name) in ops]
         if here:
@@ -212,8 +209,7 @@ class Imported:
         return [node.name for node in self.nodes if node.op in VARIABLES and node.name in needed]
 
     def given(self, options: Saved) -> Given:
-        """Return the user's array, otherwise the shape, by tensor. Raises UsageError for a tensor
-        that cannot be fed."""
+        """Return the array or the shape that the user gives, by tensor. Raises UsageError."""
         keys = dict(self.signature.inputs) if self.signature else {}
         ops = {op.name for op in self.graph.get_operations()}
 
@@ -296,8 +292,8 @@ def label(tensor: tf.Tensor) -> str:
 
 
 def load(name: str, file: str) -> np.ndarray:
-    """Return the array to feed to `name`, mapped from its file: a header that declares more than
-    the file has takes no memory. Raises UsageError if the file does not contain one array."""
+    """Return the array to feed to `name`, mapped from its file, because a header may declare more
+    than the file has. Raises UsageError."""
     try:
         confined.check_plain(Path(file))
         return np.lib.format.open_memmap(file, mode="r")
@@ -333,8 +329,7 @@ def columns_of(fed: Sequence[tf.Tensor], given: Given) -> tuple[dict[str, Column
 
 def feed_shape(tensor: tf.Tensor, given: np.ndarray | tuple[int, ...] | None) -> Shape:
     """Return the shape to feed: that of the user's array, or the user's own, or else the static
-    one, in which the first open dimension is the batch (None) and any other is 1; a vector if none
-    is known."""
+    one, in which the first open dimension is the batch (None) and any other is 1."""
     known = tensor.shape.rank is not None
     dims = tensor.shape.as_list() if known else [None]
     if given is None:

@@ -7,58 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tflab.errors import TflabError
+from tflab.records import graph, measured, placed, timed
 from tflab.records.blocks import Shown
-from tflab.records.graph import (
-    BranchInput,
-    Derivative,
-    Function,
-    GradientNode,
-    GradientStop,
-    Link,
-    Node,
-    Source,
-    Tensor,
-    Unordered,
-)
-from tflab.records.measured import Experiments, Load, OpStats
 from tflab.records.options import Live, Program
-from tflab.records.placed import (
-    CompiledKernel,
-    Fate,
-    FirstRun,
-    Generated,
-    Kernel,
-    Origin,
-    Partition,
-    Pass,
-    Transfer,
-)
-from tflab.records.timed import (
-    CriticalPath,
-    Memory,
-    Network,
-    OpRun,
-    Owner,
-    Spread,
-    StepTime,
-)
 from tflab.records.values import Maps, NotFinite, Value, ValuesStep
 
 
 @dataclass(frozen=True)
 class Frontend(Shown):
-    program: Program | None = field(
-        repr=False, metadata={"json": None}
-    )  # None if the graph is blocked
-    nodes: tuple[Node, ...]
+    # None if the graph is blocked
+    program: Program | None = field(repr=False, metadata={"json": None})
+    nodes: tuple[graph.Node, ...]
     notes: tuple[str, ...]  # of a graph from a file: what tflab chose or made up for it
     blocked: str | None  # why no other stage can follow: TensorFlow refuses the graph
     # functions that nodes call: branches, loop bodies, tf.functions
-    functions: tuple[Function, ...]
+    functions: tuple[graph.Function, ...]
     # Of a step without an optimiser's ops: reads and writes without an order, and nodes outside of
     # the only branch that uses them
-    unordered: tuple[Unordered, ...]
-    always_run: tuple[BranchInput, ...]
+    unordered: tuple[graph.Unordered, ...]
+    always_run: tuple[graph.BranchInput, ...]
 
     @property
     def live(self) -> Program:
@@ -110,7 +77,7 @@ class GradientCheck:
 @dataclass(frozen=True)
 class Backward(Shown):
     program: Program = field(repr=False, metadata={"json": None})
-    nodes: tuple[Node, ...]
+    nodes: tuple[graph.Node, ...]
     added_nodes: tuple[str, ...]
     gradients: tuple[Gradient, ...]
     gradient_checks: tuple[GradientCheck, ...]
@@ -118,13 +85,17 @@ class Backward(Shown):
     update_nodes: tuple[str, ...]  # of the optimiser; if nothing was added, the graph's own
     unchecked: str  # why nothing was added, or why there are no gradient checks
     no_formula: str = field(metadata={"json": None})  # why some derivatives have none
-    functions: tuple[Function, ...]
+    functions: tuple[graph.Function, ...]
     added_functions: tuple[str, ...]  # the names in `functions` that gradients added
-    gradient_nodes: tuple[GradientNode, ...]  # the purpose of each gradient node
-    chain_rule: tuple[Link, ...]  # the steps of the chain rule, from the loss to the variables
-    derivatives: tuple[Derivative, ...]  # with respect to variables for which a formula gives it
-    gradient_stops: tuple[GradientStop, ...]  # of variables without a gradient
-    unordered: tuple[Unordered, ...]  # those that the optimiser's ops brought
+    gradient_nodes: tuple[graph.GradientNode, ...]  # the purpose of each gradient node
+    chain_rule: tuple[
+        graph.Link, ...
+    ]  # the steps of the chain rule, from the loss to the variables
+    derivatives: tuple[
+        graph.Derivative, ...
+    ]  # with respect to variables for which a formula gives it
+    gradient_stops: tuple[graph.GradientStop, ...]  # of variables without a gradient
+    unordered: tuple[graph.Unordered, ...]  # those that the optimiser's ops brought
     # `StopGradient` nodes that end a gradient other than 0, on the way to variables whose check
     # disagrees
     stopped: tuple[str, ...]
@@ -144,21 +115,23 @@ UNEXPLAINED: Mapping[str, Any] = {
 @dataclass(frozen=True)
 class Placement(Shown):
     program: Program = field(repr=False, metadata={"json": None})
-    nodes: tuple[Node, ...]  # the graph that runs, with all devices
-    user_nodes: tuple[Node, ...] = field(repr=False, metadata={"json": None})  # before the passes
-    gradient_nodes: tuple[GradientNode, ...] = field(repr=False, metadata={"json": None})
+    nodes: tuple[graph.Node, ...]  # the graph that runs, with all devices
+    user_nodes: tuple[graph.Node, ...] = field(
+        repr=False, metadata={"json": None}
+    )  # before the passes
+    gradient_nodes: tuple[graph.GradientNode, ...] = field(repr=False, metadata={"json": None})
     fetches: tuple[str, ...]
     batch_size: int
     data: str
-    passes: tuple[Pass, ...]
-    ledger: tuple[Fate, ...]
-    origins: tuple[Origin, ...]
-    partitions: tuple[Partition, ...]
-    transfers: tuple[Transfer, ...]
-    kernels: tuple[Kernel, ...]
-    generated: tuple[Generated, ...] = field(metadata={"json": None})
+    passes: tuple[placed.Pass, ...]
+    ledger: tuple[placed.Fate, ...]
+    origins: tuple[placed.Origin, ...]
+    partitions: tuple[placed.Partition, ...]
+    transfers: tuple[placed.Transfer, ...]
+    kernels: tuple[placed.Kernel, ...]
+    generated: tuple[placed.Generated, ...] = field(metadata={"json": None})
     partition_graphs: tuple[Live, ...] = field(repr=False, metadata={"json": None})  # GraphDefs
-    first_run: FirstRun | None
+    first_run: placed.FirstRun | None
     not_run: tuple[str, ...]  # of `nodes`, because the step did not take their branch
     notes: tuple[str, ...]  # what was not possible, and why
 
@@ -166,29 +139,31 @@ class Placement(Shown):
 @dataclass(frozen=True)
 class Execution(Shown):
     program: Program = field(repr=False, metadata={"json": None})
-    nodes: tuple[Node, ...]
+    nodes: tuple[graph.Node, ...]
     batch_size: int
     data: str  # name of the data set; it says so if the data replace another set
     warmup_steps: int
     steps: int
-    untraced_step_ns: Spread
-    traced_step_ns: Spread
-    runs: Sequence[OpRun] = field(repr=False)
-    step_times: tuple[StepTime, ...]
-    top_ops: tuple[OpStats, ...]
-    top_types: tuple[OpStats, ...]
-    time_ledger: tuple[Owner, ...]
+    untraced_step_ns: timed.Spread
+    traced_step_ns: timed.Spread
+    runs: Sequence[timed.OpRun] = field(repr=False)
+    step_times: tuple[timed.StepTime, ...]
+    top_ops: tuple[measured.OpStats, ...]
+    top_types: tuple[measured.OpStats, ...]
+    time_ledger: tuple[timed.Owner, ...]
     wall_ns: int
-    critical_path: CriticalPath
-    memory: Memory
-    experiments: Experiments | None = field(metadata={"json": {"ops": "experiments"}})  # if asked
+    critical_path: timed.CriticalPath
+    memory: timed.Memory
+    experiments: measured.Experiments | None = field(
+        metadata={"json": {"ops": "experiments"}}
+    )  # if asked
     interrupted: bool  # whether these are only the steps until Ctrl-C
-    load: Load | None  # of the machine
+    load: measured.Load | None  # of the machine
     values: tuple[Value, ...] = field(repr=False)  # in one step, in topological order
     not_finite: tuple[NotFinite, ...]  # the origins of NaN and Inf in that step
     values_step: ValuesStep | None  # that step; None if it was not requested
     maps: Maps | None = field(repr=False, metadata={"json": None})  # None if no image was fed
-    network: Network | None  # of a graph that ran on several tasks
+    network: timed.Network | None  # of a graph that ran on several tasks
     failure: str | None  # of a step: these are the measurements before it
 
 
@@ -227,10 +202,10 @@ class NodeHistory(Shown):
     name: str
     op: str  # the type as written; for a node that the runtime made, the type that ran
     kind: str  # forward, gradient, update or runtime
-    source: Source | None  # the user's line; None if only the runtime knows the node
+    source: graph.Source | None  # the user's line; None if only the runtime knows the node
     inputs: tuple[str, ...]  # tensors, as written
     control_inputs: tuple[str, ...]
-    outputs: tuple[Tensor, ...]  # as written; for a node that the runtime made, as it ran
+    outputs: tuple[graph.Tensor, ...]  # as written; for a node that the runtime made, as it ran
     consumers: tuple[str, ...] = ()  # nodes that take its outputs where it was made
     gradient_function: str | None = None  # as "_MulGrad (math_grad.py:1404)"
     gradient_nodes: tuple[str, ...] = ()  # made by that function
@@ -238,8 +213,8 @@ class NodeHistory(Shown):
     # Of a variable without a gradient: the nodes from it to the loss
     gradient_path: tuple[str, ...] = ()
     derived_from: str | None = None  # for a gradient node, the forward node
-    fate: Fate | None = None  # for a node of the user's graph
-    origin: Origin | None = None  # for a node that the runtime made
+    fate: placed.Fate | None = None  # for a node of the user's graph
+    origin: placed.Origin | None = None  # for a node that the runtime made
     touches: tuple[Touch, ...] = ()
     # What differs from nodes of its type that were fused, merged or folded, if it was not
     unlike: tuple[str, ...] = ()
@@ -248,13 +223,15 @@ class NodeHistory(Shown):
     not_run: bool | None = False
     carries: tuple[str, ...] = ()  # the user's nodes whose work it does in addition to its own
     ran_as: str | None = None  # the type of the carrier
-    ran_outputs: tuple[Tensor, ...] = ()  # of the carrier, with the batch in their shapes
-    kernel: Kernel | None = None
-    code: tuple[CompiledKernel, ...] = ()
-    times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
+    ran_outputs: tuple[graph.Tensor, ...] = ()  # of the carrier, with the batch in their shapes
+    kernel: placed.Kernel | None = None
+    code: tuple[placed.CompiledKernel, ...] = ()
+    times: Mapping[int, measured.OpStats] = field(
+        default_factory=dict
+    )  # of the carrier, by batch size
     critical: bool = False
-    load: Load | None = None  # of the machine when its times were measured
-    meaning: GradientNode | None = None  # for a gradient node, its purpose
+    load: measured.Load | None = None  # of the machine when its times were measured
+    meaning: graph.GradientNode | None = None  # for a gradient node, its purpose
     values: tuple[Value, ...] = ()  # its outputs in the step of the program's values
     taken: tuple[Value, ...] = ()  # its inputs in that step
     gradient: Value | None = None  # of the loss with respect to its first output, in that step

@@ -251,16 +251,9 @@ def as_text(seen: Watched) -> str:
 
 
 def read(path: str) -> Watched:
-    """Return the watched program in a file, or in the logdir of one.
-
-    Raise UsageError for a file of another kind or a newer version, and for invalid content.
-    """
+    """Return the watched program in a file, or in the logdir of one. Raise UsageError for another
+    file."""
     content = codec.read_object(os.path.join(path, FILE) if os.path.isdir(path) else path, GIVE)
-    if content.get("kind") != KIND:
-        raise UsageError(f"'{path}' is not a watched run; {GIVE}.")
-    if content.get("format") != FORMAT:
-        raise UsageError(
-            f"'{path}' is of format {str(content.get('format'))[:20]}; this tflab reads format "
-            f"{FORMAT}. Use the version that wrote it."
-        )
+    if (content.get("kind"), content.get("format")) != (KIND, FORMAT):
+        raise UsageError(f"'{path}' is not a watched run of this version of tflab; {GIVE}.")
     return codec.decode_file(Watched, content, path)

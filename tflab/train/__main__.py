@@ -147,8 +147,7 @@ def train(
 
 
 def keep_life(args: argparse.Namespace, settings: Settings, folder: Path) -> str:
-    """Write the graph of the trained model for TensorBoard's tab Life; return a sentence if that is
-    not possible."""
+    """Write the graph for TensorBoard's tab Life; return a sentence if that is impossible."""
     from tflab.explore import stages_as_data
     from tflab.report import storage
     from tflab.train import trainer

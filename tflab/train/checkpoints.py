@@ -71,10 +71,7 @@ def check_same_settings(folder: Path, saved: Settings, given: Settings) -> None:
 
 
 def newest(folder: Path) -> Checkpoint | None:
-    """Return the newest checkpoint of a training, or None before the end of its first epoch.
-
-    Raises TflabError if the folder of the checkpoints is damaged.
-    """
+    """Return the newest checkpoint, or None before the end of the first epoch."""
     checkpoints = folder / FOLDER
     if not (checkpoints / STATE).exists():
         return None
@@ -85,8 +82,7 @@ def newest(folder: Path) -> Checkpoint | None:
 
 
 def progress(folder: Path, settings: Settings, start: Checkpoint | None) -> str:
-    """Say how much of a training is done, and what its checkpoint restores. Raises TflabError for a
-    checkpoint that is not of the end of an epoch."""
+    """Say how much of a training is done, and what its checkpoint restores."""
     if start and start.step not in range(0, settings.steps + 1, settings.epoch_steps):
         raise unusable(start.path, f"step {start.step:,} is not the end of an epoch")
     done = start.step if start else 0

@@ -98,8 +98,7 @@ def add_scalars(
 
 
 def add_weights(files: EventFiles, step: int, weights: Mapping[str, np.ndarray]) -> None:
-    """Write a histogram of each variable. TensorBoard sorts tags, and their prefix puts them behind
-    the scalars."""
+    """Write a histogram of each variable, behind the scalars because of the prefix."""
     for name, values in weights.items():
         histogram = histogram_pb(f"weights/{name}", values)
         files.train.add_summary(histogram.SerializeToString(), step)

@@ -72,10 +72,8 @@ def prepare(
 ) -> Trainer:
     """Build a model whose initial weights follow from the seed, and add the nodes that train it.
 
-    If no placeholder is fed from a column `labels`, nothing is classified, and both steps fetch
-    only the loss. Raises UsageError if a model has no loss or no way to train it, and TflabError if
-    it fails or its loss cannot be differentiated.
-    """
+    If no placeholder is fed from a column `labels`, nothing is classified. Raises TflabError if
+    the model cannot be trained."""
 
     def seeded() -> Model:
         tf1.set_random_seed(seed)
@@ -140,8 +138,7 @@ def stages(
 
 
 def recipe_of(name: str, model: Model) -> Recipe:
-    """Return how to train a model. If it only has an optimizer, its learning rate is unknown
-    (nan)."""
+    """Return how to train a model; with only an optimizer, its learning rate is nan."""
     trainable = model.loss is not None and (model.recipe or model.optimizer is not None)
     if model.not_trained or not trainable:
         why = model.not_trained or "Its Model needs a `loss`, and a `recipe` or an `optimizer`."
@@ -160,11 +157,8 @@ def classes(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tenso
 
 
 def training_scores(program: Program) -> tf.Tensor | None:
-    """Return the scores of the head that is trained, computed in the same step as its loss.
-
-    They are the input of the loss's softmax or, unless it has exactly one softmax, the model's
-    output. None if the loss does not depend on that output either.
-    """
+    """Return the scores of the head that is trained: the input of the loss's only softmax,
+    otherwise the model's output; None if the loss does not depend on it."""
     model = program.model
     behind = nodes.needed(program.graph, [program.loss.op.name])
     ops = [op for op in program.graph.get_operations() if op.name in behind]
@@ -185,11 +179,8 @@ TEST_ROWS = 500  # in a step on test data
 def train(
     trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None = None
 ) -> Generator[TrainingStep | Epoch, None, None]:
-    """Train from a checkpoint, or from the initial weights; yield every step and epoch.
-
-    Raises TflabError if the checkpoint cannot be restored, if the loss or a weight is no longer
-    finite, or if nothing can be written. Earlier checkpoints are kept.
-    """
+    """Train from a checkpoint, or from the initial weights; yield every step and epoch. Raises
+    TflabError if something is not finite, or cannot be restored or written."""
     program, recipe, done = trainer.program, trainer.recipe, start.step if start else 0
     columns = list(session.feed_columns(program, "train").values())
     with ExitStack() as stack:

@@ -26,8 +26,7 @@ def plan_line(settings: Settings, recipe: int) -> str:
 
 
 def expected(first: Sequence[TrainingStep | Epoch], steps: int) -> str:
-    """Return how long all of these steps take, judged by the first of them. The very first one
-    also sets up kernels and memory."""
+    """Return how long all of these steps take, judged by the first but the very first."""
     each = median([step.seconds for step in first if isinstance(step, TrainingStep)][1:])
     return (
         f"About {time(1e9 * each * steps)} for {plural(steps, 'step')} of {time(1e9 * each)}, "
