@@ -159,7 +159,7 @@ def test_a_program_that_is_too_long_is_refused(site):
 
 
 NO_SUCH = (
-    *(("batch_size", 0), ("batch_size", True), ("devices", 99), ("optimiser", "best")),
+    *(("batch_size", 0), ("batch_size", True), ("devices", 99)),
     *(("xla", "yes"), ("predict", "yes"), ("without", ["all"]), ("data_dir", "/")),
 )
 REQUESTS = (None, {"text": 1}, *({"text": "x", name: value} for name, value in NO_SUCH))

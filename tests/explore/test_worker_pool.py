@@ -100,16 +100,13 @@ def test_of_compiled_nodes_no_fusion_and_no_memory_is_told(run):
 
 
 def test_questions_come_with_the_last_stage_where_they_are_wanted(run):
-    *_, last, _ = run(PRODUCT.replace("feeds", "others"), predict=True)
-    (added, ran, moved) = last["questions"]
-    stages = by_stage(run(PRODUCT.replace("feeds", "others")))
-    written, derived = (len(stages[name]["graph"]["nodes"]) for name in ("frontend", "backward"))
-    assert added["answer"] == str(derived - written)
-    assert ran["text"] == (
+    *_, last, _ = run(PRODUCT, predict=True)
+    stages = by_stage(run(PRODUCT))
+    written = len(stages["frontend"]["graph"]["nodes"])
+    assert last["questions"][0]["text"] == (
         f"program.py has {written} nodes as written. How many of these will run under their own "
         "name?"
     )
-    assert moved["options"] == ["larger", "smaller"]
     assert "questions" not in stages["values"]
 
 
@@ -126,10 +123,9 @@ def test_a_file_finds_its_neighbours(run, tmp_path):
 
 
 def test_switches_reach_the_runtime(run):
-    stages = by_stage(run(TOY, optimiser="Adam", devices=2, without=("grappler",)))
+    stages = by_stage(run(TOY, devices=2, without=("grappler",)))
     sent = stages["placement"]["graph"]
     assert sent["legend"]["device"] == ["CPU:0", "CPU:1"]
-    assert any("Adam" in node["op"] for node in sent["nodes"])
     assert not any("Grappler" in state["about"] for state in sent["states"])
     compiled = by_stage(run(TOY, xla=True))["placement"]
     assert "compiled" in compiled["graph"]["legend"]["fate"]

@@ -17,20 +17,19 @@ from tflab.records.blocks import Block, Column, Table, table
 from tflab.records.codec import encoded
 from tflab.records.options import SWITCHES
 from tflab.report import html, storage
+from tflab.views.words import listed
 
 FOLDER = Path(__file__).resolve().parent / "page"
 
 
 def for_page(life: storage.Life, before: Nodes | None = None) -> storage.Life:
     """Return a life for a page; with the nodes of an earlier life, also the differences."""
-    parts = {
+    kept = ("stage", "graph", "printed", "questions")
+    shown: storage.Life = {key: life[key] for key in kept if key in life}
+    shown["parts"] = {
         title: html.fragment(map(storage.read_block, blocks))
         for title, blocks in life["parts"].items()
     }
-    shown: storage.Life = {
-        key: life[key] for key in ("stage", "graph", "printed", "questions") if key in life
-    }
-    shown["parts"] = parts
     if before is None:
         return shown
     since = differences(before, life["nodes"])
@@ -68,10 +67,7 @@ class FirstContent:
 def page(start: FirstContent) -> tuple[str, str]:
     """Return the whole page, and its Content-Security-Policy, which allows only the page's own
     style and script, and requests to its own server."""
-    settings = {
-        "start": encoded(start),
-        "defaults": encoded(request.ProgramRequest("")),
-    }
+    settings = {"start": encoded(start), "defaults": encoded(request.ProgramRequest(""))}
     script = html.script(FOLDER / "explore.js")
     look = "\n".join([style(), read("explore.css"), read("editor.css")])
     whole = template("explore.html.j2").render(
@@ -79,7 +75,6 @@ def page(start: FirstContent) -> tuple[str, str]:
         script=script,
         settings=html.as_json(settings),
         start=start,
-        optimisers=request.OPTIMISERS,
         devices=range(1, request.MOST_DEVICES + 1),
         most_rows=request.MOST_ROWS,
         passes=list(SWITCHES),
@@ -115,8 +110,13 @@ def differences(before: Nodes, now: Nodes) -> Iterator[Block]:
     new, changed = ([n for n, word in marked.items() if word == w] for w in ("new", "changed"))
     gone = [name for name in before if name not in now]
     rows = [
-        (what, f"{len(names):,}", listed(names, by_name))
-        for what, names, by_name in (
+        # Nodes of the forward graph first
+        (
+            what,
+            f"{len(names):,}",
+            listed(sorted(names, key=lambda n: of[n][0] != "forward"), LISTED),
+        )
+        for what, names, of in (
             ("new", new, now),
             ("gone", gone, before),
             ("changed", changed, now),
@@ -134,13 +134,6 @@ def differences(before: Nodes, now: Nodes) -> Iterator[Block]:
     ]
     if fates:
         yield texts("Other fates", ("node", "before", "now"), fates)
-
-
-def listed(names: Sequence[str], by_name: Nodes) -> str:
-    """Return the names, with nodes of the forward graph first."""
-    ordered = sorted(names, key=lambda name: by_name[name][0] != "forward")
-    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    return ", ".join(ordered[:LISTED]) + more
 
 
 def texts(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:

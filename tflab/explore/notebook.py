@@ -23,7 +23,7 @@ from tflab.explore.worker_pool import WorkerProcess
 from tflab.records.options import STAGES
 from tflab.report import storage
 
-SWITCHES = ("batch_size", "devices", "xla", "without", "optimiser")  # that a cell may have
+SWITCHES = ("batch_size", "devices", "xla", "without")  # that a cell may have
 CELL = "cell"  # how errors and lines call the program
 SECONDS = 60.0  # of a stage: a notebook may wait longer than an editor
 HEIGHT = 720  # pixels of the frame
@@ -70,7 +70,6 @@ def parser() -> argparse.ArgumentParser:
     add("--devices", type=int, default=defaults.devices)
     add("--xla", action="store_true")
     add("--without", nargs="+", default=[])
-    add("--optimiser", choices=request.OPTIMISERS, default=defaults.optimiser)
     return parser
 
 
@@ -85,8 +84,7 @@ class Cells:
         """Show the life of this cell, a program of graph code: lines that build nodes.
 
         `tf`, `tf1` and `np` are there; the tensor `loss` is differentiated. Options: --stage STAGE
-        (the last one to show), --batch-size N, --devices N, --xla, --without PASS ..., --optimiser
-        NAME.
+        (the last one to show), --batch-size N, --devices N, --xla, --without PASS ...
         """
         from IPython.core.error import UsageError as NoTraceback
 

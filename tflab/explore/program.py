@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -34,11 +34,7 @@ NO_NODE = (
     "The program makes no node in the default graph. Write a line that calls TensorFlow, such as "
     "`y = tf.constant(1.0) + 2.0`, and none that makes a graph of its own."
 )
-OPTIMISERS: Mapping[str, Callable[[], tf1.train.Optimizer]] = {
-    "gradient descent": lambda: tf1.train.GradientDescentOptimizer(0.1),
-    "momentum": lambda: tf1.train.MomentumOptimizer(0.1, 0.9),
-    "Adam": lambda: tf1.train.AdamOptimizer(0.01),
-}
+RATE = 0.1  # of the gradient descent, if the program names no optimiser
 
 
 def build(request: ProgramRequest, source: Source) -> Model:
@@ -66,11 +62,13 @@ def build(request: ProgramRequest, source: Source) -> Model:
         raise TflabError(NO_NODE)
     named = tensors(names, graph)
     variables = graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)
-    goals = {variable.op for variable in variables} or set(filter(is_float, operations))
+    feeds = [op for op in operations if op.type == "Placeholder"]
+    goals = {variable.op for variable in variables}
+    goals = goals or {op for op in feeds if op.outputs[0].dtype.is_floating}
     loss, output = ends(named, names, operations, goals)
     values = values_of(graph, names.get("feeds", {}))
-    placeholders = (op.outputs[0].name for op in operations if op.type == "Placeholder")
-    fed = [graph.get_tensor_by_name(name) for name in dict.fromkeys((*values, *placeholders))]
+    names_fed = dict.fromkeys((*values, *(op.outputs[0].name for op in feeds)))
+    fed = list(map(graph.get_tensor_by_name, names_fed))
     model = saved.model_of(fed, values, (), output=output)
     columns = model.data("train", None).columns.values() if fed else ()
     lengths = (len(column) for column in columns if not isinstance(column, Whole))
@@ -91,10 +89,10 @@ def build(request: ProgramRequest, source: Source) -> Model:
             model, f"No gradients are added: the gradient of {loss.op.name} reaches no {what}."
         )
     chosen = names.get("optimizer")
-    if chosen is None and variables and request.optimiser in OPTIMISERS:
-        chosen = OPTIMISERS[request.optimiser]()
-    floats = [tensor for tensor in fed if tensor.dtype.is_floating]
-    parameters = () if chosen is not None else tuple(variables or floats)
+    if chosen is None and variables:
+        chosen = tf1.train.GradientDescentOptimizer(RATE)
+    floats = tuple(tensor for tensor in fed if tensor.dtype.is_floating)
+    parameters = () if chosen is not None else floats
     return replace(model, loss=loss, optimizer=chosen, parameters=parameters)
 
 
@@ -125,16 +123,14 @@ def depends(loss: tf.Operation, goals: Collection[tf.Operation]) -> bool:
         op = waiting.pop()
         if op in goals:
             return True
-        inputs = op.inputs if gradients.registered(op)[0] else ()
-        before = {tensor.op for tensor in inputs if is_derived(tensor.dtype.base_dtype)} - visited
-        visited |= before
-        waiting.extend(before)
+        for tensor in op.inputs if gradients.registered(op)[0] else ():
+            dtype = tensor.dtype.base_dtype
+            # Gradients flow through such tensors, or variables and lists of them
+            derived = dtype.is_floating or dtype.is_complex or dtype in (tf.resource, tf.variant)
+            if derived and tensor.op not in visited:
+                visited.add(tensor.op)
+                waiting.append(tensor.op)
     return False
-
-
-def is_derived(dtype: tf.DType) -> bool:
-    """Return whether gradients flow through such tensors, or variables and lists of them."""
-    return dtype.is_floating or dtype.is_complex or dtype in (tf.resource, tf.variant)
 
 
 def results(names: Names, graph: tf.Graph) -> Iterator[str]:
@@ -158,10 +154,6 @@ def tensors(names: Names, graph: tf.Graph) -> dict[str, tf.Tensor]:
         if isinstance(value, tf.Tensor) and getattr(value, "graph", None) is graph
     }
     return dict(sorted(named.items(), key=lambda pair: place[pair[1].op.name]))
-
-
-def is_float(op: tf.Operation) -> bool:
-    return op.type == "Placeholder" and op.outputs[0].dtype.is_floating
 
 
 def ends(

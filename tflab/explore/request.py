@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tflab.errors import UsageError
 from tflab.records.options import SWITCHES, Options
 
-NO_OPTIMISER = "none: gradients only"
-OPTIMISERS = ("gradient descent", "momentum", "Adam", NO_OPTIMISER)
 LARGEST_TEXT = 100_000  # characters of a program
 MOST_ROWS = 1024
 MOST_DEVICES = 4
 STEPS, WARMUP = 5, 2  # enough for a median within a second of an edit
-
+NONSENSE = "A request must be an object with the program and its switches."
 
 Message = dict[str, Any]  # an object of JSON: what page, server and worker tell each other
 
@@ -34,7 +32,6 @@ class ProgramRequest:
     """A program with its switches."""
 
     text: str
-    optimiser: str = OPTIMISERS[0]
     batch_size: int = 16
     devices: int = 1
     xla: bool = False
@@ -60,31 +57,22 @@ def read(given: object) -> ProgramRequest:
     not send."""
     known = {field.name for field in fields(ProgramRequest)}
     if not isinstance(given, Mapping) or "text" not in given or not {*given} <= known:
-        raise UsageError("A request must be an object with the program and its switches.")
-    without = given.get("without", [])
-    if not isinstance(without, list) or not {*map(str, without)} <= {*SWITCHES}:
+        raise UsageError(NONSENSE)
+    request = ProgramRequest(**given)
+    if [*map(type, (request.text, request.xla, request.predict))] != [str, bool, bool]:
+        raise UsageError(NONSENSE)
+    without = request.without
+    if not isinstance(without, (list, tuple)) or not {*map(str, without)} <= {*SWITCHES}:
         raise UsageError(f"There is no such graph pass: {str(without)[:80]}.")
-    request = ProgramRequest(**{**given, "without": tuple(without)})
-    if not isinstance(request.text, str):
-        raise UsageError("The program has to be text.")
-    size = len(request.text)
-    for right, sentence in (
-        (
-            size <= LARGEST_TEXT,
-            f"The program has {size:,} characters; it may have at most {LARGEST_TEXT:,}.",
-        ),
-        (request.optimiser in OPTIMISERS, f"There is no optimiser '{request.optimiser}'."),
-        (is_count(request.batch_size, MOST_ROWS), f"A batch must have 1 to {MOST_ROWS} rows."),
-        (
-            is_count(request.devices, MOST_DEVICES),
-            f"The number of devices must be from 1 to {MOST_DEVICES}.",
-        ),
-        (isinstance(request.xla, bool), "XLA must be on or off."),
-        (isinstance(request.predict, bool), "Predict first must be on or off."),
-    ):
-        if not right:
-            raise UsageError(sentence)
-    return request
+    if (size := len(request.text)) > LARGEST_TEXT:
+        raise UsageError(
+            f"The program has {size:,} characters; it may have at most {LARGEST_TEXT:,}."
+        )
+    if not is_count(request.batch_size, MOST_ROWS):
+        raise UsageError(f"A batch must have 1 to {MOST_ROWS} rows.")
+    if not is_count(request.devices, MOST_DEVICES):
+        raise UsageError(f"The number of devices must be from 1 to {MOST_DEVICES}.")
+    return replace(request, without=tuple(without))
 
 
 def is_count(value: object, most: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -126,9 +127,6 @@ def line_of(error: BaseException, file: str) -> int | None:
     """Return the innermost line of the program in the traceback of an exception."""
     if isinstance(error, SyntaxError) and error.filename == file:
         return error.lineno
-    line, traceback = None, error.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == file:
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
-    return line
+    frames = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == file]
+    return lines[-1] if lines else None

@@ -123,10 +123,9 @@ class Explorer {
 
   /* What is asked for: the program and its switches. */
   asked() {
-    const { optimiser, batch_size, devices, xla, pass } = this.part("switches").elements;
+    const { batch_size, devices, xla, pass } = this.part("switches").elements;
     return {
       text: this.text,
-      optimiser: optimiser.value,
       batch_size: Number(batch_size.value),
       devices: Number(devices.value),
       xla: xla.checked,
@@ -139,7 +138,7 @@ class Explorer {
     const asked = { ...this.defaults, ...state };
     const { elements } = this.part("switches");
     this.editor.text = String(asked.text);
-    for (const name of ["optimiser", "batch_size", "devices"]) elements[name].value = asked[name];
+    for (const name of ["batch_size", "devices"]) elements[name].value = asked[name];
     elements.xla.checked = asked.xla === true;
     for (const box of elements.pass) box.checked = !asked.without.includes(box.value);
     this.predictor.turn(asked.predict === true);
