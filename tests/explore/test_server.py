@@ -127,12 +127,11 @@ def test_the_printed_address_leads_to_the_page_without_the_token(site):
         {"Origin": None},
     ],
 )
-@pytest.mark.parametrize("path", ["/run", "/save", "/restart"])
+@pytest.mark.parametrize("path", ["/run", "/restart"])
 def test_a_request_from_elsewhere_is_refused_and_runs_nothing(site, path, headers):
-    body = {"page": "p", "number": 1, "asked": {"text": "x"}, "text": "changed", "known": ""}
+    body = {"page": "p", "number": 1, "asked": {"text": "x"}}
     assert site.request("POST", path, body, **headers)[0] == 403
     assert (site.worker.asked, site.worker.restarts) == ([], 0)
-    assert site.path.read_text() == "x = 1\n"
 
 
 @pytest.mark.parametrize("path", ["/", "/?token=guess", "/file?known="])
@@ -204,27 +203,18 @@ def test_an_edit_is_told_against_the_last_life_of_its_own_page(site):
     assert "since" not in site.run(page="another")[0]
 
 
-def test_the_file_is_followed_and_saved(site):
+def test_the_file_is_followed(site):
     known = sources.mark("x = 1\n")
     assert site.request("GET", f"/file?known={known}")[0] == 204
     site.path.write_text("x = 2\n")
     status, _, text = site.request("GET", f"/file?known={known}")
     assert (status, json.loads(text)) == (200, {"text": "x = 2\n", "mark": sources.mark("x = 2\n")})
-    status, _, text = site.request("POST", "/save", {"text": "x = 3\n", "known": known})
-    assert status == 409
-    assert "was changed elsewhere" in json.loads(text)["message"]
-    assert site.path.read_text() == "x = 2\n"
-    site.path.chmod(0o640)
-    body = {"text": "x = 3\n", "known": json.loads(text)["mark"]}
-    assert site.request("POST", "/save", body)[0] == 200
-    assert (site.path.read_text(), site.path.stat().st_mode & 0o777) == ("x = 3\n", 0o640)
-    assert list(site.path.parent.iterdir()) == [site.path]
     site.path.unlink()
     assert site.request("GET", "/")[0] == 200
     status, _, text = site.request("GET", f"/file?known={known}")
     assert (status, "There is no file" in text) == (400, True)
     site.app.path = None
-    assert site.request("POST", "/save", {"text": "x", "known": ""})[0] == 404
+    assert site.request("GET", "/file?known=")[0] == 404
 
 
 def test_what_cannot_be_opened_is_said(tmp_path):
@@ -252,9 +242,7 @@ def test_a_program_in_the_page_is_no_markup():
     assert EVIL not in markup.page(markup.FirstContent("a.py", EVIL))[0]
 
 
-def test_half_of_a_character_is_refused_by_every_route(site):
-    half = {"text": "x = '\ud800'", "known": "", "page": "p", "number": 1}
-    for route in ("/save", "/run"):
-        status, _, text = site.request("POST", route, half)
-        assert (status, text) == (400, "The text has half of a character.\n")
-    assert site.path.read_text() == "x = 1\n"
+def test_half_of_a_character_is_refused(site):
+    half = {"asked": {"text": "x = '\ud800'"}, "page": "p", "number": 1}
+    status, _, text = site.request("POST", "/run", half)
+    assert (status, text) == (400, "The text has half of a character.\n")

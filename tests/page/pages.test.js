@@ -119,50 +119,16 @@ test("the switch asks while it is on, and shows the results when it is off", () 
   assert.equal(toggle.getAttribute("aria-checked"), "false");
 });
 
-function following(start = {}) {
-  fakePage();
-  const page = { text: "x = 1", said: "", posts: [], say: (text) => (page.said = text), take: (text) => (page.text = text) };
-  page.answers = [];
-  page.post = async (url, body) => {
-    page.posts.push([url, body]);
-    const { status, ...answer } = page.answers.shift();
-    return { ok: status === 200, status, json: async () => answer };
-  };
-  const button = document.createElement("button");
-  return { page, button, file: new ProgramFile({ name: "a.py", text: "x = 1", mark: "one", ...start }, button, page) };
-}
-
-test("saving names the text that the page knows, and a second time the one that it was told of", async () => {
-  const { page, button, file } = following();
-  page.text = "x = 2";
-  assert.equal(file.unsaved(), true);
-  assert.deepEqual([document.title, button.disabled], ["• a.py, live", false]);
-  page.answers = [{ status: 409, message: "Changed elsewhere.", mark: "two" }, { status: 200, mark: "three" }];
-  await button.happens("click");
-  assert.deepEqual([page.said, file.saved], ["Changed elsewhere.", "x = 1"]);
-  await button.happens("click");
-  assert.deepEqual(page.posts, [
-    ["/save", { text: "x = 2", known: "one" }],
-    ["/save", { text: "x = 2", known: "two" }],
-  ]);
-  assert.deepEqual([page.said, file.saved, file.known, file.other], ["Saved.", "x = 2", "three", null]);
-  assert.deepEqual([document.title, button.disabled], ["a.py, live", true]);
-});
-
-test("edits of a program that is no file are never unsaved", () => {
-  const { page, button, file } = following({ mark: null, name: "toy" });
-  page.text = "x = 2";
-  assert.deepEqual([file.unsaved(), document.title, button.disabled], [false, "toy, live", true]);
-});
-
-test("a file is saved by Ctrl-S, and by no other key", async () => {
-  const { page } = following();
-  page.answers = [{ status: 200, mark: "two" }];
-  await window.happens("keydown", { key: "s" });
-  await window.happens("keydown", { key: "a", ctrlKey: true });
-  assert.equal(page.posts.length, 0);
-  await window.happens("keydown", { key: "s", ctrlKey: true });
-  assert.equal(page.posts.length, 1);
+test("a file is taken as it is, but not over edits in the page", async () => {
+  const page = { text: "x = 1", said: "", say: (text) => (page.said = text), take: (text) => (page.text = text) };
+  const file = new ProgramFile({ text: "x = 1", mark: "one" }, page);
+  globalThis.fetch = async () => ({ ok: true, status: 200, json: async () => ({ text: "x = 2", mark: "two" }) });
+  page.text = "x = 3";
+  await file.look();
+  assert.deepEqual([page.text, page.said], ["x = 3", "The file has changed. Undo your edits here to take it."]);
+  page.text = "x = 1";
+  await file.look();
+  assert.deepEqual([page.text, file.known], ["x = 2", "two"]);
 });
 
 test("the tab shows the run that was asked for last, whichever answer comes last", async () => {

@@ -6,7 +6,7 @@
 A program is plain graph code: lines that build nodes. The tensor named `loss`, or else the last
 scalar, is differentiated; `feeds = {x: values}` says what is fed. The page runs the program with
 your rights, so only this machine can reach it, and only at the address that is printed here. With
-FILE.py, the page follows the file, and Ctrl-S saves to it. Ctrl-C ends the page.
+FILE.py, the page follows the file. Ctrl-C ends the page.
 """
 
 from __future__ import annotations

@@ -130,21 +130,8 @@ class App:
         text = sources.text_of(self.path)
         if sources.mark(text) == request.args.get("known"):
             return Response(status=204)
-        return as_json({"text": text, "mark": sources.mark(text)})
-
-    def save(self, request: Request) -> Response:
-        if self.path is None:
-            abort(404, "The page follows no file.")
-        body = read(request)
-        text, known = body.get("text"), body.get("known")
-        if not isinstance(text, str) or len(text) > LARGEST_TEXT:
-            abort(400, "This is not a program that can be saved.")
-        try:
-            sources.save(self.path, text, str(known))
-        except sources.ChangedError as error:
-            there = sources.mark(sources.text_of(self.path))
-            return as_json({"message": str(error), "mark": there}, 409)
-        return as_json({"mark": sources.mark(text)})
+        content = json.dumps({"text": text, "mark": sources.mark(text)})
+        return Response(content, mimetype="application/json")
 
 
 ROUTES: Mapping[tuple[str, str], Callable[[App, Request], Response]] = {
@@ -152,16 +139,11 @@ ROUTES: Mapping[tuple[str, str], Callable[[App, Request], Response]] = {
     ("GET", "/file"): App.file,
     ("POST", "/run"): App.run,
     ("POST", "/restart"): App.restart,
-    ("POST", "/save"): App.save,
 }
 
 
 def is_token(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode(), token.encode())
-
-
-def as_json(value: object, status: int = 200) -> Response:
-    return Response(json.dumps(value), status, mimetype="application/json")
 
 
 def read(request: Request) -> Message:

@@ -1,16 +1,12 @@
 """Programs: the one with which the page opens, and the file that it shows instead, which is read
-when it changes, and written on request."""
+when it changes."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import secrets
-import shutil
-from contextlib import suppress
 from pathlib import Path
 
-from tflab.errors import TflabError, UsageError, reason
+from tflab.errors import UsageError, reason
 from tflab.explore.request import LARGEST_TEXT
 
 # The first program of the page, if no file is given
@@ -26,13 +22,6 @@ loss = tf.reduce_mean(error)
 rows = np.linspace(-1, 1, 64)
 feeds = {x: rows, targets: 3 * rows + 2}
 """
-
-
-# The file of the page
-
-
-class ChangedError(TflabError):
-    """The file has changed since the page read it."""
 
 
 def text_of(path: Path) -> str:
@@ -54,23 +43,3 @@ def text_of(path: Path) -> str:
 def mark(text: str) -> str:
     """Return a short hash that distinguishes texts."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def save(path: Path, text: str, known: str) -> None:
-    """Write the text atomically, with the permissions of the file, if the file still has the mark
-    `known`. Raises ChangedError if it has another one, TflabError if it cannot be written."""
-    if path.exists() and mark(text_of(path)) != known:
-        raise ChangedError(
-            f"'{path.name}' was changed elsewhere since the page read it. Save again to replace it."
-        )
-    real = Path(os.path.realpath(path))
-    draft = real.with_name(f".{real.name}-{secrets.token_hex(8)}")
-    try:
-        draft.write_bytes(text.encode())
-        if real.exists():
-            shutil.copymode(real, draft)
-        os.replace(draft, real)
-    except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
-        raise TflabError(f"'{path}' cannot be written: {reason(error)}.") from error

@@ -28,7 +28,7 @@ async function* messages(response) {
 }
 
 /** What a file needs of its page.
- * @typedef {{ text: string, say(text: string): void, post(path: string, body: object): Promise<Response>, take(text: string): void }} Page */
+ * @typedef {{ text: string, say(text: string): void, take(text: string): void }} Page */
 
 class Explorer {
   constructor() {
@@ -44,7 +44,7 @@ class Explorer {
     this.shown = null; // the last stage that came
     this.predictor = new Predictor(this.part("predict"), this.part("predicting"), (on) => this.ask(on), { live: true });
     this.editor = new Editor(this.part, () => this.later());
-    this.file = new ProgramFile(this.start, this.part("save"), this);
+    this.file = new ProgramFile(this.start, this);
     this.controls();
     this.begin();
   }
@@ -167,7 +167,6 @@ class Explorer {
     const number = ++this.number;
     const off = asked.without.length;
     this.part("off").textContent = off ? `(${off} off)` : "";
-    this.file.unsaved();
     const fragment = `#${await packed(asked)}`;
     sessionStorage.setItem("run", fragment);
     history.replaceState(null, "", fragment);
