@@ -53,9 +53,23 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     new_nodes = with_lines(frontend.nodes, program, pairs, added)
     grown = nodes.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
     new = tuple(added_functions(frontend, grown, program.graph))
-    grown = tuple(with_outputs(grown, program.graph)) if frontend.functions else grown
+    if frontend.functions:  # a gradient made branches and loops take and return more
+        grown = tuple(
+            replace(
+                nodes.from_operation(program.graph.get_operation_by_name(node.name)),
+                source=node.source,
+                forward_source=node.forward_source,
+            )
+            if functions.calling(node.op)
+            else node
+            for node in grown
+        )
     called = (*frontend.functions, *new)
-    program = replace(program, train_op=train_op, model=fetching(program.model, pairs, train_op))
+    program = replace(program, train_op=train_op)
+    if not train_op:  # of a gradient of only some rows, those rows: a sum would be another node
+        fetches = (part for g, _ in pairs for part in gradients.parts_of(g)[:1])
+        model = replace(program.model, fetches=(program.loss.name, *fetches))
+        program = replace(program, model=model)
     found = access_order.unordered(step_of(program, grown, options), called)
     unreached = all(gradient is None for gradient, _ in pairs)
     stage = Backward(
@@ -112,7 +126,12 @@ def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Op
         return with_chain_rule(stage, graph, pairs, nothing_checked("no step can be run", why))
     try:
         points = graph_copies.points_of(program, graph, options)
-        with gradient_check.opened(program, points, pairs, options) as copy:
+        parts = (part for gradient, _ in pairs for part in gradients.parts_of(gradient))
+        # A small batch or, if the graph does not accept that, the usual one
+        batches = [points.small, graph_copies.batch_of(program, options.batch_size)]
+        fetches = [program.loss.name, *parts]
+        opened = graph_copies.opened(program, fetches, points.tensors, batches, options)
+        with opened as copy:
             graph = replace(graph, points=graph_copies.computed(copy, points))
             loss_pairs = gradients.of_loss(graph, pairs)
             # What no gradient function made is that of the loss if finite differences agree.
@@ -185,23 +204,12 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
 
 
 def gradient_pairs(model: Model, together: bool) -> list:
-    """Return (gradient, variable) pairs: of the optimiser's variables, otherwise of the chosen
-    parameters."""
+    """Return (gradient, variable) pairs of the optimiser's variables, or the chosen parameters."""
     if model.optimizer is not None:
         return model.optimizer.compute_gradients(model.loss, colocate_gradients_with_ops=together)
     parameters = list(model.parameters)
     made = tf.compat.v1.gradients(model.loss, parameters, colocate_gradients_with_ops=together)
     return list(zip(made, parameters, strict=True))
-
-
-def fetching(model: Model, pairs: Pairs, train_op: str | None) -> Model:
-    """Let the steps of a model without a train op fetch the loss and the gradients."""
-    if train_op or model.loss is None:
-        return model
-    known = (gradient for gradient, _ in pairs if gradient is not None)
-    # Of a gradient that is only some rows, fetch those rows: a sum would be another node.
-    names = [g.values.name if isinstance(g, tf.IndexedSlices) else g.name for g in known]
-    return replace(model, fetches=(model.loss.name, *names))
 
 
 def with_lines(
@@ -231,15 +239,6 @@ def with_lines(
             node = replace(node, source=line, phase=BACKWARD)
         lines[op.name] = node.source
         yield replace(node, forward_source=None)
-
-
-def with_outputs(listed: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
-    """Yield the nodes, with what a gradient made a branch or a loop take and return."""
-    for node in listed:
-        if functions.calling(node.op):
-            now = nodes.from_operation(graph.get_operation_by_name(node.name))
-            node = replace(now, source=node.source, forward_source=node.forward_source)
-        yield node
 
 
 def added_functions(

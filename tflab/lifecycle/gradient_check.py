@@ -1,16 +1,15 @@
 """Gradient check: gradients, and the formulas that give them, compared with central differences,
-which use no gradient functions.
+which use no gradient functions: (loss(w + h) - loss(w - h)) / 2h for one weight.
 
-The derivative of the loss with respect to one weight is about (loss(w + h) - loss(w - h)) / 2h. The
-rounding of a float32 loss is larger than this difference, so gradients and losses are computed in a
-float64 copy of the graph; in float32 if there is no such copy.
+The rounding of a float32 loss is larger than this difference, so gradients and losses are computed
+in a float64 copy of the graph; in float32 if there is no such copy.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TypeVar
@@ -18,16 +17,16 @@ from typing import TypeVar
 import numpy as np
 import tensorflow as tf
 
-from tflab.analysis import chain_rule, expressions
+from tflab.analysis import chain_rule
 from tflab.analysis import expressions as ex
 from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import RefusedError
 from tflab.lifecycle import graph_copies
 from tflab.lifecycle.gradients import Pairs, names_of, parts_of
-from tflab.lifecycle.graph_copies import CheckPoints, Copy, Values, dtype_of
+from tflab.lifecycle.graph_copies import Copy, Values, dtype_of
 from tflab.records.graph import Derivative, session_name
-from tflab.records.options import Options, Program
+from tflab.records.options import Program
 from tflab.records.stages import AGREES, GradientCheck
 
 ELEMENTS = 80  # in all, spread over the model: each costs two runs of the loss
@@ -67,22 +66,10 @@ class Checked:
     no_formula: str = ""
 
 
-def opened(
-    program: Program, points: CheckPoints, pairs: Pairs, options: Options
-) -> AbstractContextManager[Copy]:
-    """Open the copy of the graph in which gradients and formulas are checked: with a small
-    batch or, if the graph does not accept that, with the usual one."""
-    fetches = [program.loss.name, *(part for gradient, _ in pairs for part in parts_of(gradient))]
-    batches = [points.small, graph_copies.batch_of(program, options.batch_size)]
-    return graph_copies.opened(program, fetches, points.tensors, batches, options)
-
-
 def check(copy: Copy, program: Program, pairs: Pairs) -> Checked:
     """Compare gradients of some elements of the variables. A gradient that disagrees is compared at
-    other weights, too: a difference may cross a kink, but a wrong gradient agrees nowhere.
-
-    Raises RefusedError if the loss cannot run.
-    """
+    other weights, too: a difference may cross a kink, but a wrong gradient agrees nowhere. Raises
+    RefusedError if the loss cannot run."""
     found = check_at(copy, program, pairs, seed=0)
     for seed in range(1, POINTS):
         if all(one.agrees for one in found.checks):
@@ -94,12 +81,7 @@ def check(copy: Copy, program: Program, pairs: Pairs) -> Checked:
 
 
 def check_at(copy: Copy, program: Program, pairs: Pairs, seed: int) -> Checked:
-    """Compare gradients of some elements of the variables, which get the noise of this seed.
-
-    The error of an element is |analytic - numeric|, divided by the largest gradient examined in
-    its variable. A variable has no error if both are 0 within rounding (see `compare`).
-    A random loss has no derivative to compare with.
-    """
+    """Compare gradients of some elements of the variables, which get the noise of this seed."""
     pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
     loss, feeds = program.loss.name, copy.batch
     rng = np.random.default_rng(seed)
@@ -110,14 +92,15 @@ def check_at(copy: Copy, program: Program, pairs: Pairs, seed: int) -> Checked:
     gradients = {v.op.name: parts_of(g) for g, v in spread(pairs, ELEMENTS)}
     first, arrays = copy.run([loss, gradients], feeds)
     losses, seconds = losses_of(lambda: copy.run(loss, feeds), RUNS - 1)
-    reason = no_slope_reason([first, *losses])
+    reason = no_slope_reason([first, *losses])  # a random loss has none
     with suppress(tf.errors.OpError, RefusedError):  # a copy may run with few rows only
         reason = reason or no_slope_reason([copy.run(loss, copy.whole)])
     if reason:
         return Checked((), reason)
-    if copy.half or not pairs:
-        half = f"a part of the loss is computed in {copy.half}"
-        return Checked((), half if copy.half else NO_FLOATS, seconds)
+    if copy.half:
+        return Checked((), f"a part of the loss is computed in {copy.half}", seconds)
+    if not pairs:
+        return Checked((), NO_FLOATS, seconds)
     most = affordable(ELEMENTS, seconds)
     analytic = {name: dense(arrays[name]) for name in spread([*arrays], most)}
     count = min(MOST, max(1, most // len(analytic)))
@@ -228,8 +211,8 @@ def compare(
     loss: float,
     largest_of_all: float,
 ) -> GradientCheck:
-    """Compare a gradient with its differences, both computed in `dtype`. If both are 0 within
-    rounding, no relative error is computed.
+    """Compare a gradient with its differences, both computed in `dtype`. The error is |gradient -
+    difference| of an element, divided by the largest of them; 0 if both are 0 within rounding.
 
     A difference is off by ROUNDINGS * eps * |loss| / h, where eps belongs to the dtype. A gradient
     adds up numbers as large as the other gradients, so it is off by ROUNDINGS * eps * max(|loss|,
@@ -260,12 +243,11 @@ def compare(
 def with_derivatives(
     checked: Checked, copy: Copy, program: Program, pairs: Pairs, graph: GradientGraph, size: int
 ) -> Checked:
-    """Return the checks, each with the derivative of its variable if a formula gives it, otherwise
-    with the reason. If a variable is too large, none has a derivative.
+    """Return the checks with the derivatives that a formula gives, or with the reason for none.
 
-    The formula is read from the gradient graph; the value is what that graph computes for the first
-    batch of this size and the initial values of the variables. It is compared with central
-    differences if the loss has a slope and there is time.
+    The value is what the gradient graph computes for the first batch of this size and the initial
+    values of the variables. It is compared with central differences if the loss has a slope and
+    there is time.
     """
     gradients = {v.op.name: gradient for gradient, v in pairs if gradient is not None}
     variables = [variable for _, variable in pairs if variable.op.name in gradients]
@@ -292,35 +274,26 @@ def with_derivatives(
     rows = []
     for name, formula in formulas.items():
         value = np.asarray(values[name], np.float64)
-        rows.append(
-            Derivative(
-                variable=name,
-                formula=ex.text(formula),
-                value=value.astype(gradients[name].dtype.as_numpy_dtype).tolist(),
-                difference=distance(value, differences.get(name)),
-                checked=error_of(formula, value, named),
+        error = error_of(formula, value, named)
+        if error <= ROUNDING * np.abs(value[np.isfinite(value)]).max(initial=0):  # it may be NaN
+            apart = np.abs(value.ravel() - differences.get(name, np.inf)).max(initial=0)
+            rows.append(
+                Derivative(
+                    variable=name,
+                    formula=ex.text(formula),
+                    value=value.astype(gradients[name].dtype.as_numpy_dtype).tolist(),
+                    difference=float(apart) if isfinite(apart) else None,
+                    checked=error,
+                )
             )
-        )
-        # The error may be NaN, which is no agreement
-        if not rows[-1].checked <= ROUNDING * np.abs(value[np.isfinite(value)]).max(initial=0):
-            rows.pop()
     return replace(checked, derivatives=tuple(rows), no_formula=NO_FORMULA)
 
 
 def error_of(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
     """Return the largest difference between a gradient's elements and the values of its formula."""
     try:
-        result = expressions.fitted(expressions.evaluated(formula, values), value.shape)
-    except (expressions.UnknownError, ValueError):
+        result = ex.fitted(ex.evaluated(formula, values), value.shape)
+    except (ex.UnknownError, ValueError):
         return float("inf")
     unequal = ~((result == value) | (np.isnan(result) & np.isnan(value)))
     return float(np.abs(result[unequal] - value[unequal]).max(initial=0))
-
-
-def distance(value: np.ndarray, differences: np.ndarray | None) -> float | None:
-    """Return the largest distance of a gradient's elements from their differences; None if there
-    are none, or one is not finite."""
-    if differences is None:
-        return None
-    largest = float(np.abs(value.ravel() - differences).max(initial=0))
-    return largest if isfinite(largest) else None

@@ -1,15 +1,14 @@
 """Graph copies: a program's graph once more, in float64 if its ops allow that, with variables that
-can be set, and the points at which it is computed. What is printed about gradients is checked in
-such a copy."""
+can be set. What is printed about gradients is checked in such a copy."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, islice
+from itertools import accumulate, islice, product
 from math import prod
 from typing import Any
 
@@ -59,8 +58,8 @@ class Copy:
         self.live.run([self.setters[name] for name in values], fed)
 
     def run(self, fetches: Any, feeds: Mapping[str, Any], seconds: int | None = None) -> Any:
-        """Return the values of these tensors. What is fed to nodes that the copy does not have is
-        omitted."""
+        """Return the values of these tensors. Feeds of nodes that the copy does not have do not
+        count."""
         fed = {name: value for name, value in feeds.items() if node_of(name) in self.nodes}
         options = tf1.RunOptions(timeout_in_ms=1000 * seconds) if seconds else None
         try:
@@ -77,12 +76,9 @@ def opened(
     batches: Sequence[Values],
     options: Options,
 ) -> Iterator[Copy]:
-    """Open a copy of the part of the graph that computes `fetches` and `wanted`. It is in float64
-    if such a copy can be imported and computes all of them from one of the batches.
-
-    No pass changes what a copy computes. Raises RefusedError if the graph cannot be copied,
-    initialised or run.
-    """
+    """Open a copy of the part of the graph that computes `fetches` and `wanted`, in float64 if such
+    a copy can be imported and computes all of them from one of the batches. Raises RefusedError if
+    the graph cannot be copied, initialised or run."""
     start = session.start_of(program)
     graph, whole = program.graph, program.graph.as_graph_def()
     named = {*map(node_of, start.targets)}  # a file may name nodes that its graph lacks
@@ -90,7 +86,13 @@ def opened(
     fills = [name for name, op in targets.items() if FILLS.fullmatch(op)]
     ends = {*map(node_of, (*fetches, *wanted, *fills))}
     needed = part_of(whole, nodes.needed(graph, ends))
-    variables = variables_of(needed)
+    resources: dict[tuple[str, str], str] = {}  # two variables may share one
+    for node in needed.node:
+        if node.op in VARIABLES:
+            own = "" if node.op == "VarHandleOp" else node.name
+            shared = node.attr["shared_name"].s.decode() or own
+            resources.setdefault((node.attr["container"].s.decode(), shared), node.name)
+    variables = [*resources.values()]
     starting = part_of(whole, nodes.needed(graph, {*variables, *targets}))
     del whole  # it may be large
     types = {attr.type for node in all_nodes(needed) for attr in node.attr.values()}
@@ -100,7 +102,9 @@ def opened(
         with copied(starting, variables, tf.float32, options) as copy:
             session.begin(copy.live, start)
             initial = copy.live.run(dict(copy.readers))
-    for dtype in (tf.float64, tf.float32):
+    attempts = [*product((tf.float64, tf.float32), batches)]
+    for attempt in attempts:
+        dtype, batch = attempt
         with ExitStack() as stack:
             try:
                 graph_def = widen_graph(needed) if dtype == tf.float64 else needed
@@ -108,23 +112,13 @@ def opened(
                 copy.run(fills, start.feeds)
                 copy.assign(initial)
                 more = map(session_name, wanted if dtype == tf.float64 else ())
-                batch = first_that_runs(copy, [*fetches, *more], batches)
+                copy.run([*fetches, *more], batch)
             except (tf.errors.OpError, RefusedError, ValueError):
-                if dtype == tf.float32:
+                if attempt is attempts[-1]:
                     raise
-                continue  # some ops have no float64 version
+                continue  # some ops have no float64 version, some graphs take no small batch
             yield replace(copy, half=half, initial=initial, batch=batch, whole=batches[-1])
             return
-
-
-def first_that_runs(copy: Copy, fetches: Sequence[str], batches: Sequence[Values]) -> Values:
-    """Return the first batch with which these tensors can be computed, or raise the last error."""
-    for batch in batches[:-1]:
-        with suppress(tf.errors.OpError, RefusedError):
-            copy.run(fetches, batch)
-            return batch
-    copy.run(fetches, batches[-1])
-    return batches[-1]
 
 
 @contextmanager
@@ -173,35 +167,18 @@ def all_nodes(graph_def: tf1.GraphDef) -> Iterator[tf1.NodeDef]:
         yield from function.node_def
 
 
-def variables_of(graph_def: tf1.GraphDef) -> list[str]:
-    """Return the nodes that are variables, one for each resource: parameters, moving averages,
-    states of random numbers."""
-    variables: dict[tuple[str, str], str] = {}
-    for node in graph_def.node:
-        if node.op in VARIABLES:
-            own = "" if node.op == "VarHandleOp" else node.name
-            shared = node.attr["shared_name"].s.decode() or own
-            variables.setdefault((node.attr["container"].s.decode(), shared), node.name)
-    return [*variables.values()]
-
-
 def widen_graph(graph_def: tf1.GraphDef) -> tf1.GraphDef:
     """Return the GraphDef with float64 in attributes, lists of types and constants."""
     wide = type(graph_def)()
     wide.CopyFrom(graph_def)
-    for node in all_nodes(wide):
-        widen(node.attr.values())
+    attributes = [attr for node in all_nodes(wide) for attr in node.attr.values()]
     for function in wide.library.function:
         for arg in (*function.signature.input_arg, *function.signature.output_arg):
             arg.type = WIDE if arg.type in NARROW else arg.type
             for handle in arg.handle_data:
                 handle.dtype = WIDE if handle.dtype in NARROW else handle.dtype
-        for attributes in function.arg_attr.values():
-            widen(attributes.attr.values())
-    return wide
-
-
-def widen(attributes: Iterable[tf1.AttrValue]) -> None:
+        of_args = function.arg_attr.values()
+        attributes += [attr for of_arg in of_args for attr in of_arg.attr.values()]
     for attr in attributes:
         if attr.type in NARROW:  # writing another kind of value would remove the present one
             attr.type = WIDE
@@ -210,21 +187,20 @@ def widen(attributes: Iterable[tf1.AttrValue]) -> None:
         if attr.tensor.dtype in NARROW:
             value = tf.make_ndarray(attr.tensor).astype(np.float64)
             attr.tensor.CopyFrom(tf.make_tensor_proto(value, tf.float64))
+    return wide
 
 
 def dtype_of(variable: tf.Variable | tf.Tensor) -> tf.DType:
-    """Return the dtype of a variable's values: in a graph from a file, the variable is the tensor
-    of its handle."""
+    """Return the dtype of a variable's values; a file's variable is the tensor of its handle."""
     if variable.dtype == tf.resource:
         return tf.dtypes.as_dtype(variable.op.get_attr("dtype"))
     return variable.dtype.base_dtype
 
 
-# Check points: the values against which formulas are checked, computed by the graph as written
-#
-# The first point is a batch of the data with the initial values of the variables. At the others the
-# batch has another size, and variables and fed floating-point numbers are changed at random, so a
-# formula that agrees by accident (with a variable of zeros, say) no longer agrees.
+# Check points: the values against which formulas are checked. The first point is a batch of the
+# data with the initial values of the variables. At the others the batch has another size, and
+# variables and fed floating-point numbers are changed at random, so a formula that agrees by
+# accident (with a variable of zeros, say) no longer agrees.
 
 ROWS = (16, 8, 3)  # of a batch: few if the graph is large, and more than one
 FEW = 4  # rows, with which the loss runs twice for each element of a gradient
@@ -250,36 +226,30 @@ class CheckPoints:
 
 def points_of(program: Program, graph: GradientGraph, options: Options) -> CheckPoints:
     """Return the batches of the points, of several sizes if the graph accepts any, and the tensors
-    of real numbers that formulas may contain.
-
-    Tensors inside loops and branches are omitted, because they may not be computed, and so are the
-    largest, beyond the limit for one run.
-    """
+    of real numbers that formulas may contain: not those inside loops and branches, which may not be
+    computed, and not the largest, beyond the limit for one run."""
     needed = with_makers(graph.nodes, graph.owners.keys() | graph.called)
     inside = analysis.depths(graph.nodes)
     small = len(needed) <= MOST_NODES
     nodes = [
         node for node in graph.nodes if small and node.name in needed and not inside[node.name]
     ]
-    data, feeds = program.dataset("train"), program.model.feeds
-    of_rows = [
-        tensor.shape
-        for tensor, column in feeds.items()
-        if not isinstance(data.columns.get(column), Whole)
-    ]
-    rows = options.batch_size
+    data, rows = program.dataset("train"), options.batch_size
     few, batch_sizes = rows, [rows] * (1 + len(MOVES))
-    if not (program.model.fixed_batch or any(shape.rank and shape[0] for shape in of_rows)):
-        fitting = (
-            n for n in ROWS if sum(sizes_of(nodes or graph.nodes, n + len(MOVES)).values()) <= BYTES
-        )
-        rows = min(rows, next(fitting, ROWS[-1]))
+    fixed = program.model.fixed_batch or any(
+        tensor.shape.rank and tensor.shape[0]
+        for tensor, column in program.model.feeds.items()
+        if not isinstance(data.columns.get(column), Whole)
+    )
+    if not fixed:
+        bytes_at = {n: sum(sizes_of(nodes or graph.nodes, n + len(MOVES)).values()) for n in ROWS}
+        rows = min(rows, next((n for n in ROWS if bytes_at[n] <= BYTES), ROWS[-1]))
         larger = (max(rows, ROWS[-1]) + place for place in range(1, 1 + len(MOVES)))
         few, batch_sizes = min(rows, FEW), [rows, *(min(other, data.size) for other in larger)]
     batches = [batch_of(program, size, place) for place, size in enumerate(batch_sizes)]
     most = max((len(v) for batch in batches for v in batch.values() if np.ndim(v)), default=1)
     size_of = sizes_of(nodes, most)
-    order = sorted(size_of, key=lambda tensor: size_of[tensor])
+    order = sorted(size_of, key=size_of.__getitem__)
     totals = accumulate(size_of[tensor] for tensor in order)
     fetched = (tensor for tensor, total in zip(order, totals, strict=True) if total <= BYTES)
     return CheckPoints(tuple(batches), batch_of(program, few), tuple(fetched))
@@ -329,9 +299,9 @@ def computed(copy: Copy, points: CheckPoints) -> Points:
 def perturbed(value: np.ndarray, rng: np.random.Generator, parts: float, more: float) -> np.ndarray:
     """Return floating-point numbers, each changed by about these parts of it, and by more."""
     value = np.asarray(value)
-    if value.dtype.kind != "f" or not (parts or more):
-        return value
-    moved = value + more * rng.standard_normal(value.shape, np.float32)
-    if parts:  # large models have many numbers, and each draw takes its time
-        moved += parts * rng.standard_normal(value.shape, np.float32) * value
-    return moved
+    if value.dtype.kind == "f" and (parts or more):
+        moved = value + more * rng.standard_normal(value.shape, np.float32)
+        return moved + (
+            parts * rng.standard_normal(value.shape, np.float32) * value if parts else 0
+        )
+    return value
