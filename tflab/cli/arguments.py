@@ -32,12 +32,11 @@ def tasks(text: str) -> int | tuple[str, ...]:
     """Return the number of tasks to start, or the addresses of existing ones."""
     if ":" not in text:
         return command.count("number of tasks", most=MOST_TASKS)(text)
-    addresses = tuple(address(part) for part in text.split(","))
-    for one in addresses:
-        if addresses.count(one) > 1:
-            raise UsageError(f"The task {one} is listed twice in '{text}'; list each once.")
-        if one.endswith(":0"):
-            raise UsageError(f"'{one}' is not the address of a task: its port cannot be 0.")
+    addresses = tuple(map(address, text.split(",")))
+    if len({*addresses}) < len(addresses):
+        raise UsageError(f"A task is listed twice in '{text}'; list each once.")
+    if zero := [one for one in addresses if one.endswith(":0")]:
+        raise UsageError(f"'{zero[0]}' is not the address of a task: its port cannot be 0.")
     return addresses
 
 
@@ -90,7 +89,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--batch-sizes": {
         "nargs": "+",
         "default": [*BATCH_SIZES],
-        "type": command.count("batch size", several=True),
+        "type": command.count("batch size"),
         "metavar": "N",
         "help": f"rows of data in a step (default: {' '.join(map(str, BATCH_SIZES))})",
     },
@@ -126,7 +125,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "do not fetch the program's values in a further step",
     },
     "--data-dir": {
-        "type": command.path("data folder"),
         "metavar": "DIR",
         "help": "folder of the data set (default: $TFLAB_DATA_DIR, else a cache)",
     },

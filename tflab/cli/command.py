@@ -72,30 +72,15 @@ def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
 MOST = 1_000_000_000
 
 
-def count(
-    what: str, least: int = 1, most: int = MOST, several: bool = False
-) -> Callable[[str], int]:
-    """Return an argparse type: a whole number from `least` to `most`, or `several` of them."""
+def count(what: str, least: int = 1, most: int = MOST) -> Callable[[str], int]:
+    """Return an argparse type: a whole number from `least` to `most`."""
     bounds = f"of at least {least}" if most == MOST else f"from {least} to {most}"
 
     def check(text: str) -> int:
         with suppress(ValueError):
             if least <= int(text) <= most:
                 return int(text)
-        commas = several and "," in text
-        hint = " Separate several numbers with spaces, not commas." if commas else ""
-        raise UsageError(f"The {what} is '{text}'; it has to be a whole number {bounds}.{hint}")
-
-    return check
-
-
-def path(what: str) -> Callable[[str], str]:
-    """Return an argparse type: the name of a file or folder, which must not be empty."""
-
-    def check(text: str) -> str:
-        if not text:
-            raise UsageError(f"The {what} is empty; give its name.")
-        return text
+        raise UsageError(f"The {what} is '{text}'; it has to be a whole number {bounds}.")
 
     return check
 

@@ -46,20 +46,14 @@ def fold(text: str, columns: int) -> str:
     """Return a text with lines of at most this many columns; 0: no limit. Continuation lines are
     indented by two columns. A word that is longer than a line is cut."""
     lines = text.split("\n")
-    return "\n".join(folded(line, columns) if 0 < columns < len(line) else line for line in lines)
-
-
-def folded(line: str, columns: int) -> str:
-    indent = line[: len(line) - len(line.lstrip())]
-    if len(indent) + 2 > columns // 2:  # a separate column, as in help
-        indent = indent[: columns // 3]
-    return textwrap.fill(
-        line.strip(),
-        columns,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_on_hyphens=False,
-    )
+    for number, line in enumerate(lines):
+        if 0 < columns < len(line):
+            indent = line[: len(line) - len(line.lstrip())]
+            if len(indent) + 2 > columns // 2:  # a separate column, as in help
+                indent = indent[: columns // 3]
+            wrapper = textwrap.TextWrapper(columns, indent, f"{indent}  ", break_on_hyphens=False)
+            lines[number] = wrapper.fill(line.strip())
+    return "\n".join(lines)
 
 
 def say(text: str, stream: TextIO | None = None) -> None:

@@ -87,7 +87,6 @@ def parser() -> argparse.ArgumentParser:
     group.add_argument("--full", action="store_true", help="show every table")
     group.add_argument(
         "--plots",
-        type=command.path("folder for plots"),
         metavar="DIR",
         help="draw the tables into a new folder, as PNG and SVG",
     )
@@ -97,7 +96,6 @@ def parser() -> argparse.ArgumentParser:
     group.add_argument("files", nargs="*", metavar="FILE", help="two comparisons, or programs")
     group.add_argument(
         "--save",
-        type=command.path("comparison's file"),
         metavar="FILE",
         help="write what --format json prints to a new file",
     )

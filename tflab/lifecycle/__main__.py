@@ -90,7 +90,6 @@ def parser() -> argparse.ArgumentParser:
     arguments.choice(group, "--format", "format", FORMATS)
     group.add_argument(
         "--logdir",
-        type=command.path("logdir"),
         metavar="DIR",
         help="folder for TensorBoard (default, if steps run: runs/<model>-<time>)",
     )

@@ -51,7 +51,6 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add(
         "--out",
-        type=command.path("folder for the report"),
         metavar="DIR",
         help=f"a new folder for the report (default: {OUT}, or {OUT}-2 and so on if that is taken)",
     )

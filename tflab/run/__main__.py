@@ -85,18 +85,15 @@ def parser() -> argparse.ArgumentParser:
     )
     add(
         "--logdir",
-        type=command.path("logdir"),
         metavar="DIR",
         help="write the graph and some steps of the group that takes longest, for TensorBoard",
     )
     add(
         "--html",
-        type=command.path("name of the page"),
         metavar="FILE",
         help="write a page: the program line by line beside the drawing of its graph",
     )
-    file = command.path("name of the file")
-    add("--save", type=file, metavar="FILE", help="save the result as JSON")
+    add("--save", metavar="FILE", help="save the result as JSON")
     arguments.choice(parser, "--format", "format", FORMATS, "on standard error or output: ")
     return parser
 

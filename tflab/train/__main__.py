@@ -64,7 +64,6 @@ def parser() -> argparse.ArgumentParser:
     add("--resume", action="store_true", help="continue the training in --logdir")
     add(
         "--logdir",
-        type=command.path("logdir"),
         metavar="DIR",
         help="folder of the results for TensorBoard (default: runs/<model>-train-<time>)",
     )
