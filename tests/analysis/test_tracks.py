@@ -59,14 +59,12 @@ def by_device(text):
 @pytest.mark.parametrize(
     ("recorded", "kept"),
     [
-        ("s7 ab; all abc; s8 c", "s7 ab; all; s8 c"),  # kernels count in their stream
-        ("memcpy xy; s7 axb; s8 y; all ab", "memcpy xy; s7 ab; s8; all"),  # copies among copies
-        ("h2d x; memcpy x", "h2d; memcpy x"),
+        ("s7 ab; all abc; s8 c", "s7 ab; all; s8 c"),  # kernels are in their stream
+        ("memcpy xy; s7 axb; s8 y; all ab", "memcpy; s7 axb; s8 y; all"),  # copies, too
+        ("h2d x; memcpy x", "h2d x; memcpy"),
         ("all ab", "all ab"),  # no repetition
-        ("s7 a; all ab", "s7 a; all b"),
         ("h2d x", "h2d x"),
-        ("memcpy x; s7 xx", "memcpy x; s7 x"),  # a row removes one repetition
-        ("s7 aa; s8 a; all aaa", "s7 aa; s8 a; all"),
+        ("memcpy x", "memcpy x"),
         # An op with the name of a kernel is none, nor is one of another GPU
         ("cpu a; launches a; sync a; s7 a", "cpu a; launches a; sync a; s7 a"),
         ("all a; other a", "all a; other a"),

@@ -13,7 +13,7 @@ from tflab.analysis.slow_steps import Evidence, WholeTable, Work
 
 
 def diagnose(evidence):
-    return slow_steps.costliest(slow_steps.reasons(evidence), 3)
+    return slow_steps.costliest(evidence, 3)
 
 
 def work(name: str, us: float, calls: float = 1, **said) -> Work:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 
 from tflab import units
@@ -160,32 +161,9 @@ class Evidence:
         return sum(node.ns for node in nodes) / self.ops_ns * in_ops_ns
 
 
-@dataclass(frozen=True)
-class Reason:
-    """A diagnosis, and its nodes: each node is blamed only once."""
-
-    diagnosis: Diagnosis
-    subject: str  # the same at every batch size
-    nodes: frozenset[str] = frozenset()
-
-
-def reason(
-    batch: Evidence,
-    kind: str,
-    about: str,
-    nodes: Sequence[Work] = (),
-    subject: str = "",
-) -> Reason:
-    """Return the reason `34.0 % of a median step at batch 16 (123 us of 362 us) is ...`; it costs
-    the time of its nodes or, without nodes, the time outside of ops."""
-    cost_ns = batch.cost_ns(nodes) if nodes else batch.outside_ns
-    share = cost_ns / batch.step_ns
-    sentence = (
-        f"{percent(share)} of a {batch.step} "
-        f"({time(cost_ns)} of {time(batch.step_ns)}) is {about}. Try {TRY[kind]}."
-    )
-    diagnosis = Diagnosis(sentence, cost_ns, share, batch.batch_size, kind)
-    return Reason(diagnosis, f"{kind} {subject}", frozenset(node.name for node in nodes))
+# The kind of a reason, what a part of the step is, its nodes, and its subject. Each subject is the
+# same at every batch size. A reason costs the time of its nodes; without, the time outside of ops.
+Reason = tuple[str, str, Sequence[Work], str]
 
 
 def movement(batch: Evidence) -> Iterator[Reason]:
@@ -198,7 +176,7 @@ def movement(batch: Evidence) -> Iterator[Reason]:
         if batch.cost_ns(nodes) > MOVEMENT * batch.step_ns:
             where = f"{subject}, " if nodes[0].line else ""
             about = f"{where}{counted(nodes)} that only move or convert data: {a_call(nodes)}"
-            yield reason(batch, "movement", about, nodes, subject)
+            yield "movement", about, nodes, subject
 
 
 def counted(nodes: Sequence[Work]) -> str:
@@ -228,7 +206,7 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
         f"{calls:,.0f} calls of small ops{mostly}: {a_call(nodes)}, "
         f"while an op that only passes a value on takes {time(least)}"
     )
-    yield reason(batch, "small ops", about, nodes)
+    yield "small ops", about, nodes, ""
 
 
 def one_op(batch: Evidence) -> Iterator[Reason]:
@@ -239,7 +217,7 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
         return
     line = f" at {node.line}" if node.line else ""
     about = f"one op, {node.name} ({node.op}){line}: it takes longer than all other ops together"
-    yield reason(batch, "one op", about, [node], node.name)
+    yield "one op", about, [node], node.name
 
 
 def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
@@ -257,7 +235,7 @@ def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
                 f", of which {units.size(batch.copied_bytes)} are copied because their arrays do "
                 f"not begin at a multiple of {ALIGNMENT} bytes"
             )
-        yield reason(batch, kind, about)
+        yield kind, about, (), ""
 
 
 def whole_tables(batch: Evidence) -> Iterator[Reason]:
@@ -270,25 +248,33 @@ def whole_tables(batch: Evidence) -> Iterator[Reason]:
                 f"work on all {table.rows:,} rows of {table.variable}{line}, of which a step uses "
                 f"at most {table.used:,}: {counted(nodes)}"
             )
-            yield reason(batch, "tables", about, nodes, table.variable)
+            yield "tables", about, nodes, table.variable
 
 
 # Each rule is applied to every evidence.
 RULES = (movement, whole_tables, small_ops, one_op, time_outside_ops)
 
 
-def reasons(evidence: Iterable[Evidence], least: int = LEAST_STEPS) -> list[Reason]:
-    """Return all reasons in the evidence that has at least `least` traced steps."""
-    enough = [step for step in evidence if step.steps >= least]
-    return [reason for step in enough for rule in RULES for reason in rule(step)]
-
-
-def costliest(reasons: Iterable[Reason], most: int) -> tuple[Diagnosis, ...]:
-    """Return the most expensive reasons; each subject and each node is blamed once."""
-    distinct: list[Reason] = []
-    for reason in sorted(reasons, key=lambda reason: -reason.diagnosis.share):
-        if not any(
-            reason.subject == other.subject or reason.nodes & other.nodes for other in distinct
-        ):
-            distinct.append(reason)
-    return tuple(reason.diagnosis for reason in distinct[:most])
+def costliest(
+    evidence: Iterable[Evidence], most: int, least: int = LEAST_STEPS
+) -> tuple[Diagnosis, ...]:
+    """Return the most expensive reasons, by their share of a step, of the evidence that has at
+    least `least` traced steps; each subject and each node is blamed once."""
+    reasons: list[tuple[Diagnosis, set[str | tuple[str, str]]]] = []
+    for step in (step for step in evidence if step.steps >= least):
+        for kind, about, nodes, subject in chain.from_iterable(rule(step) for rule in RULES):
+            cost_ns = step.cost_ns(nodes) if nodes else step.outside_ns
+            share = cost_ns / step.step_ns
+            sentence = (
+                f"{percent(share)} of a {step.step} "
+                f"({time(cost_ns)} of {time(step.step_ns)}) is {about}. Try {TRY[kind]}."
+            )
+            diagnosis = Diagnosis(sentence, cost_ns, share, step.batch_size, kind)
+            reasons.append((diagnosis, {(kind, subject), *(node.name for node in nodes)}))
+    chosen = []
+    blamed: set[str | tuple[str, str]] = set()
+    for diagnosis, own in sorted(reasons, key=lambda reason: -reason[0].share):
+        if not own & blamed:
+            chosen.append(diagnosis)
+            blamed |= own
+    return tuple(chosen[:most])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
@@ -135,8 +134,8 @@ def median_step(steps: Sequence[StepTime]) -> StepTime:
 #
 # - `/job:.../device:CPU:0`, or `/cpu:0`: ops, and the time that they took;
 # - `/job:.../device:GPU:0`, or `/gpu:0`: ops too, but the times are of launching kernels;
-# - `/device:GPU:0/stream:13`, or `/gpu:0/stream:13`: the kernels of one stream. Old traces list its
-#   copies among them, newer ones under `/stream:13<MemcpyH2D>`;
+# - `/device:GPU:0/stream:13`, or `/gpu:0/stream:13`: the kernels of one stream, in old traces also
+#   its copies, which newer ones list under `/stream:13<MemcpyH2D>`;
 # - `/device:GPU:0/stream:all`: the kernels of all streams, repeated;
 # - `/device:GPU:0/memcpy`: the copies, repeated;
 # - `/device:GPU:0/stream:`: other work of the GPU, such as setting memory;
@@ -148,7 +147,7 @@ def median_step(steps: Sequence[StepTime]) -> StepTime:
 
 OPS = "ops"
 LAUNCHES = "launches of GPU kernels"
-KERNELS = "kernels of a stream"
+KERNELS = "work of a stream"
 COPIES = "copies"
 OTHERS = "other work of a GPU"
 WAITS = "waits for a GPU"
@@ -188,43 +187,20 @@ def node_and_op(name: str, label: str) -> tuple[str, str]:
 
 
 def without_repeats(runs: Mapping[str, OpRuns]) -> dict[str, OpRuns]:
-    """Return the runs of each device, without those that another device repeats.
+    """Return the runs of each device, without those that other devices repeat: the rows of the
+    streams of a GPU have all kernels and copies."""
+    matches = {device: TRACER.fullmatch(device) for device in runs}
+    streamed = {m["gpu"] for m in matches.values() if m and m["stream"] not in (None, "", "all")}
 
-    Copies are kept in the row of copies, kernels in the row of their stream. The tracer writes
-    these rows twice with the same names and times; each repetition removes one run.
-    """
-    kept = dict(runs)
-    tracks: dict[str, dict[str, str]] = {}  # GPU -> track -> device
-    for device in runs:
-        if device.endswith(HOST):
-            kept[device] = runs[device][:0]
-        elif match := TRACER.fullmatch(device):
-            tracks.setdefault(match["gpu"], {})[match["track"]] = device
-    for devices in tracks.values():
-        streams = [
-            devices[track] for track in devices if track not in ("memcpy", "sync", "stream:all")
-        ]
-        copies = Counter(map(identity, runs.get(devices.get("memcpy", ""), ())))
-        kernels = Counter(identity(run) for device in streams for run in runs[device])
-        for device in streams:
-            kept[device] = runs_without(copies, runs[device])
-        if "stream:all" in devices:
-            kept[devices["stream:all"]] = runs_without(kernels, runs[devices["stream:all"]])
-    return kept
-
-
-def identity(run: OpRun) -> tuple[str, str, int, int]:
-    return run.name, run.op, run.start_ns, run.duration_ns
-
-
-def runs_without(repeated: Counter[tuple[str, str, int, int]], runs: OpRuns) -> OpRuns:
-    """Return the runs without the `repeated` ones; each repetition removes one run."""
-    is_kept: np.ndarray = np.ones(len(runs), bool)
-    for place, run in enumerate(runs if repeated else ()):
-        if repeated[identity(run)]:
-            repeated[identity(run)] -= 1
-            is_kept[place] = False
-    return runs.where(is_kept)
+    repeated = {
+        device
+        for device, match in matches.items()
+        if match and match["gpu"] in streamed and match["track"] in ("memcpy", "stream:all")
+    }
+    return {
+        device: own[:0] if device in repeated or device.endswith(HOST) else own
+        for device, own in runs.items()
+    }
 
 
 def work_runs(runs: Iterable[OpRun]) -> OpRuns:

@@ -116,7 +116,7 @@ def concluded(
         images=prepared.images,
         tasks=len(options.cluster),
         load=during,
-        diagnosis=slow_steps.costliest(slow_steps.reasons(evidence), MOST_REASONS),
+        diagnosis=slow_steps.costliest(evidence, MOST_REASONS),
         rounds={
             size: Rounds(
                 step_ns=tuple(median(times) for times in batch.untraced_rounds()),

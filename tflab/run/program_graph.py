@@ -367,7 +367,7 @@ class Largest:
             tables=slow_steps.whole_tables_of(ran or self.nodes, lines),
             nodes=tuple(work(name, types.get(name, "")) for name in group.ops if name in known),
         )
-        reasons = slow_steps.costliest(slow_steps.reasons([evidence], FEW), MOST_FINDINGS)
+        reasons = slow_steps.costliest([evidence], MOST_FINDINGS, FEW)
         return [reason.sentence for reason in reasons]
 
     def save(self, folder: str) -> None:
