@@ -86,8 +86,8 @@ def compare_batch_sizes(
 ) -> Comparison:
     """Measure a model's step at each batch size, and then untraced under each configuration.
 
-    Raises UsageError if there are fewer images than a batch needs, or for a configuration that this
-    machine does not support; TflabError if a step fails.
+    Raises UsageError for too few images or an unsupported configuration; TflabError if a step
+    fails.
     """
     # Not at the top: a command that leaves the work to a confined process needs none of these
     from tflab.runtime import dumps, tf_import

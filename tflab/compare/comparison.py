@@ -1,5 +1,4 @@
-"""Comparison: one step at several batch sizes, also under several configurations: from the sweep
-to rows, fits and findings."""
+"""Comparison: a step at several batch sizes and under several configurations, with findings."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ def compare(
 def raced_in(
     prepared: Prepared, batches: Mapping[int, sweep.MeasuredBatch], ending: measure.Outcome
 ) -> tuple[tuple[ConfigTimes, ...], measure.Outcome]:
-    """Return the configurations, if the sweep is complete, and how the measurement ended. Ctrl-C,
-    or a process that fails, keeps the observations so far."""
+    """Return the configurations, if the sweep is complete, and how the measurement ended."""
     if len(prepared.chosen.configs) < 2 or ending != measure.Outcome():
         return (), ending
     observed = []
@@ -134,8 +132,7 @@ def concluded(
 
 
 def with_each_pass_off(one: Prepared) -> Prepared:
-    """Return the sweep with a configuration without each pass that changed the graph and has a
-    switch, in place of PASSES among its configurations."""
+    """Return the sweep with a configuration without each changing pass in place of PASSES."""
     configs = one.chosen.configs
     if PASSES not in configs:
         return one

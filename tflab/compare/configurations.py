@@ -4,9 +4,8 @@ verdict for each.
 Settings of a process (graph passes, XLA, threads) take turns with `default` step by step. Settings
 that are read when TensorFlow is imported need a separate process, which runs next to that of
 `default`: a dozen steps here, then a dozen there. Steps of one process are not independent of one
-another, so a process, or a pair of them, is one observation, however many steps it runs. Within it,
-new sessions are created a few times, because the place of a session in memory makes all of its
-steps faster or slower.
+another, so a process, or a pair of them, is one observation. Within it, new sessions are created a
+few times, because the place of a session in memory makes all of its steps faster or slower.
 
 The control is `default` once more: as a second session in the same process, or, for a configuration
 in a process of its own, as another process.
@@ -65,8 +64,7 @@ class Opponents(NamedTuple):
 
 
 def changing(configs: Sequence[str]) -> tuple[str, ...]:
-    """Return the configurations that change something here; a note says why others do not. Raise
-    UsageError for one that this machine does not support."""
+    """Return the configurations that change something here. Raise UsageError if one cannot run."""
     if "gpu" in configs and not devices.gpus():
         raise UsageError("This machine has no GPU; remove `gpu` from --configs.")
     affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
@@ -84,11 +82,8 @@ def changing(configs: Sequence[str]) -> tuple[str, ...]:
 
 
 def observe(prepared: Prepared, step_ns: float) -> Iterator[Observed]:
-    """Yield the untraced steps of every configuration at every batch size, one observation after
-    the other; `step_ns` is the time of the default's steps at all batch sizes together.
-
-    After `race_s` seconds no further observation starts, except those that a verdict requires.
-    """
+    """Yield observations: the untraced steps of every configuration at every batch size. `step_ns`
+    is the time of the default's steps at all batch sizes together."""
     configs, budget_s = prepared.chosen.configs, prepared.chosen.race_s
     program, batch_sizes = prepared.program, prepared.batch_sizes
     columns = session.feed_columns(program, prepared.split).values()
@@ -107,11 +102,8 @@ def observe(prepared: Prepared, step_ns: float) -> Iterator[Observed]:
 
 
 def processes_of(configs: Sequence[str]) -> list[Process]:
-    """Return the processes of an observation.
-
-    A configuration in a process of its own is compared with a `default` and a control that have a
-    process of their own as well: sessions that share a process slow each other down.
-    """
+    """Return the processes of an observation. A configuration in a process of its own is compared
+    with others in processes of their own: sessions that share one slow each other down."""
     shared: dict[tuple, list[str]] = {}
     alone: list[Process] = []
     for config in configs:
@@ -127,8 +119,7 @@ def processes_of(configs: Sequence[str]) -> list[Process]:
 
 
 def opponents(processes: Sequence[Process]) -> dict[str, Opponents]:
-    """Return the places of each configuration, of its default and of its control: in the process of
-    the configuration or, if they are not in there, in processes of their own."""
+    """Return the places of each configuration, of its default and of its control."""
     alone = {names[0]: (at, names[0]) for at, (_, names) in enumerate(processes) if not names[1:]}
     found: dict[str, Opponents] = {}
     for at, (_, names) in enumerate(processes):
@@ -148,8 +139,7 @@ def observations(
     most_s: float = OBSERVATION_S,
     rounds: int = ROUNDS,
 ) -> Iterator[Observed]:
-    """Yield the times of every configuration, from processes that run side by side and take turns,
-    each observation for at most `most_s` seconds."""
+    """Yield the times of every configuration, in processes that take turns for `most_s` seconds."""
     for number in numbers:
         with ExitStack() as stack:
             started = []
@@ -172,8 +162,7 @@ def observations(
 def in_turn(
     processes: Sequence[Iterator[measure.Times]], seed: int, most_s: float
 ) -> list[measure.Times]:
-    """Return the times of the jobs of each process: turn after turn, in random order, for TURNS
-    turns or until the time is over."""
+    """Return the times of the jobs of each process, whose turns come in random order."""
     measured = [next(process) for process in processes]  # all are ready before the first starts
     draw = random.Random(seed)
     start = time.monotonic()

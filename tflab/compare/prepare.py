@@ -43,11 +43,8 @@ class Prepared:
 def prepare(
     model: str, batch_sizes: Sequence[int], chosen: SweepOptions, options: Options
 ) -> Prepared:
-    """Build, differentiate and place a model's step at each batch size.
-
-    Raises UsageError if there are fewer images than a batch needs. Raises TflabError if a step
-    fails at every batch size.
-    """
+    """Build, differentiate and place a model's step at each batch size. Raise UsageError if there
+    are too few images, TflabError if a step fails at every batch size."""
     options = models.with_soft_placement(model, options)
     before = machine_load.average() if chosen.load_before is None else chosen.load_before
     backward = with_gradients(model, replace(options, explained=False))
@@ -105,8 +102,7 @@ def affordable(
     batch_sizes: Sequence[int],
     rows: int,
 ) -> int:
-    """Return how many of the rows take about this many seconds, at all batch sizes together: whole
-    batches of the largest size, at least one."""
+    """Return how many rows, in whole largest batches, take these seconds at all batch sizes."""
     fastest: dict[tuple[int, bool], int] = {}
 
     def observe(turn: measure.Turn, timed: StepTime, _: measure.Recorded) -> None:
@@ -129,8 +125,7 @@ def with_gradients(model: str, options: Options) -> Backward:
 
 
 def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOptions) -> int:
-    """Return how many images to process at each batch size. Raise UsageError if there are too few,
-    or the model cannot be trained."""
+    """Return how many images to process. Raise UsageError for too few, or without training."""
     program, largest = backward.program, batch_sizes[-1]
     if chosen.phase == "training" and not trains(backward):
         lacks = "loss" if program.model.loss is None else "optimiser"
@@ -154,8 +149,7 @@ def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOpt
 
 
 def trains(backward: Backward) -> bool:
-    """Return True if a step of the program updates variables, with the model's optimiser or
-    through what the model fetches."""
+    """Return whether a step of the program updates variables."""
     program = backward.program
     if program.train_op:
         return True

@@ -1,9 +1,8 @@
 """Saved: two comparisons in files, compared step by step and row by row.
 
-A file is the JSON that `compare --format json` prints and `--save` writes. It has the median of
-each round of the sweep, for the step and for every row, and of each observation of a configuration.
-One file is one process, and rounds of one process are not independent of one another: therefore the
-control of a verdict is how much rounds of the same thing differed within each file.
+A file has the median of each round of the sweep, for the step and for every row. Rounds of one
+process are not independent of one another: therefore the control of a verdict is how much rounds of
+the same thing differed within each file.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ Times = Mapping[tuple[int, str], Sequence[float]]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare two files, and show the result. Raise as `decide` does if --fail-if-slower is
-    given."""
+    """Compare two files, and show the result. Raise as `decide` does."""
     first, second = names_of(args.files)
     result = compare(first, second, *(codec.read_object(path, GIVE) for path in args.files))
     if args.fail_if_slower is not None:
@@ -107,10 +105,7 @@ def read(path: str, content: dict[str, Any]) -> SavedComparison:
 def compare(
     first: str, second: str, content: dict[str, Any], other_content: dict[str, Any]
 ) -> Changes:
-    """Return the change of every step and row, whatever the graphs.
-
-    Raise UsageError for files that are no comparisons, or have nothing in common.
-    """
+    """Return the change of every step and row. Raise UsageError if nothing can be compared."""
     usual, other = read(first, content), read(second, other_content)
     for option in ("phase", "by"):
         mine, theirs = getattr(usual, option), getattr(other, option)
@@ -184,8 +179,7 @@ def gate_of(limit: float, named: Mapping[str, Verdict | None], widened: bool = T
 
 
 def decide(gate: Gate | None, first: str) -> None:
-    """Raise TflabError if a step is slower, UndecidedError if that is undecided; the command exits
-    with their status."""
+    """Raise TflabError if a step is slower, UndecidedError if that is undecided."""
     if gate and gate.slower:
         raise TflabError(sentence(gate, first))
     if gate and gate.undecided:

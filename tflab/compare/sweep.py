@@ -1,5 +1,4 @@
-"""Sweep: the same work at several batch sizes, and the tables of it. Of a traced step only
-the nodes and times of its op runs are kept."""
+"""Sweep: the same work at several batch sizes, and the tables of it."""
 
 from __future__ import annotations
 
@@ -70,8 +69,8 @@ class MeasuredBatch:
             self.settle()
 
     def settle(self) -> None:
-        """Aggregate the waiting traces. Doing so between two steps, one trace at a time, would take
-        twice as long: after a step the processor's caches contain nothing of this code."""
+        """Aggregate the waiting traces: one at a time takes twice as long, because after a step the
+        processor's caches contain nothing of this code."""
         self.waiting_bytes = 0
         while self.waiting:
             recorded, start_ns = self.waiting.popleft()
@@ -111,11 +110,8 @@ def run(
     types: Mapping[str, str],
 ) -> tuple[dict[int, MeasuredBatch], measure.Outcome]:
     """Measure a step on the first `rows` rows of the data at each batch size. Return each batch
-    size of which a step was traced, and how the sweep ended.
-
-    `types` gives the op of each node that runs, as placement found it. Ctrl-C or a step that fails
-    ends the sweep. The measurements before that are kept.
-    """
+    size of which a step was traced, and how the sweep ended: Ctrl-C or a failure ends it. `types`
+    gives the op of each node that runs."""
     columns = list(session.feed_columns(program, split).values())
     batches = {
         size: MeasuredBatch(size, rows, measure.steps_of_rounds(rows, batch_sizes, size))
@@ -145,10 +141,8 @@ def table(
     by: str,
     last: Placement | None = None,
 ) -> tuple[OpStats, ...]:
-    """Return the rows of one batch size, with the FLOPs of their ops, as far as known.
-
-    `last` is the placement of the smaller batch at the end of the data, if there is one.
-    """
+    """Return the rows of one batch size, with the FLOPs of their ops, as far as known. `last` is
+    the placement of the smaller batch at the end of the data, if there is one."""
     accumulator = batch.accumulator
     devices = {node.name: node.device for node in placed.nodes}
     requested = {node.name: node.requested_bytes for node in op_table.fold(batch.runs)}
@@ -182,8 +176,7 @@ def types_of(placed: Placement) -> dict[str, str]:
 def mean_flops(
     batch: MeasuredBatch, placed: Placement, last: Placement | None
 ) -> dict[str, float | None]:
-    """Return the FLOPs of a call of each node, as the mean over the steps: the last batch may be
-    smaller."""
+    """Return the FLOPs of a mean call of each node: the last batch may be smaller."""
     full_batch = costs.flops_of_nodes(placed)
     shorter = full_batch
     if last and batch.rows % batch.batch_size:

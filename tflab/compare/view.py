@@ -1,5 +1,4 @@
-"""View of a comparison: the same ops at several batch sizes, side by side, then one by one; and
-what was compared in turns or in files, with verdicts."""
+"""View of a comparison: ops at several batch sizes, and verdicts."""
 
 from __future__ import annotations
 
@@ -138,10 +137,7 @@ def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: 
 
 
 def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
-    """Return the time of a call at every batch size, and its ratio to the batch size before.
-
-    For rows with ops of many kinds, the time of a step instead.
-    """
+    """Return the time of a call at every batch size; of a step if a row has ops of many kinds."""
     before = dict(pairwise(reversed(comparison.batch_sizes)))
 
     def column(batch: int) -> Column:
@@ -183,8 +179,7 @@ def basis(rows: Sequence[Change]) -> str:
 
 
 def passes(comparison: Comparison) -> Iterator[Block]:
-    """Yield the untraced step without each graph pass, the longest first, beside what the pass did
-    and what it took in the first run."""
+    """Yield the untraced step without each graph pass, the longest first."""
     if comparison.passes is None:
         return
     if not comparison.passes:

@@ -6,9 +6,8 @@ a process of its own, waits, and speaks after its end. In the program's process 
 nanosecond an owner and whose `recorder` sees each run of a session. Both processes share a
 temporary folder, in which the program's leaves what it measured, every few seconds and at its end.
 
-Here is what both know. The command gives settings in environment variables, and the program's
-process writes its results as Python literals. This imports nothing that a file of the program may
-be named like.
+Here is what both know: settings in environment variables, and results as Python literals. This
+imports nothing that a file of the program may be named like.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ class Settings:
 
 
 def write_segment(folder: str, segment: dict[str, object]) -> None:
-    """Write the results so far. The process may end at any moment, so there is always a complete
-    segment: it is written under another name and renamed."""
+    """Write the results so far, under another name first: the process may end at any moment."""
     path = os.path.join(folder, SEGMENT)
     with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(repr(segment))

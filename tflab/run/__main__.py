@@ -3,10 +3,9 @@
     python -m tflab.run train.py --epochs 3
     python -m tflab.run --lines -m package.training
 
-The program behaves as it does without tflab. When it has ended, tflab says on standard error where
-the time of the process went, which runs of graphs it saw, and what became of the nodes of the
-graph. With --format json, this is an object on standard output, after everything that the program
-has written.
+When the program has ended, tflab says on standard error where the time of the process went, which
+runs of graphs it saw, and what became of the nodes of the graph; with --format json in an object on
+standard output.
 """
 
 from __future__ import annotations

@@ -173,9 +173,8 @@ class RunGroup:
     def all_waited_ns(self) -> tuple[int, int]:
         """Estimate how long ops waited for data in all runs but the first, and at most.
 
-        While the profiler starts, data arrive, so a profiled call waits less than others. If it
-        waits nevertheless, everything that other calls take beyond its own computing is waiting. If
-        it hardly waits, this much may be waiting.
+        While the profiler starts, data arrive. If a profiled call waits nevertheless, all that
+        other calls take beyond its own computing is waiting; else so much may be waiting.
         """
         if not self.waited_ns:
             return 0, 0
@@ -226,8 +225,7 @@ def union_ns(spans: Iterable[tuple[int, int]]) -> int:
 
 
 def without_longest(runs: int, ns: int, most_ns: int) -> float:
-    """Return the time of these runs if the longest of them had taken as long as the others on
-    average: the few that are traced stand for many, and one of them may have been interrupted."""
+    """Return the time of runs of which the longest counts as a mean one: it may be disturbed."""
     return ns if runs < FEW else (ns - most_ns) * runs / (runs - 1)
 
 
@@ -272,8 +270,7 @@ Parts = Mapping[str, str]  # part of an argument -> its type or value
 
 
 class Functions:
-    """What the watch of functions reports of tracings. A function is its name and code, so those
-    that the program makes of the same code count as one."""
+    """The tracings of functions. A function is its name and code, however often it was made."""
 
     def __init__(self, sampler: Sampler, broke: Callable[[Exception], None]) -> None:
         self.sampler, self.broke = sampler, broke
@@ -319,8 +316,7 @@ class Functions:
 
 
 def nearest(parts: Parts, earlier: Iterable[Parts]) -> tuple[tuple[str, str, str], ...]:
-    """Return the arguments that differ from the most similar earlier tracing, or the last of
-    several such: name, then, now."""
+    """Return name, then and now of each argument unlike that of the most similar tracing."""
     changes = [
         tuple(
             (name, before.get(name, "nothing"), parts.get(name, "nothing"))

@@ -34,11 +34,7 @@ class DataSet:
     def next_batch(
         self, batch_size: int, fake_data: bool = False, shuffle: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return this many images and their labels.
-
-        Where an epoch ends within a batch, its last rows and the first ones of the next epoch are
-        in the batch. Each epoch has an order of its own. `fake_data` was refused before.
-        """
+        """Return images and labels, from the end of an epoch to the beginning of the next one."""
         start, end = self.index_in_epoch, self.index_in_epoch + batch_size
         if shuffle and start == self.epochs_completed == 0:
             self.shuffle()
@@ -75,9 +71,8 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str = "",
 ) -> Datasets:
-    """Return MNIST. The first `validation_size` images for training are the validation set.
+    """Return MNIST: float32 of 0..1, [n, 784], or without `reshape` [n, 28, 28, 1].
 
-    Images are float32 of 0..1, [n, 784], or without `reshape` [n, 28, 28, 1].
     A split is read from `train_dir` if its files are there, otherwise from where tflab has them.
     """
     if fake_data:

@@ -30,8 +30,7 @@ BY_A_PROCESS = 0  # `si_code` of a signal from `kill`, not from the kernel (SI_U
 
 
 def check(program: str) -> None:
-    """Raise UsageError if there is no such script, or if Python was started with options that
-    prevent watching. Python itself looks for a module (-m) or its input (-)."""
+    """Raise UsageError if there is no such script, or an option of Python prevents watching."""
     script = Path(program)
     if program not in ("-m", "-"):
         if not os.path.lexists(script):
@@ -53,12 +52,8 @@ def run(
     settings: Mapping[str, str],
     meanwhile: Callable[[], object],
 ) -> tuple[int, int]:
-    """Run `python PROGRAM...` with this process's input and output, and wait for its end; return
-    its exit status, negative for a signal as in `subprocess`, and the ns that it took.
-
-    `start` says what `folder` and `settings` are. While the program starts, this process calls
-    `meanwhile`.
-    """
+    """Run `python PROGRAM...` with the input and output of this process, which calls `meanwhile`.
+    Return the exit status, negative for a signal as in `subprocess`, and the ns that it took."""
     # Ctrl-C is for the program. Until this process waits for signals, it ignores it.
     handled = [number for number in PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
     for number in handled:
@@ -73,11 +68,8 @@ def run(
 def start(
     program: Sequence[str], folder: Path, settings: Mapping[str, str], **options: Any
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """Start `python PROGRAM...`, watched; return its process, and the time of the start.
-
-    `folder` has the `settings` for `watcher.begin`, and later the results. The options are those of
-    `subprocess.Popen`.
-    """
+    """Start `python PROGRAM...`, watched; return its process, and the time of the start. The folder
+    gets the results; `settings` are for `watcher.begin`, and `options` for `Popen`."""
     path = os.environ.get("PYTHONPATH")
     start_ns = time.perf_counter_ns()
     given = {"FOLDER": str(folder), "START": str(start_ns), **settings}
@@ -152,8 +144,7 @@ def die_with_command() -> None:
 
 
 def leave(status: int) -> int:
-    """Return the exit status of this process; if a signal ended the program, end this process with
-    it too."""
+    """Return the exit status; if a signal ended the program, end this process with it, too."""
     if status >= 0:
         return status
     sys.stdout.flush()

@@ -82,8 +82,7 @@ class ProgramGraphs:
             known.rises, known.rose_at, known.last = known.rises + 1, known.runs, size
 
     def grown_segment(self) -> list[dict[str, object]]:
-        """Return the fields of `GrownGraph`, for the graphs that grew again and again, and did so
-        until the end."""
+        """Return the fields of `GrownGraph`, for the graphs that grew until the end."""
         grown: list[dict[str, object]] = []
         for at, graph in enumerate(self.graphs, 1):
             growth = self.grown.get(id(graph))
@@ -95,8 +94,7 @@ class ProgramGraphs:
         return grown
 
     def keep_stack(self) -> None:
-        """Keep the code on the stack at the making of an op. TensorFlow lets Python free this code,
-        and the line of the op is read later."""
+        """Keep the code that makes an op, which TensorFlow lets go: its line is read later."""
         codes = self.codes
         if len(codes) < MOST_CODES:
             frame: FrameType | None = sys._getframe(1)
@@ -106,8 +104,7 @@ class ProgramGraphs:
                 frame = frame.f_back
 
     def nodes_of(self, graph: tf.Graph, final: bool = True) -> tuple[Node, ...]:
-        """Return the nodes of a graph with their lines. Before the program's end, return those
-        known before if the graph is large or the program is changing it."""
+        """Return the nodes of a graph with their lines; before the end perhaps older ones."""
         known = self.nodes.get(id(graph), ())
         count = len(graph.get_operations())
         if count in (0, len(known)) or (not final and count > LARGE_GRAPH):
@@ -126,8 +123,7 @@ class ProgramGraphs:
         return self.nodes[id(graph)]
 
     def nodes_that_ran(self, graph: tf.Graph, groups: Sequence[RunGroup]) -> tuple[Node, ...]:
-        """Return the nodes of a graph, and those of its functions, branches and loops that ran as
-        parts of it in these groups, under the names that they had there."""
+        """Return the nodes of a graph, and those of its functions that ran in it."""
         nodes = self.nodes_of(graph)
         names = {name for group in groups if group.graph is graph for name in group.ops}
         if not names or not nodes:
@@ -224,8 +220,7 @@ class Dumps:
         self.folders[step_of(group)] = folder, group.graph.version
 
     def of(self, group: RunGroup) -> tuple[Path | str, int | None]:
-        """Return the folder of the dumps, or why there is none; and the number of nodes that the
-        graph had when the step of the group was built."""
+        """Return the folder of the dumps, or why there is none; and the nodes at that time."""
         return self.folders.get(step_of(group), (NO_MOMENT, None))
 
 
@@ -253,7 +248,7 @@ class Largest:
     """The group that took longest: the nodes of its graph, those that ran, and their fates.
 
     `parts` are the GraphDefs that ran, and `traces` some of its runs: number, start, duration and
-    RunMetadata; a function has none of both, and its nodes are those that ran.
+    RunMetadata. A function has none of both.
     """
 
     passes: tuple[Pass, ...] = ()
@@ -277,8 +272,7 @@ class Largest:
         )
 
     def explain(self, dumped: Path | str, built: int | None) -> None:
-        """Find the fate of each node by the dumps of the passes in this folder; the graph had
-        `built` nodes then."""
+        """Find the fate of each node by the dumps in a folder; the graph had `built` nodes then."""
         from tflab.analysis import fates, passes
 
         self.built = built
@@ -295,8 +289,7 @@ class Largest:
             self.passes, self.ledger, self.origins = steps, ledger, origins
 
     def segment(self) -> dict[str, object]:
-        """Return the number of nodes with each fate, of those in a branch that no traced run took,
-        and of those made later; and what makes the runs slow."""
+        """Return the number of nodes with each fate, and what makes the runs slow."""
         from tflab.analysis import fates
 
         group = self.group
@@ -309,8 +302,7 @@ class Largest:
         return {"findings": self.findings(), "counts": {**+counts}}
 
     def notes(self) -> Iterator[str]:
-        """Yield, for a run of a session, the reads and writes of which nothing says which comes
-        first; and why its nodes have no fates, if they have none."""
+        """Yield which reads and writes of a session have no order, and why nodes have no fates."""
         from tflab.analysis import access_order
         from tflab.runtime import functions
         from tflab.views import frontend as view

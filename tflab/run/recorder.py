@@ -60,8 +60,7 @@ NUMBER = re.compile(r"\d[\d,.]*")
 
 
 class Recorder:
-    """What `sessions.watch` and `watched_functions.watch_functions` report about runs. `broke` gets
-    the errors of its methods."""
+    """What watched sessions and functions report. `broke` gets the errors of its methods."""
 
     # If `traces`
     log: sessions.Log
@@ -359,8 +358,8 @@ class Recorder:
     def look(self, run: Run, values: Iterable[tuple[str, Any]]) -> None:
         """Note the first run in which a fetched tensor has NaN, or Inf.
 
-        Infinite elements of an array are often intended, such as those of a mask; so is a number
-        that has always been infinite. Only with `--values` are these noted, too.
+        Infinite elements of an array are often intended; so is a number that has always been
+        infinite. Only with `--values` are these noted, too.
         """
         group, thoroughly = run.group, self.values is not None
         try:
@@ -382,8 +381,7 @@ class Recorder:
     # Traces, and the graphs of the passes
 
     def trace(self, run: Run) -> None:
-        """Let the first run of a group return its graphs, and trace another one if the budget
-        allows it."""
+        """Let the first run of a group return its graphs; trace another if the budget allows it."""
         group = run.group
         if self.share and not group.asked:
             group.asked = True
@@ -454,8 +452,7 @@ class Recorder:
     def dump(self, group: RunGroup, session: tf1.Session) -> None:
         """Let the runtime build the step of a group once more, and dump the graphs of its passes.
 
-        The first run itself is not longer than without tflab. Other threads prepare no steps
-        meanwhile: the runtime reads without a lock what it is to dump.
+        Other threads prepare no steps meanwhile: the runtime reads without a lock what to dump.
         """
         began_ns, group.dumped = perf_counter_ns(), True
         if not self.dumps.may_begin(group):
@@ -503,8 +500,7 @@ class Recorder:
         }
 
     def write_largest(self, groups: Sequence[RunGroup]) -> dict[str, object]:
-        """Write what is known of the group that took longest, and return what the command needs of
-        it."""
+        """Write the group that took longest, and return what the command needs of it."""
         group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
         settings, parts, traces = self.settings, (), []
         known: dict[str, object] = {}
@@ -535,6 +531,5 @@ class Recorder:
         return known
 
     def note(self, sentence: str) -> None:
-        """Keep a sentence for the end of the program; a later one that differs only in its numbers
-        takes its place."""
+        """Keep a sentence for the end, in the place of one that differs only in its numbers."""
         self.notes[NUMBER.sub("", sentence)] = sentence

@@ -2,10 +2,8 @@
 
 The time within `session.run` is measured. All other time is sampled: a thread checks every few
 milliseconds where the main thread is, and attributes the time outside of runs to that place. So the
-owners add up exactly, and the time of single lines is known with the precision of samples.
-
-Before TensorFlow is imported, this module imports only built-in modules, because the program's own
-files may have the names of others.
+owners add up exactly. This imports only built-in modules, because the program's own files may have
+the names of others.
 """
 
 from __future__ import annotations
@@ -116,8 +114,7 @@ class Sampler:
         self.inside = (ended_ns + took_ns, 0, runs + (took_ns > 0))
 
     def skip(self, wait: Callable[[], object]) -> int:
-        """Call a function that waits, between two runs of the main thread. Return the ns that this
-        took; they are attributed to nobody here."""
+        """Call a function that waits between two runs; return its ns, which are nobody's here."""
         with self.looking:
             began_ns = perf_counter_ns()
             wait()
@@ -128,10 +125,7 @@ class Sampler:
         return took_ns
 
     def sample(self, frame: FrameType | None = None) -> None:
-        """Find the place of the main thread, and attribute the time since the last sample.
-
-        The main thread itself passes its frame.
-        """
+        """Attribute the time since the last sample. The main thread itself passes its frame."""
         if self.looking.acquire(blocking=False):  # otherwise another thread does it
             try:
                 self.account(frame)
@@ -189,8 +183,7 @@ class Sampler:
         self.looked = (-1 if began_ns else runs, now_ns)
 
     def waits_for_children(self, stack: Stack) -> bool:
-        """Return whether the library waits for processes that the program made: for a command, or
-        in `multiprocessing`, which may also have threads instead."""
+        """Return whether the library waits for processes that the program made."""
         for frame in stack:
             if self.kind_of(frame.f_code.co_filename) == PROGRAM:
                 break
@@ -296,9 +289,8 @@ def stacks_of_threads() -> dict[int, list[FrameType]]:
     """Return the frames of each thread, the innermost first.
 
     Before Python 3.12, making the object of a frame may begin a garbage collection, whose
-    finalizers let other threads run. If one of these leaves the frame, Python writes into memory
-    that is no longer the frame's; if one is new, it waits for ever for a lock of
-    `sys._current_frames` (CPython's issue 106883). So nothing is collected here.
+    finalizers let other threads leave their frames while Python writes into them, or wait for ever
+    for a lock (CPython's issue 106883). So nothing is collected here.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -317,8 +309,7 @@ def outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def interval_ns(seldom: bool = False) -> int:
-    """Return the time until the next sample. It varies by a half, so that samples are not in step
-    with a loop of the program."""
+    """Return the time until the next sample; it varies, not to be in step with a loop."""
     interval_s = SELDOM_S if seldom else INTERVAL_S
     return int(interval_s * 1e9 * (0.5 + os.urandom(1)[0] / 255))
 

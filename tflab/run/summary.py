@@ -83,8 +83,7 @@ def read(folder: Path) -> Segment:
 
 
 def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int) -> Watched:
-    """Return the record of a process with this duration and exit status. It has no graph and no
-    values yet."""
+    """Return the record of a process, without a graph and values."""
     segment = {**NOTHING, **segment}
     groups, fates = segment["groups"], segment["fates"]
     ops = [[*op_times(group, segment["graphs"])] for group in groups]
@@ -241,8 +240,7 @@ def by_place(*spent: Spent) -> defaultdict[Place, tuple[int, int]]:
 
 
 def input_pipeline(segment: Segment) -> InputPipeline | None:
-    """Return how the runs of a group, or the program between its steps, waited for data, whichever
-    is more."""
+    """Return how a group, or the program between its steps, waited most for data."""
     groups = segment["groups"]
     waits = [(group["waited_ns"][0], at) for at, group in enumerate(groups, 1)]
     waited_ns, at = max([*waits, (segment["owners"].get(sampler.DATA, 0), 0)])
@@ -255,12 +253,8 @@ def input_pipeline(segment: Segment) -> InputPipeline | None:
 
 
 def costliest_stage(groups: Sequence[Segment]) -> str:
-    """Return the stage of tf.data that took more than half of the time of the profiled calls,
-    without the stages from which it takes its data; "" if none did.
-
-    A profile has only stages that began and ended within it. These may be short parts of a longer
-    stage that it lacks, so their share of all stages says nothing.
-    """
+    """Return the stage of tf.data that by itself took more than half of the time of the profiled
+    calls; "" if none did. A profile lacks stages that began before it."""
     own: Counter[str] = Counter()
     for path, ns in (item for group in groups for item in group["stages"].items()):
         outer, _, name = path.rpartition("::")
@@ -289,8 +283,7 @@ def group_of(group: Segment) -> Group:
 
 
 def ledger(segment: Segment, wall_ns: int) -> tuple[Owner, ...]:
-    """Return every nanosecond of the process, attributed to exactly one owner; owners without time
-    are omitted."""
+    """Return every nanosecond of the process, attributed to exactly one owner."""
     owners, groups = dict(segment["owners"]), segment["groups"]
     if run := open_run(segment):
         owners[f"{OPEN} {run.group}"] = run.ns

@@ -88,11 +88,8 @@ class Ticks:
         self.set_interval()
 
     def set_interval(self) -> None:
-        """Let both timers tick regularly, in another interval than so far.
-
-        This thread gets its turn where the main thread releases the GIL. So it does not set each
-        tick: these would depend on what the main thread does.
-        """
+        """Let both timers tick regularly, in another interval than so far. Single ticks would
+        depend on where the main thread releases the GIL."""
         every_ns = interval_ns()
         first_ns = time.clock_gettime_ns(self.clock) + every_ns
         spec = TimerSpec(0, every_ns, *divmod(first_ns, SECOND_NS))
@@ -104,8 +101,7 @@ class Ticks:
             self.library.timer_delete(self.timers.pop())
 
     def wait(self) -> bool:
-        """Wait for a tick, or until the main thread may wait; returns whether the sampler's thread
-        has to look."""
+        """Wait for a tick, or until the main thread may wait; return whether to look."""
         left_ns = max(self.next_ns - time.monotonic_ns(), 0)
         if _signal.sigtimedwait([self.waking], left_ns / 1e9):
             self.ticks += 1

@@ -75,8 +75,7 @@ Round = Sequence[Run]  # that took turns, in the order of their start
 
 
 def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
-    """Compare two programs, and show the result. Raise TflabError if one fails, or as `decide` does
-    if --fail-if-slower is given."""
+    """Compare two programs, and show the result. Raise TflabError if one fails, or as `decide`."""
     programs = programs_of(args.files, lists)
     os.environ.setdefault(ALLOCATE, "true")
     if args.save:
@@ -156,8 +155,7 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
 
 
 def together(programs: Sequence[Program], steps: int) -> list[Watched]:
-    """Run a process of each of these programs, in turns, and return what was seen of each. Raises
-    TflabError if one fails; that ends the others."""
+    """Return what was seen of a process of each program. Raise TflabError if one fails."""
     turn_ns = TURN_NS if len(programs) > 1 else 0
     ended: dict[int, Watched] = {}
     with ExitStack() as stack:
@@ -172,10 +170,8 @@ def together(programs: Sequence[Program], steps: int) -> list[Watched]:
 
 
 def process_of(program: Program, steps: int, turn_ns: int) -> Generator[Watched | None, None, None]:
-    """Run a program, and interrupt it after `steps` steps if they are not 0. Yield None at the end
-    of each of its turns, and at last what was seen.
-
-    Its input is empty, and its output is only shown if it fails. Raises TflabError then."""
+    """Run a program, interrupted after `steps` steps if they are not 0. Yield None at the end of
+    each turn, and at last what was seen. If it fails, show its last output and raise TflabError."""
     settings = {"OVERHEAD": "5", "STEPS": str(steps), "TURN": str(turn_ns), "KEEP": "1"}
     with temporary.folder("turn") as folder, temporary.file() as output:
         process, start_ns = launch.start(
@@ -269,8 +265,7 @@ def concluded(names: Sequence[str], rounds: Sequence[Round], load: Load | None) 
 
 
 def gate_of(result: Programs, limit: float) -> Gate:
-    """Return whether the second program is slower: whether the step or the whole process proves it,
-    and whether the step, if there is one, leaves it undecided."""
+    """Return whether step or process prove that it is slower, or the first leaves it undecided."""
     named = {change.key: change.verdict for change in result.whole if change.verdict}
     first = saved.gate_of(limit, dict(islice(named.items(), 1)), widened=False)
     return replace(first, slower=saved.gate_of(limit, named, widened=False).slower)
@@ -293,7 +288,7 @@ def observed(rounds: Sequence[Round], row: Row) -> tuple[list[float], list[float
 
 def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
     """Yield the change of all of this kind that a program has in each of its processes, if the
-    other program has it in each or in none. The verdicts are made together."""
+    other program has it in each or in none."""
     rows: dict[Row, list[list[float]]] = {}
     for row in dict.fromkeys(row for each in chain(*rounds) for row in each.times):
         if row[0] != kind:

@@ -1,7 +1,6 @@
-"""V1: a program of TensorFlow 1 gets `tensorflow.compat.v1` under the name `tensorflow`.
+"""V1: with `--v1` a program gets `tensorflow.compat.v1` under the name `tensorflow`.
 
-Only `--v1` asks for it. This imports nothing at its start, because it is there before the program,
-whose files may have the names of other modules.
+This imports nothing at its start, because the program's files may have the names of other modules.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ PUBLIC = {
 
 
 class Names:
-    """What `import tensorflow` gives the program from now on: TensorFlow 1, except while Keras is
-    imported, which needs version 2."""
+    """What `import tensorflow` gives: TensorFlow 1, except while Keras is imported."""
 
     def __init__(self) -> None:
         Hook(TENSORFLOW, self.import_tensorflow)
@@ -60,10 +58,7 @@ class Names:
                 self.put_version_1(self.version_2)
 
     def put_version_1(self, version_2: ModuleType) -> None:
-        """Put TensorFlow 1 in the place of version 2.
-
-        Modules of TensorFlow and Keras have imported it by now, so they still use version 2.
-        """
+        """Put TensorFlow 1 in the place of version 2, which its own modules still use."""
         self.version_1 = self.version_1 or version_1_of(version_2)
         sys.modules[TENSORFLOW] = self.version_1
 
@@ -90,8 +85,7 @@ def version_1_of(tensorflow: Any) -> ModuleType:
 
 
 def notes() -> list[str]:
-    """Return sentences for the end of the program: which data it got, and by which name it failed,
-    if an exception has ended it."""
+    """Return which data the program got, and by which name of TensorFlow it failed."""
     reader = sys.modules.get("tflab.run.input_data")
     missing = missing_name(getattr(sys, "last_value", None))
     # The program may be importing the reader at this moment

@@ -1,9 +1,8 @@
 """Values: all tensors of one run of the program, which are fetched beside its own fetches.
 
-The program gets what it asked for, and the additional time is tflab's. A loss is usually computed
-before the update that spoils the variables, so the run before the wanted one is kept as well. A
-call of a tf.function has nothing to fetch: it runs op by op, and the first ops with NaN or Inf are
-noted.
+A loss is usually computed before the update that spoils the variables, so the run before the wanted
+one is kept as well. A call of a tf.function has nothing to fetch: it runs op by op, and the first
+ops with NaN or Inf are noted.
 """
 
 from __future__ import annotations
@@ -43,11 +42,8 @@ WORDS = {"nan": "NaN", "inf": "Inf", "-inf": "-Inf"}
 
 
 class Values:
-    """The values of one run of each group, and the ops of one call of each function.
-
-    `run` is the number of that run or call, `numbers` counts the calls of each function so far, and
-    `broke` is called with errors.
-    """
+    """The values of run `run` of each group, and the ops of that call of each function. `numbers`
+    counts the calls of each function so far, and `broke` is called with errors."""
 
     def __init__(
         self,
@@ -90,8 +86,7 @@ class Values:
     def take(
         self, run: Run, session: tf1.Session, fetched: Fetched, graphs: program_graph.ProgramGraphs
     ) -> None:
-        """Keep the values of the wanted run; or of the run before, if that made the NaN or Inf that
-        a variable had in the wanted run."""
+        """Keep the values of the wanted run, or of the run before if that spoiled a variable."""
         began_ns = perf_counter_ns()
         try:
             recorded = self.recorded(run, session, fetched, graphs.nodes_of(run.group.graph))
@@ -159,8 +154,7 @@ class Values:
             self.broke(error)
 
     def write(self, largest: RunGroup | None, folder: str) -> None:
-        """Write the values of the largest group, or what made NaN or Inf in a function that ran op
-        by op, or in eager code. A note gives the reason if there are none."""
+        """Write the values of the largest group, or what made NaN; or note why there are none."""
         seen = None
         if self.call[0] or self.ops.origins:
             seen = RecordedValues(0, *self.call, 0, (), tuple(self.ops.origins), ())
@@ -190,8 +184,7 @@ def variables(session: tf1.Session, graph: tf.Graph) -> dict[str, np.ndarray]:
 class Ops:
     """The first op of eager code that made NaN, or the op that made the Inf behind that NaN.
 
-    Inf alone is often intended, as in a mask. It counts only if it reaches a variable or a single
-    number, such as a loss, in a function that runs op by op.
+    Inf alone counts only if it reaches a variable or a single number in a function.
     """
 
     def __init__(self, line_of: LineOf) -> None:

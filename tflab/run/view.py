@@ -132,8 +132,7 @@ def is_run(owner: Owner) -> bool:
 
 
 def rows(seen: Watched) -> Iterator[Row]:
-    """Yield the owners in the order of a program. The steps of a group are always shown; the
-    smallest owners are combined."""
+    """Yield the owners in order: always the steps of a group; the smallest are combined."""
     all_ns = program_ns(seen)
     about = {f"{summary.STEPS} {at}": about_group(group) for at, group in enumerate(seen.groups, 1)}
     owners = {owner.owner: owner.ns for owner in seen.process.owners}
@@ -225,9 +224,7 @@ def growing(seen: Watched) -> Iterator[str]:
 
 
 def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
-    """Yield a sentence about the function that took longest to trace again: `The function step
-    (train.py:9) was traced 5 times, in 1.20 s (700 ms after the first time); the last time at
-    train.py:30, because x was 3 and is 4.`"""
+    """Yield how often, where and why the function was traced again that took longest for it."""
     again = (function for function in functions if function.tracings > 1)
     most = max(again, key=lambda function: function.ns - function.first_ns, default=None)
     if most is None:
@@ -248,8 +245,7 @@ def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
 
 
 def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
-    """Yield `XLA compiled step 20 times, for 20 combinations of shapes (f32[8]; f32[7]), in 8.30 s,
-    at train.py:17.`"""
+    """Yield how often XLA compiled a function, for which shapes, how long and where."""
     for row in rows[:NAMED]:
         times = units.plural(row.compilations, "time")
         shapes = units.plural(len(row.shapes), "combination")
@@ -280,8 +276,7 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
 
 
 def fetched(seen: Watched) -> Iterator[str]:
-    """Yield which fetched values were not finite, and which run shows why if the recorded one does
-    not."""
+    """Yield which fetched values were not finite, and which run would show why."""
     recorded = seen.values
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:

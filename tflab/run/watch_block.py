@@ -53,11 +53,8 @@ class Seen:
 
 @contextmanager
 def watch(overhead: float = 5.0) -> Iterator[Seen]:
-    """Watch the body of a `with`: its runs in this thread, and in its sessions and functions.
-
-    It may take `overhead` percent longer. If the process is already watched, by tflab.run or by
-    another `watch`, that continues and this one has no results.
-    """
+    """Watch the body of a `with`, which may take `overhead` percent longer: runs in this thread,
+    its sessions and functions. In a process that is watched already, it has no results."""
     seen = Seen()
     if sessions.is_watched():
         seen.why = ELSEWHERE

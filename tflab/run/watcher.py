@@ -1,8 +1,8 @@
 """Watcher: tflab in the process of the program.
 
-It starts before the program, notices the import of TensorFlow, and writes the results to a folder
-of the waiting command: every few seconds, and at the end of the process. An error in here ends the
-watching, but not the program. This imports nothing that a file of the program may be named like.
+It notices the import of TensorFlow, and writes the results to a folder of the waiting command. An
+error in here ends the watching, but not the program. This imports nothing that a file of the
+program may be named like.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
 
 
 class Watcher:
-    """The sampler, its thread, and the recorder of runs after TensorFlow is imported. As a finder
-    it finds no module, but is called for each import."""
+    """The sampler, its thread, and the recorder. As a finder it is called for each import."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -74,8 +73,7 @@ class Watcher:
         self.stop()
 
     def go_on(self) -> None:
-        """Go on after a fork. From 3.12 on Python then warns of other threads, so if TensorFlow has
-        none, no thread runs until the next import."""
+        """Go on after a fork. Before TensorFlow is there, Python 3.12 would warn of the thread."""
         if self.recorder:
             self.resume()
 

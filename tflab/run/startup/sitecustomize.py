@@ -1,8 +1,7 @@
 """Python imports this module at its start, before the program: watching begins here.
 
-Nothing of it is left for the program to see: not its variables, not its folder in `sys.path`, and
-not the modules that tflab needed. Modules of the standard library that were imported meanwhile are
-forgotten again, because a program may have files of the same names.
+Nothing of it is left for the program to see. Modules of the standard library that were imported
+meanwhile are forgotten again, because a program may have files of the same names.
 """
 
 import _signal
