@@ -120,7 +120,6 @@ def test_a_loop_whose_outputs_come_from_several_nodes_has_no_carrier():
 def test_the_load_stands_above_a_history_with_times():
     walk = FRONTEND, BACKWARD, PLACEMENT, replace(EXECUTION, load=LOAD)
     history = node_history.histories(walk, {16: (row("relu"), row("_arg_x"))})["matmul"]
-    assert history.critical
     assert next(iter(view.blocks(history))) == LOAD_LINE
 
 

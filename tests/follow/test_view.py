@@ -6,7 +6,7 @@ from tests.examples.histories import BACK, FUSED, KNOWN, LOSS, MEANINGS, PLAIN
 from tests.examples.printed import approve_view
 from tests.records_by_hand import LOAD
 from tflab.follow import view
-from tflab.follow.view import NodeLink, PassLink
+from tflab.follow.view import Link
 from tflab.records.graph import GradientNode, Tensor
 from tflab.records.placed import Fate
 from tflab.records.stages import Touch
@@ -44,7 +44,6 @@ VARIANTS = {
     },
     "a name that another node has": {"touches": (Touch("a", 2, "reused", ""),)},
     "it ran": RAN,
-    "it ran on the critical path": replace(RAN, critical=True),
     "it ran as it was made": replace(RAN, ran_outputs=FUSED.outputs),
     "it ran and its outputs are not known": replace(RAN, ran_outputs=(Tensor("float32", None),)),
     "it ran under its name": replace(RAN, fate=EXECUTED),
@@ -97,6 +96,6 @@ def test_a_call_that_was_inlined_does_not_have_the_times_of_what_keeps_its_name(
 
 
 def test_a_tensor_links_to_its_node_and_what_was_rewritten_links_to_none():
-    assert list(view.links(["split:1"])) == [NodeLink("split", "split:1")]
+    assert list(view.links(["split:1"])) == [Link("split:1", "split")]
     first, *_, last = view.parts_of_touch(Touch("a pass", 2, "rewritten", "Relu to _Relu"))
-    assert (first, last) == (PassLink(2, "a pass"), "Relu to _Relu")
+    assert (first, last) == (Link("a pass", 2), "Relu to _Relu")

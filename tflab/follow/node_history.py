@@ -142,7 +142,6 @@ def with_times(
 ) -> Histories:
     """Add the times of their carriers, whether the step waited for these, and the load."""
     known = {size: {row.key: row for row in rows} for size, rows in tables.items()}
-    waited_for = set(execution.critical_path.nodes) if execution else set()
     timed = {key for rows in known.values() for key in rows}
     timed |= {row.key for row in execution.top_ops} if execution else set()
     return {
@@ -150,7 +149,6 @@ def with_times(
             history,
             not_run=False if at in timed else history.not_run,
             times={size: rows[at] for size, rows in known.items() if at in rows},
-            critical=at in waited_for,
             load=execution.load if execution else None,
         )
         if (at := history.carrier) is not None

@@ -49,19 +49,11 @@ MOST_NEIGHBOURS = 24  # that are named; others are counted
 
 
 @dataclass(frozen=True)
-class NodeLink:
-    """A link to a node, with the text that names it or one of its tensors."""
+class Link:
+    """A text that names a node, one of its tensors, or a pass."""
 
-    node: str
     text: str
-
-
-@dataclass(frozen=True)
-class PassLink:
-    """A link to a pass, by its index among all passes of the placement."""
-
-    place: int
-    text: str
+    to: str | int  # a node, or the index of a pass among all passes of the placement
 
 
 @dataclass(frozen=True)
@@ -69,7 +61,7 @@ class Code:
     text: str
 
 
-Part = str | NodeLink | PassLink | Code
+Part = str | Link | Code
 Line = tuple[Part, ...]
 
 
@@ -184,16 +176,17 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
 
 def parts_of_touch(touch: Touch) -> Iterator[Part]:
     """Yield `remapper (pass 22): fused into conv1/Relu`."""
-    yield PassLink(touch.place, touch.by)
+    yield Link(touch.by, touch.place)
     yield f" (pass {touch.place + 1}): {CHANGES.get(touch.what, touch.what)}"
     if touch.about:
         yield f" {PREPOSITIONS[touch.what]} "
-        yield touch.about if touch.what == "rewritten" else NodeLink(touch.about, touch.about)
+        yield touch.about if touch.what == "rewritten" else Link(touch.about, touch.about)
 
 
 def execution_lines(history: NodeHistory) -> Iterator[Line]:
+    fate = history.fate
     if history.carrier is None:
-        if history.fate or history.touches:
+        if fate or history.touches:
             yield ("it did not run",)
     elif history.not_run is not False:
         why = " did not run: its branch was not taken in any traced step"
@@ -202,12 +195,20 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         itself = history.carrier == history.name
         yield (f"it{why}",) if itself else (*links([history.carrier]), why)
     elif history.carrier != history.name:
-        yield from linked(done_by(history), [history.carrier], f", which ran as {history.ran_as}")
+        # For a folded or removed node the carrier does no work
+        done = "its computation was done by "
+        if fate and fate.fate == "folded":
+            done = "it was used before the steps to compute the constant "
+            if fate.has_value:
+                done = "it was computed before the steps; its value is stored in "
+        elif fate and fate.fate == "removed" and not fate.replaced:
+            # No step may have taken the output of a switch
+            took = "take their value" if history.ran_as in SWITCHES else "took the value"
+            done = f"it did not run; its consumers {took} from "
+        yield from linked(done, [history.carrier], f", which ran as {history.ran_as}")
     elif history.ran_outputs != history.outputs and any(one.shape for one in history.ran_outputs):
         yield (f"output in a step: {', '.join(map(tensor, history.ran_outputs))}",)
     yield from value_lines(history)
-    if history.critical and history.not_run is False:
-        yield ("on the critical path, by the median times of traced steps",)
 
 
 def value_lines(history: NodeHistory) -> Iterator[Line]:
@@ -232,20 +233,6 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
         amounts = amounts_of(history.gradient, history.gradient.shape)
         name = gradient_name(history.name)
         yield (f"{name}, computed by ", *links([history.gradient.node]), f": {amounts}")
-
-
-def done_by(history: NodeHistory) -> str:
-    """Return what the carrier did for the node: for a folded or removed node it does no work."""
-    fate = history.fate
-    if fate and fate.fate == "folded":
-        if fate.has_value:
-            return "it was computed before the steps; its value is stored in "
-        return "it was used before the steps to compute the constant "
-    if fate and fate.fate == "removed" and not fate.replaced:
-        # No step may have taken the output of a switch
-        took = "take their value" if history.ran_as in SWITCHES else "took the value"
-        return f"it did not run; its consumers {took} from "
-    return "its computation was done by "
 
 
 def times(history: NodeHistory) -> Table:
@@ -273,6 +260,6 @@ def links(names: Sequence[str]) -> Iterator[Part]:
     for number, name in enumerate(names[:MOST_NEIGHBOURS]):
         if number:
             yield ", "
-        yield NodeLink(node_of(name), name)
+        yield Link(name, node_of(name))
     if len(names) > MOST_NEIGHBOURS:
         yield f" and {len(names) - MOST_NEIGHBOURS:,} more"

@@ -229,7 +229,6 @@ class NodeHistory(Shown):
     times: Mapping[int, measured.OpStats] = field(
         default_factory=dict
     )  # of the carrier, by batch size
-    critical: bool = False
     load: measured.Load | None = None  # of the machine when its times were measured
     meaning: graph.GradientNode | None = None  # for a gradient node, its purpose
     values: tuple[Value, ...] = ()  # its outputs in the step of the program's values

@@ -15,7 +15,7 @@ from typing import Any
 
 from tflab.analysis.passes import Version, Versions
 from tflab.follow import view
-from tflab.follow.view import Code, NodeLink, Part, PassLink
+from tflab.follow.view import Code, Part
 from tflab.records.graph import node_of
 from tflab.records.stages import NodeHistory
 from tflab.report import graph_states
@@ -327,13 +327,14 @@ def sections(history: NodeHistory, states: Sequence[State], index: Index) -> lis
 
     def linked(part: Part) -> Row | str:
         """Return a part of a line, as a link if it names a drawn node or state."""
+        if isinstance(part, str):
+            return part
         if isinstance(part, Code):
             return {"code": part.text}
-        if isinstance(part, NodeLink) and part.node in index:
-            return {"node": index[part.node], "text": part.text}
-        if isinstance(part, PassLink) and part.place in of_pass:
-            return {"state": of_pass[part.place], "text": part.text}
-        return part if isinstance(part, str) else part.text
+        kind, number = "state", of_pass.get(part.to) if isinstance(part.to, int) else None
+        if isinstance(part.to, str):
+            kind, number = "node", index.get(part.to)
+        return part.text if number is None else {kind: number, "text": part.text}
 
     return [
         {
