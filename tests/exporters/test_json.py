@@ -12,7 +12,7 @@ from tests.examples.records import filled
 from tests.records_by_hand import a_backward, a_frontend
 from tflab.exporters import json as exported
 from tflab.records.graph import Node
-from tflab.records.stages import Backward, Execution, Frontend, NodeHistory, Placement
+from tflab.records.stages import Backward, Execution, Frontend, Placement
 
 
 class Live:
@@ -24,13 +24,6 @@ def test_every_field_of_a_stage(kind):
     stage = filled(kind, place=kind.__name__.lower())
     name = f"stage-{kind.__name__.lower()}.json"
     approve(name, json.dumps(exported.stage_object(stage), indent=1))
-
-
-def test_every_field_of_the_history_of_a_node():
-    history = filled(NodeHistory, place="life")
-    approve(
-        "node-history.json", exported.document(model="toy", environment={"cpus": 2}, life=history)
-    )
 
 
 def test_one_object_holds_model_environment_stages_in_order_and_the_error_that_ended_them():

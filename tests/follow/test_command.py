@@ -1,6 +1,6 @@
 """`python -m tflab.follow`, as a user runs it, and what it gathers."""
 
-import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -87,18 +87,13 @@ def test_a_batch_size_whose_step_fails_has_no_times(pairs, monkeypatch):
     assert timed(2, 4) == [16]
 
 
-def test_the_command_prints_one_history_as_text_and_as_json():
+def test_the_command_prints_one_history():
     text = follow("mul")
     assert text.returncode == 0, text.stderr
     assert "The history of mul (Mul)" in text.stdout
     assert "x * y + z" in text.stdout
     assert "input mul/ReadVariableOp: 2 " in " ".join(text.stdout.split())
-    printed = json.loads(follow("mul", "--format", "json").stdout)
-    assert (printed["model"], printed["life"]["name"]) == ("toy", "mul")
-    assert [size for size, row in printed["life"]["times"] if row["calls"]] == [1, 16, 64]
-    taken = [value["tensor"] for value in printed["life"]["taken"]]
-    assert taken == ["x:0", "mul/ReadVariableOp:0"]
-    assert printed["life"]["values"][0]["values"][0] == pytest.approx(0.0473, rel=1e-2)
+    assert re.findall(r"^ +(1|16|64) +\d", text.stdout, re.MULTILINE) == ["1", "16", "64"]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ CELL = {name: name for name in ("calls", "total_ns", "mean_ns", "share", "gflops
 # What is written of the OpStats in a field: field -> key -> attribute of OpStats. A field that is
 # not listed has all attributes.
 OP_STATS = {"top_ops": TOTALS, "top_types": TOTALS, "cells": CELL}
-PAIRED = ("times",)  # mappings that are written as a list of pairs
 
 
 def document(**parts: object) -> str:
@@ -74,7 +73,7 @@ def parts(record: Any, within: str) -> codec.Parts:
     for name, key in keys(kind):
         value = getattr(record, name)
         if isinstance(key, str):
-            yield key, name, tuple(value.items()) if name in PAIRED else value
+            yield key, name, value
         elif value:
             for own_key, own, part in parts(value, name):
                 yield key.get(own_key, own_key), own, part

@@ -13,13 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tflab import models
-from tflab.cli import arguments, command, confined, environment, interrupts, terminal
+from tflab.cli import arguments, command, confined, interrupts, terminal
 from tflab.errors import UsageError
 from tflab.records.options import BATCH_SIZES, Options
 from tflab.records.stages import NodeHistory, Placement, Stage, find_stage
 from tflab.runtime import dumps
-
-FORMATS = ("text", "json", "markdown")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,7 +35,6 @@ def parser() -> argparse.ArgumentParser:
         help="a watched program instead of a model: the file that `python -m tflab.run --save` "
         "wrote, or its logdir; nothing runs",
     )
-    arguments.choice(parser, "--format", "format", FORMATS)
     arguments.add(parser, "--data-dir")
     arguments.saved(parser)
     return parser
@@ -80,7 +77,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             if not stages:
                 raise
         history = node_history.find(args.node, histories or node_history.histories(stages), whose)
-        show(history, stages, args)
+        show(history, stages)
     return command.INTERRUPTED if interrupted else 0
 
 
@@ -97,33 +94,20 @@ def run_recorded(args: argparse.Namespace) -> int:
     stages = recorded.stages(graph)
     histories = recorded.histories(graph, stages, seen.values)
     history = node_history.find(args.node, histories, f"group {graph.group} in '{args.run}'")
-    args.model = args.run
-    show(history, stages, args, recorded.times(graph, history))
+    show(history, stages, recorded.times(graph, history))
     return 0
 
 
-def show(
-    history: NodeHistory,
-    stages: Sequence[Stage],
-    args: argparse.Namespace,
-    more: Iterable[str] = (),
-) -> None:
+def show(history: NodeHistory, stages: Sequence[Stage], more: Iterable[str] = ()) -> None:
     """Print a history, with what differs from nodes that had another fate; `more` is what is known
     of its node in a watched program."""
-    from tflab.exporters import json, text
+    from tflab.exporters import text
     from tflab.follow import node_history, view
 
     if placed := find_stage(stages, Placement):
         unlike = tuple(node_history.unlike_peers(placed, history.name))
         history = replace(history, unlike=unlike)
-    about = environment.describe()
-    text.show_in_format(
-        args.format,
-        f"{args.node} of {args.model}",
-        about,
-        (*view.blocks(history), *more),
-        json=lambda: json.document(model=args.model, environment=about, life=history),
-    )
+    text.show_blocks((*view.blocks(history), *more))
 
 
 if __name__ == "__main__":

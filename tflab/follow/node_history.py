@@ -76,9 +76,9 @@ def from_program(frontend: Stage, backward: Backward | None) -> Histories:
     by_name = {node.name: blank(node, "forward", users) for node in frontend.nodes}
     if backward is None:
         return by_name
-    users = turned_around(makers(backward.nodes))
+    users, updates = turned_around(makers(backward.nodes)), {*backward.update_nodes}
     for node in backward.nodes:
-        kind = "update" if node.name in backward.update_nodes else "gradient"
+        kind = "update" if node.name in updates else "gradient"
         by_name.setdefault(node.name, blank(node, kind, users))
     gradients = {gradient.forward: gradient for gradient in backward.gradients}
     derived = {name: one.forward for one in backward.gradients for name in one.nodes}
