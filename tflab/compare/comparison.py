@@ -140,7 +140,7 @@ def with_each_pass_off(one: Prepared) -> Prepared:
     values = next(session.feed_batches(one.program, one.batch_sizes[0], one.split))
     try:
         first = placement.first_run_of(job, values)
-    except placement.UnknownError:
+    except TflabError:
         first = FirstRun(0, ())
     found = changing(one.placed[one.batch_sizes[0]].passes, first)
     raced = [f"{WITHOUT}{each.name}" for each in found if each.has_switch]

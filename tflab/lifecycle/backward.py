@@ -120,7 +120,7 @@ def unchanged(frontend: Frontend) -> Backward:
 
 def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Options) -> Backward:
     """Return the stage with the chain rule and checks of the gradients: without checks if a graph
-    from a file cannot, or may not, run."""
+    from a file cannot run."""
     program, graph = stage.program, gradients.graph_of(stage, calls)
     if why := program.model.unready:
         return with_chain_rule(stage, graph, pairs, nothing_checked("no step can be run", why))
@@ -161,6 +161,12 @@ def with_chain_rule(
     """Return the stage with the chain rule, the purposes of its gradient nodes, and the checks of
     the loss's own gradients."""
     loss_pairs = gradients.of_loss(graph, pairs)
+    called = dict.fromkeys(call.forward for call in graph.calls)
+    custom = (  # gradient functions of a node's own, instead of that of its type
+        op.name
+        for op in map(stage.program.graph.get_operation_by_name, called)
+        if "_gradient_op_type" in op.node_def.attr and not functions.calling(op.type)
+    )
     made = {v.op.name for own, v in loss_pairs if own is not None}
     checks = tuple(check for check in checked.checks if check.confirms or check.tensor in made)
     # Finite differences include what a stop_gradient ends: where they agree, it ended only zeros.
@@ -174,7 +180,7 @@ def with_chain_rule(
         gradient_checks=checks,
         unchecked=checked.reason or ("" if checks else UNKNOWN),
         stopped=chain_rule.stopped(graph, doubtful),
-        custom_gradients=tuple(gradients.custom(stage.program.graph, graph)),
+        custom_gradients=tuple(custom),
         derivatives=checked.derivatives,
         no_formula=checked.no_formula,
     )
@@ -215,13 +221,9 @@ def gradient_pairs(model: Model, together: bool) -> list:
 def with_lines(
     forward: tuple[Node, ...], program: Program, pairs: list, ops: Iterable[tf.Operation]
 ) -> Iterable[Node]:
-    """Yield the added nodes, each with the user's line that it belongs to.
-
-    Nodes that differentiate an op, or add up its gradients, have the line of that op; nodes that
-    add up the gradients of a variable have the line of the variable. Other gradients have the line
-    of their inputs, and the first gradient that of the loss. An update has the line that made the
-    optimiser.
-    """
+    """Yield the added nodes, each with the user's line that it belongs to: of the op that it
+    differentiates or whose gradients it adds up, of the variable of such a sum, of its inputs, or
+    of the loss. An update has the line that made the optimiser."""
     lines = {node.name: node.line for node in forward}
     for gradient, variable in pairs:
         for tensor in (getattr(gradient, "values", gradient), getattr(gradient, "indices", None)):
@@ -245,10 +247,8 @@ def added_functions(
     frontend: Frontend, listed: Iterable[Node], graph: tf.Graph
 ) -> Iterable[Function]:
     """Yield the functions that differentiation added: gradients of branches and loops, and variants
-    of forward functions that keep what gradients need.
-
-    A node without a user's line has the line of the node that calls its function.
-    """
+    of forward functions that keep what gradients need. A node without a user's line has the line of
+    the node that calls its function."""
     before = {function.name for function in frontend.functions}
     lines: dict[tuple[str | None, str], Source | None] = {}
     lines |= {(None, node.name): node.line for node in listed}

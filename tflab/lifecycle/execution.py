@@ -1,8 +1,7 @@
 """Execution: ops run in the order of their dependencies, and the runtime records when.
 
-Steps are warm: the first ones, which pay for kernel creation and cold caches, are discarded. Then
-untraced and traced steps take turns, so that both see the same machine. The untraced time is the
-time of a step; the traced time explains it.
+The first steps, which pay for kernel creation and cold caches, are discarded. Then untraced and
+traced steps take turns. The untraced time is the time of a step; the traced time explains it.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import tensorflow.compat.v1 as tf1
 from tflab.analysis import critical_path, memory, op_runs, op_table, timeline
 from tflab.cli import interrupts
 from tflab.lifecycle import values
-from tflab.records.graph import Node
 from tflab.records.options import Options
 from tflab.records.placed import Transfer
 from tflab.records.stages import Execution, Placement
@@ -69,7 +67,9 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     plan = measure.pairs(batches, options.batch_size, options.warmup, options.steps)
     ending = measure.run(measure.job_of(program, step, options), plan, measured.observe)
     ending.check(kept=bool(measured.steps) and (not ending.failure or bool(options.cluster)))
-    executed = renumber(measured.graphs, placement) or placement.nodes
+    makers = {node.name: node for node in (*placement.user_nodes, *placement.nodes)}
+    parts = [nodes.from_graph_def(graph, makers, {}) for graph in measured.graphs]
+    executed = tuple(node for part in parts for node in part) or placement.nodes
     sent, network = placement.transfers, None
     if options.cluster:
         sent, network = networked(measured)
@@ -114,8 +114,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
 
 
 def networked(measured: Measured) -> tuple[tuple[Transfer, ...], Network]:
-    """Return the transfers, and the tensors on the wire. The times of the runs are also moved to
-    the common axis."""
+    """Return the transfers, and the tensors on the wire. Move the runs to the common axis."""
     from tflab.analysis import wires  # most walks use one process
 
     sent = tuple(nodes.transfers(measured.graphs, {}))
@@ -131,18 +130,8 @@ def networked(measured: Measured) -> tuple[tuple[Transfer, ...], Network]:
 
 
 def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:
-    """Return the execution with what its largest ops cost a step, measured by running each once
-    more."""
+    """Return the execution with what its largest ops cost a step."""
     from tflab.lifecycle import experiments  # few walks want them
 
     measured = experiments.run(placement, execution.top_ops, options)
-    if measured is None:
-        return replace(execution, interrupted=True)
-    return replace(execution, experiments=measured)
-
-
-def renumber(graphs: tuple[tf1.GraphDef, ...], placement: Placement) -> tuple[Node, ...]:
-    """Return the nodes of the graphs that ran, with the lines of the placement's nodes."""
-    makers = {node.name: node for node in (*placement.user_nodes, *placement.nodes)}
-    parts = (nodes.from_graph_def(graph, makers, {}) for graph in graphs)
-    return tuple(node for part in parts for node in part)
+    return replace(execution, experiments=measured, interrupted=measured is None)

@@ -35,11 +35,9 @@ WAITING = ("last", "first", "all")  # which inputs of a copy wait for the origin
 
 
 def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> Experiments | None:
-    """Run each of the largest ops once more, and measure what that adds to an untraced step.
-
-    It takes about `options.experiments` seconds. None if Ctrl-C came before LEAST
-    observations. Raises TflabError if a step fails.
-    """
+    """Run each of the largest ops once more, and measure what that adds to an untraced step, for
+    about `options.experiments` seconds. None if Ctrl-C came before LEAST observations. Raises
+    TflabError if a step fails."""
     variants, untried = ways(placement, top_ops, options)
     if not variants:
         return Experiments((), None, tuple(untried))
@@ -49,15 +47,12 @@ def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> E
     added_ns = observe(jobs, placement, options)
     if len(added_ns) < LEAST:
         return None
-    control, *costs = zip(*added_ns, strict=True)
-    return Experiments(
-        ops=tuple(
-            summary(row.key, row.ops[0], cost)
-            for (row, _), cost in zip(variants, costs, strict=True)
-        ),
-        control=summary("control", "", control),
-        untried=tuple(untried),
+    names = [("control", ""), *((row.key, row.ops[0]) for row, _ in variants)]
+    control, *ops = (
+        Experiment(*name, median(cost), *verdicts.median_interval(cost, CONFIDENCE), len(cost))
+        for name, cost in zip(names, zip(*added_ns, strict=True), strict=True)
     )
+    return Experiments(tuple(ops), control, tuple(untried))
 
 
 def observe(
@@ -78,11 +73,6 @@ def observe(
     return added_ns
 
 
-def summary(name: str, op: str, added_ns: Sequence[float]) -> Experiment:
-    low, high = verdicts.median_interval(added_ns, CONFIDENCE)
-    return Experiment(name, op, median(added_ns), low, high, len(added_ns))
-
-
 def ways(
     placement: Placement, top_ops: Sequence[OpStats], options: Options
 ) -> tuple[list[tuple[OpStats, measure.Job]], list[Untried]]:
@@ -92,8 +82,7 @@ def ways(
     for row in terminal.track("experiments, preparing", largest, len(largest)):
         names = nodes_of(row.key, placement.ledger)
         reason = refusal(names, placement)
-        job = None if reason else same_kernels(placement, names, options)
-        if job:
+        if not reason and (job := same_kernels(placement, names, options)):
             variants.append((row, job))
         else:
             reason = reason or "the runtime would fuse it or its neighbours differently"
@@ -143,11 +132,10 @@ def types_that_run(job: measure.Job, placement: Placement, options: Options) -> 
 
 
 # The graph in which an op runs twice. The copy waits for the original, and everything that takes
-# the original's output waits for the copy, so the step does the op's work once more, at the same
-# point. The waiting is done by separate nodes and never by the op itself, because the runtime does
-# not fuse ops with control edges; the one before the copy is a PlaceholderWithDefault, which no
-# pass removes, because ops that share an input may also be merged. If several nodes of the program
-# were fused into the op, all are copied.
+# the original's output waits for the copy. The waiting is done by separate nodes and never by the
+# op itself, because the runtime does not fuse ops with control edges; the one before the copy is a
+# PlaceholderWithDefault, which no pass removes, because ops that share an input may also be merged.
+# If several nodes of the program were fused into the op, all are copied.
 
 
 def nodes_of(carrier: str, ledger: Iterable[Fate]) -> tuple[str, ...]:
@@ -182,9 +170,9 @@ def with_copy(
 ) -> tuple[tf1.GraphDef, str]:
     """Return the graph with the work of these nodes done once more, and the node to run for it.
 
-    The last of the names is the op that the others were fused into. `way` is one of WAITING: some
-    kernels are chosen only if an input comes directly from its maker. For the same reason, the
-    nodes in `free` take the original's output without waiting.
+    The last of the names is the op that the others were fused into. Some kernels are chosen only if
+    an input comes directly from its maker: therefore `way` is one of WAITING, and the nodes in
+    `free` take the original's output without waiting.
     """
     carrier, changed = names[-1], graph.as_graph_def()
     original, done = f"{SCOPE}/{carrier}/original", f"{SCOPE}/{carrier}/done"

@@ -1,7 +1,4 @@
-"""Gradients: what each gradient function received, made and returned, and where gradients stop.
-
-TensorFlow itself records which node came from which; names do not matter.
-"""
+"""Gradients: what each gradient function received, made and returned, and where gradients stop."""
 
 from __future__ import annotations
 
@@ -90,14 +87,16 @@ def rows_and_stops(
         function, why = registered(program.graph.get_operation_by_name(node.name))
         functions_of[node.name] = function, why or ("" if differentiable(node) else NO_FLOATS)
     needed = with_makers(forward, [program.loss.op.name])
-    trained = trained_nodes(program, forward)
+    variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+    variables += program.model.parameters
+    trained = with_dependents(forward, (variable.op.name for variable in variables))
     listed = [node for node in forward if node.name in needed and node.name in trained]
     without = {  # why an op has no gradient; functions that nodes call have one of their own
-        node.name: functions_of[node.name][1]
+        node.name: why
         for node in listed
-        if node.name not in calls_of and not functions.calling(node.op)
+        if (why := functions_of[node.name][1])
+        and not (node.name in calls_of or functions.calling(node.op))
     }
-    without = {name: why for name, why in without.items() if why}
     stops = gradient_graph.stops(listed, program.loss.op.name, without, handed(calls_of))
 
     def reason(node: Node) -> str:
@@ -107,8 +106,10 @@ def rows_and_stops(
         if node.name not in trained:
             return NO_VARIABLE
         if stops.at(node.name) and differentiable(node):
-            ends = ((by_name[end], stops.reasons[end]) for end in stops.at(node.name))
-            return f"{STOPS_AT} {'; '.join(f'{place_of(end)}: {why}' for end, why in ends)}"
+            ends = [(by_name[end], stops.reasons[end]) for end in stops.at(node.name)]
+            places = [", ".join(filter(None, (end.op, place(end.line)))) for end, _ in ends]
+            said = zip(ends, places, strict=True)
+            return STOPS_AT + "; ".join(f" {end.name} ({at}): {why}" for (end, why), at in said)
         if not node.inputs:
             return NO_INPUTS
         return functions_of[node.name][1] or (NONE_MADE if node.name in calls_of else NOT_CALLED)
@@ -118,13 +119,6 @@ def rows_and_stops(
         made, function = tuple(derived.get(node.name, ())), functions_of[node.name][0]
         rows.append(Gradient(node.name, node.op, function, made, None if made else reason(node)))
     return tuple(rows), tuple(of_variables(by_name, pairs, stops, needed))
-
-
-def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
-    """Return the trainable variables or parameters, and everything that is computed from them."""
-    variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
-    variables += program.model.parameters
-    return with_dependents(forward, (variable.op.name for variable in variables))
 
 
 def handed(calls_of: Mapping[str, Calls]) -> dict[tuple[str, str], str]:
@@ -168,47 +162,43 @@ def differentiable(node: Node) -> bool:
     return any(output.dtype.startswith(GRADIENT_TYPES) for output in node.outputs)
 
 
-def place_of(node: Node) -> str:
-    """Return a node with its type and line: `mask (Round, train.py:12)`."""
-    return f"{node.name} ({', '.join(filter(None, (node.op, place(node.line))))})"
-
-
 # The calls as records, from which formulas are derived
 
 
 def parts_of(gradient: GradientTensor) -> list[str]:
-    """Return the tensors of a gradient: one tensor; for only some rows, their values, their indices
-    and perhaps the shape; none if there is no gradient."""
+    """Return the tensors of a gradient; for only some rows, their values, indices and perhaps the
+    shape; none if there is no gradient."""
     parts = tf.nest.flatten(gradient, expand_composites=True)
     return [part.name for part in parts if isinstance(part, tf.Tensor)]
 
 
 def names_of(gradient: GradientTensor) -> list[str]:
-    """Return the names, in a graph, of the tensors that a gradient consists of. A gradient of only
-    some rows has the name of their values, which come first."""
+    """Return the names, in a graph, of the tensors of a gradient: of only some rows, the name of
+    their values comes first."""
     return [graph_def_name(part) for part in parts_of(gradient)[:2]]
 
 
 def graph_of(stage: Backward, calls: Calls) -> GradientGraph:
     """Return a differentiated graph with TensorFlow's records of its gradient functions."""
     graph = stage.program.graph
-    rows: set[str] = set()
 
     def named(gradients: Sequence[GradientTensor]) -> tuple[str | None, ...]:
-        names = [next(iter(names_of(gradient)), None) for gradient in gradients]
-        slices = (isinstance(gradient, tf.IndexedSlices) for gradient in gradients)
-        rows.update(name for name, some in zip(names, slices, strict=True) if name and some)
-        return tuple(names)
+        return tuple(next(iter(names_of(gradient)), None) for gradient in gradients)
 
-    known = [(op, named(given), named(returned)) for op, given, returned in calls]
+    every = (gradient for _, *ends in calls for gradients in ends for gradient in gradients)
+    slices = (gradient for gradient in every if isinstance(gradient, tf.IndexedSlices))
     owned = {*stage.update_nodes, *(name for row in stage.gradients for name in row.nodes)}
     return GradientGraph(
         nodes=stage.nodes,
         gradients=stage.gradients,
         shared=tuple(name for name in stage.added_nodes if name not in owned),
-        calls=tuple(GradientCall(op.name, *ends) for op, *ends in known if op.graph is graph),
+        calls=tuple(
+            GradientCall(op.name, named(given), named(returned))
+            for op, given, returned in calls
+            if op.graph is graph
+        ),
         attributes=attributes(graph, stage.nodes),
-        rows=frozenset(rows),
+        rows=frozenset(names_of(gradient)[0] for gradient in slices),
     )
 
 
@@ -231,8 +221,8 @@ def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, o
 
 
 def of_loss(graph: GradientGraph, pairs: Pairs) -> Pairs:
-    """Return (gradient of the loss, variable), also if the optimiser receives something else, such
-    as clipped gradients; None if that gradient is not a tensor of its own."""
+    """Return (gradient of the loss, variable), also if the optimiser receives others, such as
+    clipped gradients; None if that gradient is not a tensor of its own."""
     gradients = {t for call in graph.calls for t in (*call.incoming, *call.returned)}
     gradients |= graph.names.keys()
     pairs_of_loss = []
@@ -243,12 +233,3 @@ def of_loss(graph: GradientGraph, pairs: Pairs) -> Pairs:
             gradient = variable.graph.get_tensor_by_name(dense) if dense else None
         pairs_of_loss.append((gradient, variable))
     return pairs_of_loss
-
-
-def custom(graph: tf.Graph, gradient_graph: GradientGraph) -> Iterator[str]:
-    """Yield the forward nodes with a gradient function of their own, instead of that of their
-    type."""
-    for name in dict.fromkeys(call.forward for call in gradient_graph.calls):
-        op = graph.get_operation_by_name(name)
-        if "_gradient_op_type" in op.node_def.attr and not functions.calling(op.type):
-            yield name

@@ -46,11 +46,8 @@ def chosen_sizes(placement: Placement) -> tuple[list[int], list[str]]:
 
 
 def take(placement: Placement, options: Options) -> Captures:
-    """Run warm, traced steps of several batch sizes.
-
-    One session runs them all, so that XLA numbers its clusters equally for all of them. A step that
-    fails ends it.
-    """
+    """Run warm, traced steps of several batch sizes, in one session, so that XLA numbers its
+    clusters equally for all of them. A step that fails ends it."""
     program = placement.program
     sizes, left_out = chosen_sizes(placement)
     types = {node.name: node.op for node in placement.nodes}
@@ -71,8 +68,12 @@ def take(placement: Placement, options: Options) -> Captures:
     for size in sorted(sizes):
         if len(traced[size]) == STEPS:
             capture = capture_of(program, size, traced[size], types)
-            if options.cluster:
-                capture = on_one_axis(capture, traced[size])
+            if options.cluster:  # on one axis, with the tensors on the wire
+                arrived = (trace.received(t.step, m.step_stats) for t, m in traced[size])
+                sent = tuple(nodes.transfers(traced[size][-1][1].partition_graphs, {}))
+                received = chain.from_iterable(arrived)
+                axis = wires.one_axis(capture.runs, received, capture.steps, sent)
+                capture = replace(capture, runs=(*axis.runs, *axis.wires))
             captured.append(Captured(size, capture, traced[size][-1][1]))
     return Captures(tuple(captured), tuple(left_out), ended.interrupted)
 
@@ -94,22 +95,12 @@ def capture_of(program: Program, size: int, traced: Traced, types: Mapping[str, 
     return Capture(name, tuple(timed for timed, _ in traced), tuple(chain.from_iterable(runs)))
 
 
-def on_one_axis(capture: Capture, traced: Traced) -> Capture:
-    """Return steps over several tasks, with the tensors on the wire."""
-    received = (
-        one for timed, metadata in traced for one in trace.received(timed.step, metadata.step_stats)
-    )
-    sent = nodes.transfers(traced[-1][1].partition_graphs, {})
-    axis = wires.one_axis(capture.runs, received, capture.steps, tuple(sent))
-    return replace(capture, runs=(*axis.runs, *axis.wires))
-
-
 # The files of a walk in its logdir
 
 
 def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
-    """Write what TensorBoard shows, and the code that XLA generated. The profile shows further
-    steps; if the walk ended early, its own steps."""
+    """Write what TensorBoard shows, and generated code. The profile shows further steps; if the
+    walk ended early, its own."""
     last = stages[-1]
     placement, execution = find_stage(stages, Placement), find_stage(stages, Execution)
     whole = execution and not (execution.interrupted or execution.failure)

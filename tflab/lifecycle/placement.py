@@ -1,7 +1,7 @@
 """Placement: the graph is pruned, rewritten, given devices and cut into one part per device.
 
 The graph that runs is not the graph that was built. The runtime returns the result of all of its
-passes, the partition graphs, and this stage reads them.
+passes, the partition graphs.
 """
 
 from __future__ import annotations
@@ -49,10 +49,8 @@ PLACING = ("pre_placement", "placer", "post_placement")  # groups of passes that
 
 
 def place(backward: Backward, options: Options) -> Placement:
-    """Run one step and read the graphs that the runtime made for it.
-
-    Raises UsageError for a fetch that is not in the graph, TflabError if the step cannot run.
-    """
+    """Run one step and read the graphs that the runtime made for it. Raises UsageError for a fetch
+    that is not in the graph, TflabError if the step cannot run."""
     program = backward.program
     if options.cluster:
         from tflab.lifecycle import frontend
@@ -178,18 +176,15 @@ class Instrumented:
     """The runtime's records of one step."""
 
     metadata: tf1.RunMetadata  # the graphs that ran, one per device, and the tensors they made
-    snapshots: tuple[Snapshot, ...] = ()  # the graph between the passes
-    generated: tuple[Generated, ...] = ()  # what XLA compiled
-    first_run: FirstRun | None = None  # of the step before, in another session
-    notes: tuple[str, ...] = ()  # what could not be read, and why
+    snapshots: tuple[Snapshot, ...]  # the graph between the passes
+    generated: tuple[Generated, ...]  # what XLA compiled
+    first_run: FirstRun | None  # of the step before, in another session
+    notes: tuple[str, ...]  # what could not be read, and why
 
 
 def run_instrumented(program: Program, step: session.Step, options: Options) -> Instrumented:
-    """Run one step and keep the runtime's records of it: graphs, passes, generated code.
-
-    If TensorFlow was loaded before it could be told to write dumps, the step runs in a separate
-    process, from the serialised graph.
-    """
+    """Run one step and keep the runtime's records of it: in a separate process if TensorFlow was
+    loaded before it could be told to write dumps."""
     job = measure.job_of(program, step, options)
     values = next(session.feed_batches(program, options.batch_size))
     if dumps.prepare():
@@ -201,59 +196,44 @@ def run_here(job: measure.Job, values: measure.Values) -> Instrumented:
     """Run the step in this process, which `dumps.prepare` has prepared."""
     options, folder = job.options, dumps.prepare()
     assert folder is not None
-    snapshots: tuple[Snapshot, ...] = ()
+    snapshots: list[Snapshot] = []
     generated: tuple[Generated, ...] = ()
-    first: FirstRun | None = None
-    notes = []
+    first, notes = None, []
     if options.first_run and options.explained and not options.cluster:
         try:
             first = first_run_of(job, values)
-        except UnknownError as error:
-            notes.append(str(error))
+        except TflabError as error:  # a step that fails does so once more below
+            notes.append(f"The first run is not broken down. {error}")
     for file in folder.iterdir():  # also of what XLA compiled in the first run
         file.unlink()
+    metadata, level = tf1.RunMetadata(), session.FULL_TRACE
     with session.fresh(job.graph, options) as live, temporary.folder("graphs") as graphs:
-        metadata = run_dumped(live, job, values, Path(graphs))
+        placing, preparing = Path(graphs, "placing"), Path(graphs, "step")
+        placing.mkdir()
+        preparing.mkdir()
+        # The master of a cluster, which is in this process, assigns devices to the whole graph when
+        # it receives it, and builds a step when that first runs
+        if options.cluster:
+            _, _, run = session.shared_steps(live, job.step, level)
+            with dumps.dump_into(placing):
+                session.begin(live, job.start)
+            with dumps.dump_into(preparing):
+                run(*values, run_metadata=metadata)
+        else:
+            with dumps.dump_into(preparing):  # all passes, of the first thing that a session builds
+                run = job.step.callable(live, trace_level=level, output_partition_graphs=True)
+            session.begin(live, job.start)
+            run(*values, run_metadata=metadata)
         try:
-            snapshots = tuple(snapshots_of(Path(graphs), bool(options.cluster)))
+            snapshots = dumps.read(preparing)
+            if options.cluster:
+                snapshots = [each for each in snapshots if each.group not in PLACING]
+                snapshots[:0] = [each for each in dumps.read(placing) if each.group in PLACING]
             if options.xla:
                 generated = generated_code.read(folder, job.step.fetches, options.batch_size)
         except TflabError as error:
             notes.append(str(error))
-    return Instrumented(metadata, snapshots, generated, first, tuple(notes))
-
-
-def run_dumped(
-    live: tf1.Session, job: measure.Job, values: measure.Values, folder: Path
-) -> tf1.RunMetadata:
-    """Run the step, let the runtime dump its graphs, and return its records.
-
-    The master of a cluster, which is in this process, assigns devices to the whole graph when it
-    receives it, and builds a step when that first runs.
-    """
-    metadata, level = tf1.RunMetadata(), session.FULL_TRACE
-    placing, step = folder / "placing", folder / "step"
-    placing.mkdir()
-    step.mkdir()
-    if job.options.cluster:
-        _, _, run = session.shared_steps(live, job.step, level)
-        with dumps.dump_into(placing):
-            session.begin(live, job.start)
-        with dumps.dump_into(step):
-            run(*values, run_metadata=metadata)
-        return metadata
-    with dumps.dump_into(step):  # of the first thing that a session builds, all passes are dumped
-        run = job.step.callable(live, trace_level=level, output_partition_graphs=True)
-    session.begin(live, job.start)
-    run(*values, run_metadata=metadata)
-    return metadata
-
-
-def snapshots_of(folder: Path, over_tasks: bool) -> Iterator[Snapshot]:
-    for part in ("placing", "step") if over_tasks else ("step",):
-        for snapshot in dumps.read(folder / part):
-            if not over_tasks or (snapshot.group in PLACING) == (part == "placing"):
-                yield snapshot
+    return Instrumented(metadata, tuple(snapshots), generated, first, tuple(notes))
 
 
 # The first run
@@ -261,26 +241,16 @@ def snapshots_of(folder: Path, over_tasks: bool) -> Iterator[Snapshot]:
 MOST_NODES = 10_000  # of a graph; a larger one takes long to prepare once more
 
 
-class UnknownError(TflabError):
-    """The parts of the first run cannot be told."""
-
-
 def first_run_of(job: measure.Job, values: Sequence[np.ndarray]) -> FirstRun:
     """Run a step for the first time in a new session of this process, neither traced nor dumped.
 
-    The variables get their values in between, which does not count. Raises UnknownError if the
-    graph is too large or this TensorFlow has no log that can be set, TflabError if a step fails.
+    The variables get their values in between, which does not count. Raises TflabError if the graph
+    is too large, this TensorFlow has no log that can be set, or a step fails.
     """
     if (size := len(job.graph.get_operations())) > MOST_NODES:
-        raise UnknownError(f"The first run of a graph of {size:,} nodes is not broken down.")
-    try:
-        log = sessions.Log()
-    except TflabError as error:
-        raise UnknownError(f"The first run is not broken down. {error}") from error
-    with (
-        temporary.file() as file,
-        session.fresh(job.graph, job.options) as live,
-    ):
+        raise TflabError(f"The graph has {size:,} nodes, more than {MOST_NODES:,}.")
+    log = sessions.Log()
+    with temporary.file() as file, session.fresh(job.graph, job.options) as live:
         with tf_import.stderr_into(file), log.detailed(passes.LEVELS):
             began = time.time_ns()
             run = job.step.callable(live)

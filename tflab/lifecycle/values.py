@@ -49,7 +49,6 @@ def record(execution: Execution, placement: Placement, options: Options) -> Exec
 
 
 def recorded(execution: Execution, placement: Placement, options: Options) -> Execution:
-    """Return the execution with the values of one step. Raises TflabError."""
     start = time.perf_counter_ns()
     program = placement.program
     step = session.step_of(program, placement.fetches)
@@ -60,7 +59,12 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     with session.fresh(program.graph, options, runtime.config_of(options)) as live:
         session.begin(live, session.start_of(program))
         fetched = runtime.fetch(live, step, next(batches), tensors)
-    every = tuple(rows(graph, fetched))
+    every, notes = tuple(rows(graph, fetched)), list[str]()
+    if inside := sum(depth > 0 for depth in analysis.depths(graph).values()):
+        notes.append(
+            f"{plural(inside, 'node')} inside loops and branches have no values: only what goes in "
+            "and what comes out is fetched."
+        )
     return replace(
         execution,
         values=every,
@@ -68,7 +72,7 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         values_step=ValuesStep(
             which=WHICH,
             ns=time.perf_counter_ns() - start,
-            notes=tuple(notes_of(graph)),
+            notes=tuple(notes),
             not_finite=results(fetched),
         ),
         maps=analysis.maps(
@@ -90,20 +94,15 @@ def rows(graph: Iterable[Node], values: Fetched) -> Iterator[Value]:
         yield value_of(array, tensor=tensor, node=node_of(tensor), op="Placeholder", kind=FED)
     for node in graph:
         if node.name in values.before:
-            yield variable(node, values)
+            before, after = values.before[node.name], values.after.get(node.name)
+            row = value_of(before, tensor=node.name, node=node.name, op=node.op, kind=VARIABLE)
+            yield row if after is None else replace(row, after=analysis.statistics(after))
         for number in range(len(node.outputs)):
             computed = values.computed.get(output_name(node.name, number))
             if computed is not None:
                 kind = CONSTANT if node.op == analysis.CONSTANT else COMPUTED
                 tensor = f"{node.name}:{number}"
                 yield value_of(computed, tensor=tensor, node=node.name, op=node.op, kind=kind)
-
-
-def variable(node: Node, values: Fetched) -> Value:
-    """Return the row of a variable: before the step, and after it."""
-    before, after = values.before[node.name], values.after.get(node.name)
-    value = value_of(before, tensor=node.name, node=node.name, op=node.op, kind=VARIABLE)
-    return value if after is None else replace(value, after=analysis.statistics(after))
 
 
 def value_of(array: np.ndarray, **known: Any) -> Value:
@@ -118,15 +117,6 @@ def value_of(array: np.ndarray, **known: Any) -> Value:
     )
 
 
-def notes_of(graph: Sequence[Node]) -> Iterator[str]:
-    """Yield notes on the parts of the step that have no values."""
-    if inside := sum(depth > 0 for depth in analysis.depths(graph).values()):
-        yield (
-            f"{plural(inside, 'node')} inside loops and branches have no values: only what goes in "
-            "and what comes out is fetched."
-        )
-
-
 # NaN and Inf
 
 
@@ -139,8 +129,8 @@ def results(values: Fetched) -> tuple[str, ...]:
 def origins(
     graph: Sequence[Node], values: Fetched, listed: Sequence[Value], live: tf.Graph
 ) -> tuple[NotFinite, ...]:
-    """Return the origins of NaN and Inf in topological order, those from before the step first,
-    with their lines. `listed` are the rows of all values."""
+    """Return the origins of NaN and Inf in topological order, those from before the step first.
+    `listed` are the rows of all values."""
     fed = {graph_def_name(tensor): np.asarray(array) for tensor, array in values.fed.items()}
     known = {**values.computed, **fed, **values.before}
     bads = {name: bad for name, array in known.items() if (bad := analysis.bad_elements(array))}
