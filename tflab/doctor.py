@@ -13,14 +13,12 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from tflab.cli import command, environment
 from tflab.errors import TflabError
 from tflab.records.blocks import Block, Column, sentences, table
 from tflab.units import plural
 
-NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
 PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
 INSTALL = "python -m pip install -r requirements.txt"
 ABSENT = "not installed"  # and needed only by some commands
@@ -113,9 +111,7 @@ def devices() -> Check:
     checked = "TensorFlow loads"
     if error:
         return Check("devices", error, checked, False, INSTALL)
-    unseen = NVIDIA.exists() and not any("GPU" in name for name in found)
-    remedy = 'To use the GPU: python -m pip install "tensorflow[and-cuda]"' if unseen else ""
-    return Check("devices", ", ".join(found), checked, True, remedy)
+    return Check("devices", ", ".join(found), checked, True)
 
 
 def mnist() -> Check:

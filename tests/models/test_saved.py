@@ -213,23 +213,25 @@ def test_what_is_fed_is_said_and_a_step_that_fails_names_the_options_that_the_us
     assert walk(path, shapes=(("x", (16, 4)),))["placement"].nodes
 
 
-@pytest.mark.parametrize("source", ["the checkpoint", "an initialiser"])
-def test_variables_get_the_values_of_the_checkpoint_else_an_initialiser(source, tmp_path):
-    path = written(tmp_path, graphs.dense, "model.pb")
-    if source == "the checkpoint":
+@pytest.mark.parametrize("restored", [True, False])
+def test_variables_get_the_values_of_the_checkpoint_else_of_their_initialisers(restored, tmp_path):
+    path = written(tmp_path, graphs.dense)
+    if restored:
         with tf.Graph().as_default(), tf1.Session() as live:
             graphs.dense()
+            saver = tf1.train.Saver()
             tf1.global_variables()[0].load(np.full([4, 3], 7, np.float32), live)
-            tf1.train.Saver().save(live, str(tmp_path / "model"))
+            path = f"{saver.save(live, str(tmp_path / 'model'))}.meta"
     stages = walk(path)
-    assert f"1 variable got values: 1 from {source}." in stages["frontend"].notes
+    source = f"of the checkpoint of '{path}'" if restored else "of their initialisers"
+    assert f"Variables have the values {source}." in stages["frontend"].notes
     accounts.check(stages["placement"])
     program = stages["frontend"].program
     with session.fresh(program.graph, Options()) as live:
         session.begin(live, session.start_of(program))
         values = live.run("w/Read/ReadVariableOp:0")
-    assert (values == 7).all() == (source == "the checkpoint")
-    assert values.std() > 0 or source == "the checkpoint"
+    assert (values == 7).all() == restored
+    assert values.std() > 0 or restored
 
 
 def test_a_device_of_another_machine_is_replaced_by_one_that_is_here(tmp_path):

@@ -118,31 +118,32 @@ def run(
                 for option, place in places.items()
             },
         )
-        status = attempt([command, *(sys.argv[1:] if argv is None else argv)], rights)
+        own_variables = {
+            GIVEN: json.dumps(asdict(rights)),
+            "HOME": rights.temporary,
+            "TMPDIR": rights.temporary,
+            "PYTHONPATH": str(folder / "python"),
+            "PYTHONUSERBASE": site.getuserbase(),
+            "PYTHONSAFEPATH": "1",
+        }
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+        words = [command, *(sys.argv[1:] if argv is None else argv)]
+        status = ended([*python(), "-m", "tflab.cli.confined", *words], {**kept, **own_variables})
         if status < 0:
-            ended = signal.Signals(-status).name
             raise TflabError(
-                f"The graph '{args.model}' ended the process that ran it, with {ended}."
+                f"The graph '{args.model}' ended the process that ran it, with "
+                f"{signal.Signals(-status).name}."
             )
         return status
 
 
-def attempt(words: Sequence[str], rights: Rights) -> int:
-    """Return the exit status of the confined process; below 0 if a signal ended it."""
-    own_variables = {
-        GIVEN: json.dumps(asdict(rights)),
-        "HOME": rights.temporary,
-        "TMPDIR": rights.temporary,
-        "PYTHONPATH": str(Path(rights.temporary, "python")),
-        "PYTHONUSERBASE": site.getuserbase(),
-        "PYTHONSAFEPATH": "1",
-    }
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+def ended(line: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Run the confined process. Return its exit status; below 0 if a signal ended it."""
     sys.stdout.flush()
     error = terminal.descriptor(sys.stderr)  # `command` redirects only that of C++
     with subprocess.Popen(
-        [*python(), "-m", "tflab.cli.confined", *words],
-        env={**kept, **own_variables},
+        line,
+        env=variables,
         stdin=subprocess.DEVNULL,
         stderr=None if error < 0 else error,
         start_new_session=True,  # a terminal's Ctrl-C reaches it only through this process

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TextIO
@@ -16,7 +16,7 @@ from tflab.analysis.timeline import track_kind
 from tflab.convert.read import Recording
 from tflab.exporters.csv import cell
 from tflab.exporters.json import plain
-from tflab.records.blocks import Block, Column, Fact, Table, fact_table, numbers, table
+from tflab.records.blocks import Block, Column, Table, fact_table, numbers, table
 from tflab.records.measured import OpStats
 from tflab.records.timed import CriticalPath, Memory, Owner
 from tflab.runtime import trace
@@ -115,22 +115,17 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     )
     yield from devices(conversion)
     yield steps(conversion)
-    yield fact_table(facts(conversion))
+    owners = [owner for owner in conversion.time_ledger if owner.ns]
+    facts = [*execution.owners(owners, conversion.wall_ns, len(recorded.steps))]
+    if conversion.critical_path:
+        facts += execution.parallel(conversion.critical_path)
+    yield fact_table([*facts, *execution.memory_facts(conversion.memory)])
     yield top_nodes(conversion)
     if conversion.critical_path is None:
         yield "The trace has no graph. With --graph, the critical path is shown too."
     elif not conversion.critical_path.nodes:
         yield "The graph may not be the one that ran, because passes change edges."
     yield from execution.holders(conversion.memory)
-
-
-def facts(conversion: Conversion) -> Iterator[Fact]:
-    """Yield the owners of the time, the critical path, and the memory."""
-    owners = [owner for owner in conversion.time_ledger if owner.ns]
-    yield from execution.owners(owners, conversion.wall_ns, len(conversion.recorded.steps))
-    if conversion.critical_path:
-        yield from execution.parallel(conversion.critical_path)
-    yield from execution.memory_facts(conversion.memory)
 
 
 def devices(conversion: Conversion) -> Iterable[Block]:

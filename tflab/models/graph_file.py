@@ -25,7 +25,6 @@ M = TypeVar("M", bound=Message)
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
 LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
-HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,6 @@ def read(path: Path) -> GraphFile:
         content = path.read_bytes()
     except OSError as error:
         raise TflabError(f"The graph '{path}' cannot be read: {error.strerror}.") from error
-    if content.startswith(HDF5):
-        raise UsageError(
-            f"'{path}' is an HDF5 file. Load it with Keras, save it as .keras, and give that file."
-        )
     # Arbitrary bytes may parse by chance, but not with these fields
     metas = [
         (kind, meta)

@@ -3,13 +3,12 @@
 Fetched are the user's fetches, otherwise the outputs of its signature, the train op that it
 collects, or what no other node uses. Fed are the user's arrays, otherwise seeded values by dtype
 and static shape: the first open dimension is the batch, any other is 1. Variables get the values of
-the checkpoint beside the file, otherwise of their initialisers.
+the checkpoint that the file's saver restores, otherwise of their initialisers.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -31,7 +30,6 @@ from tflab.models.graph_file import GraphFile
 from tflab.records.graph import VARIABLES, Node, node_of, nodes_needed, reach
 from tflab.records.options import Model, Saved, Start
 from tflab.runtime import functions, nodes, session
-from tflab.units import plural
 from tflab.views.words import listed
 
 LISTED = 5  # names that a sentence lists
@@ -50,7 +48,6 @@ NOTHING = (
     "has nothing to run by default: every output is used by another node, or only keeps, saves or "
     "restores variables. Give --fetch NAME."
 )
-SCOPE = "tflab_start"  # the name scope of assignments that tflab adds
 
 Shape = tuple[int | None, ...]  # None as first dimension is the batch
 Given = Mapping[str, np.ndarray | tuple[int, ...]]  # tensor -> the user's array, or its shape
@@ -257,30 +254,14 @@ class Imported:
             about = f"Variables have the values of the checkpoint of '{self.file.name}'."
             targets = (node_of(saver.restore_op_name), *tables)
             return Start(targets, feeds | {saver.filename_tensor_name: checkpoint}, about)
-        kept = tf.train.load_checkpoint(checkpoint) if variables and checkpoint else None
         assigned = {
             node_of(node.inputs[0]): node.name
             for node in reversed(self.nodes)
             if node.op in ASSIGNMENTS and node.name.endswith("/Assign")
         }
-        source_of = {}  # node that assigns -> where its value comes from
-        for name in variables:
-            if kept is not None and kept.has_tensor(name):
-                source_of[self.assign(name, kept.get_tensor(name))] = "the checkpoint"
-            elif name in assigned:
-                source_of[assigned[name]] = "an initialiser"
-        counts = [f"{n:,} from {source}" for source, n in Counter(source_of.values()).items()]
-        about = f"{plural(len(source_of), 'variable')} got values: {', '.join(counts)}."
-        return Start((*tables, *source_of), feeds, about if counts else "")
-
-    def assign(self, name: str, values: np.ndarray) -> str:
-        """Add a node that assigns values to a variable; return its name."""
-        op = self.graph.get_operation_by_name(name)
-        with self.graph.as_default(), tf1.name_scope(f"{SCOPE}/"):
-            held = tf.constant(values, op.get_attr("dtype"))
-            if op.type == "VarHandleOp":
-                return tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=held).name
-            return tf.raw_ops.Assign(ref=op.outputs[0], value=held).op.name
+        initialised = [assigned[name] for name in variables if name in assigned]
+        about = "Variables have the values of their initialisers." if initialised else ""
+        return Start((*tables, *initialised), feeds, about)
 
 
 # The values that are fed
