@@ -17,15 +17,7 @@ from pathlib import Path
 
 from tflab import models
 from tflab.analysis import row_labels
-from tflab.cli import (
-    arguments,
-    command,
-    confined,
-    environment,
-    interrupts,
-    output_paths,
-    terminal,
-)
+from tflab.cli import arguments, command, confined, environment, interrupts, output_paths, terminal
 from tflab.compare import CONFIGURATIONS, DEFAULT, PASSES, SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible

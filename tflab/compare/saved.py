@@ -23,15 +23,7 @@ from tflab.escaping import visible
 from tflab.exporters import csv, json, text
 from tflab.records import codec
 from tflab.records.blocks import Block
-from tflab.records.measured import (
-    Change,
-    Changes,
-    Comparison,
-    Gate,
-    Programs,
-    SavedComparison,
-    Verdict,
-)
+from tflab.records.measured import Change, Changes, Gate, SavedComparison, Verdict
 from tflab.units import percent
 from tflab.views.op_table import NAMES
 from tflab.views.words import control_text, ratio_text
@@ -67,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 def show(
     args: argparse.Namespace,
     title: str,
-    result: Comparison | Programs,
+    result: object,
     blocks: Iterable[Block],
     rows: Callable[[], str],
 ) -> None:

@@ -27,14 +27,10 @@ if TYPE_CHECKING:
 KEPT_TIMES = 1001  # times of a group, for its median
 MOST_BEGUN = 100_000  # different runs of a later group whose first run is recognised
 KEPT_COSTS = 5  # costs of the last traces, whose median is what the next one will cost
-FOR_SHAPES, FOR_A_PROFILE = 1, 16  # traced runs of a group that are kept
 # Types of ops that wait for data begin so. In a function the first one represents all of them.
 DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "ReaderRead")
 WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data
 FEW = 3  # traced runs: none of so few is left out
-# The share of the budget for the measured cost of traces. The rest is for sampling, timing, and the
-# cost of a trace that is not measured: on LeNet about as much again.
-FOR_TRACES = 1 / 6
 # The assumed cost of a trace before the first one: a share of a step, but at most so many ns,
 # because a step may be long because its ops are. (Measured with 37 op runs in several seconds: 20
 # to 50 ms.)

@@ -27,16 +27,7 @@ import numpy as np
 
 from tflab.errors import TflabError
 from tflab.run import Settings, program_graph
-from tflab.run.groups import (
-    FOR_A_PROFILE,
-    FOR_SHAPES,
-    FOR_TRACES,
-    LEAST_NS,
-    Compilations,
-    Functions,
-    Run,
-    RunGroup,
-)
+from tflab.run.groups import LEAST_NS, Compilations, Functions, Run, RunGroup
 from tflab.run.memory import Memory
 from tflab.run.sampler import Sampler, outwards
 from tflab.runtime.private import graphs, sessions, watched_functions
@@ -55,6 +46,10 @@ LONG = "The ops of some runs have no times: TensorFlow records at most 1,048,576
 WARNING, ERROR = 1, 2  # log levels: dumps log below the first, traces below the second
 SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
 MOST_LOOKED_AT = 4_096  # elements of a fetched tensor in which NaN is looked for
+FOR_SHAPES, FOR_A_PROFILE = 1, 16  # traced runs of a group that are kept
+# The share of the budget for the measured cost of traces. The rest is for sampling, timing, and the
+# cost of a trace that is not measured: on LeNet about as much again.
+FOR_TRACES = 1 / 6
 LATER = "later"  # the key of the last group
 NUMBER = re.compile(r"\d[\d,.]*")
 

@@ -14,23 +14,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from tflab import units
+from tflab.records import watched as records
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.records.timed import Owner
-from tflab.records.watched import (
-    Compiled,
-    Group,
-    GrownGraph,
-    GrownMemory,
-    InputPipeline,
-    KeptResults,
-    OpenRun,
-    Process,
-    SampledLine,
-    TracedFunction,
-    Watched,
-    WatchedLine,
-    WatchedOp,
-)
 from tflab.run import FAULT, SEGMENT, lines, sampler
 from tflab.run.groups import DATA_OPS, without_longest
 from tflab.run.sampler import MOST_CODE, place
@@ -82,21 +68,21 @@ def read(folder: Path) -> Segment:
     return known
 
 
-def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int) -> Watched:
+def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int) -> records.Watched:
     """Return the record of a process, without a graph and values."""
     segment = {**NOTHING, **segment}
     groups, fates = segment["groups"], segment["fates"]
     ops = [[*op_times(group, segment["graphs"])] for group in groups]
     large = max((group["total_ns"] for group in groups), default=0) >= LEAST_SHARE * wall_ns
-    compiled = (Compiled(**made) for made in segment["compiled"])
+    compiled = (records.Compiled(**made) for made in segment["compiled"])
     for_children = None
     if spent := segment["for_children"]:  # at the line that waited most, with the time of all
-        line = max(spent, key=lambda line: spent[line][0])
-        for_children = SampledLine(place(*line), *map(sum, zip(*spent.values(), strict=True)))
-    return Watched(
+        at, sums = max(spent, key=lambda line: spent[line][0]), zip(*spent.values(), strict=True)
+        for_children = records.SampledLine(place(*at), *map(sum, sums))
+    return records.Watched(
         program=tuple(program),
         groups=tuple(map(group_of, groups)),
-        process=Process(wall_ns, ledger(segment, wall_ns)),
+        process=records.Process(wall_ns, ledger(segment, wall_ns)),
         lines=lines_of(segment, ops),
         exit_status=status,
         stopped=segment["stopped"],
@@ -108,18 +94,18 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
         ops=ops_of(ops),
         findings=tuple(fates.get("findings", ())) if large else (),
         input_pipeline=input_pipeline(segment),
-        grown_graphs=tuple(GrownGraph(**grown) for grown in segment["grown"]),
-        kept_results=tuple(KeptResults(**kept) for kept in segment["kept"]),
-        grown_memory=GrownMemory(**segment["memory"]) if segment["memory"] else None,
+        grown_graphs=tuple(records.GrownGraph(**grown) for grown in segment["grown"]),
+        kept_results=tuple(records.KeptResults(**kept) for kept in segment["kept"]),
+        grown_memory=records.GrownMemory(**segment["memory"]) if segment["memory"] else None,
         notes=tuple(notes_of(segment, wall_ns)),
-        functions=tuple(TracedFunction(**function) for function in segment["functions"]),
+        functions=tuple(records.TracedFunction(**function) for function in segment["functions"]),
         compiled=tuple(sorted(compiled, key=lambda row: -row.ns)),
         values=None,
         graph=None,
     )
 
 
-def costliest_line(*spent: Spent) -> SampledLine | None:
+def costliest_line(*spent: Spent) -> records.SampledLine | None:
     """Return the line with most time; None if chance may explain that it is the first."""
     ranked = sorted(by_place(*spent).items(), key=lambda row: -row[1][0])
     if not ranked:
@@ -131,13 +117,15 @@ def costliest_line(*spent: Spent) -> SampledLine | None:
     named = {name: own[0] for each in spent for (*of, name), own in each.items() if (*of,) == at}
     # Up to Python 3.11 a comprehension is a function of its own
     function = max(named, key=lambda name: (not name.startswith("<"), named[name]))
-    return SampledLine(place(*at, function), ns, samples)
+    return records.SampledLine(place(*at, function), ns, samples)
 
 
-def open_run(segment: Segment) -> OpenRun | None:
+def open_run(segment: Segment) -> records.OpenRun | None:
     """Return the run that the main thread had not ended when it was last seen."""
-    group, line = segment["in_run_of"], segment.get("in_run_at")
-    return OpenRun(group, segment["in_run_ns"], place(*line) if line else "") if group else None
+    if not segment["in_run_of"]:
+        return None
+    at = place(*segment["in_run_at"]) if segment["in_run_at"] else ""
+    return records.OpenRun(segment["in_run_of"], segment["in_run_ns"], at)
 
 
 # Ops and lines
@@ -173,7 +161,7 @@ def op_times(group: Segment, graphs: Sequence[Any]) -> Iterator[OpTime]:
         yield OpTime(name, group["types"].get(name, op), phase, line, all_runs, all_ns)
 
 
-def ops_of(of_groups: Iterable[Iterable[OpTime]]) -> tuple[WatchedOp, ...]:
+def ops_of(of_groups: Iterable[Iterable[OpTime]]) -> tuple[records.WatchedOp, ...]:
     """Return the types of ops, the most expensive first. Ops that wait for data are left out."""
     calls, spent = Counter[str](), Counter[str]()
     for row in chain(*of_groups):
@@ -182,10 +170,12 @@ def ops_of(of_groups: Iterable[Iterable[OpTime]]) -> tuple[WatchedOp, ...]:
             spent[row.op] += row.ns
     whole = spent.total() or 1
     ranked = sorted(spent, key=lambda op: (-spent[op], op))
-    return tuple(WatchedOp(op, calls[op], spent[op], spent[op] / whole) for op in ranked)
+    return tuple(records.WatchedOp(op, calls[op], spent[op], spent[op] / whole) for op in ranked)
 
 
-def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[WatchedLine, ...]:
+def lines_of(
+    segment: Segment, of_groups: Sequence[Sequence[OpTime]]
+) -> tuple[records.WatchedLine, ...]:
     """Return the lines that made nodes of graphs that ran, or that took time outside of runs."""
     spent: defaultdict[Place, Counter[str]] = defaultdict(Counter)
     traced: dict[Place, int] = {}
@@ -208,7 +198,7 @@ def lines_of(segment: Segment, of_groups: Sequence[Sequence[OpTime]]) -> tuple[W
             code[line[:2]] = line[2]
     sampled = {kind: by_place(segment[key]) for kind, key in SAMPLED.items()}
     known = [
-        WatchedLine(
+        records.WatchedLine(
             file=at[0],
             line=at[1],
             code=code.get(at) or linecache.getline(*at).strip()[:MOST_CODE],
@@ -239,7 +229,7 @@ def by_place(*spent: Spent) -> defaultdict[Place, tuple[int, int]]:
 # Waiting for data
 
 
-def input_pipeline(segment: Segment) -> InputPipeline | None:
+def input_pipeline(segment: Segment) -> records.InputPipeline | None:
     """Return how a group, or the program between its steps, waited most for data."""
     groups = segment["groups"]
     waits = [(group["waited_ns"][0], at) for at, group in enumerate(groups, 1)]
@@ -249,7 +239,7 @@ def input_pipeline(segment: Segment) -> InputPipeline | None:
     steps = groups[at - 1] if at else max(groups, key=lambda group: group["total_ns"], default=None)
     runs = steps["calls"] - steps["first_runs"] if steps else 0
     line = costliest_line(segment["in_data"])
-    return InputPipeline(at, runs, waited_ns, costliest_stage(groups), line)
+    return records.InputPipeline(at, runs, waited_ns, costliest_stage(groups), line)
 
 
 def costliest_stage(groups: Sequence[Segment]) -> str:
@@ -270,7 +260,7 @@ def costliest_stage(groups: Sequence[Segment]) -> str:
 # Groups, and all of the time
 
 
-def group_of(group: Segment) -> Group:
+def group_of(group: Segment) -> records.Group:
     graph = f"graph {group['graph']}" if group["graph"] else "other graphs"
     if group["function"]:
         graph = f"{FUNCTION} {group['function']}"
@@ -279,7 +269,7 @@ def group_of(group: Segment) -> Group:
         "graph": LATER if group["later"] else graph,
         "median_ns": float(median(group["times"])) if group["times"] else None,
     }
-    return Group(**{field.name: known[field.name] for field in fields(Group)})
+    return records.Group(**{field.name: known[field.name] for field in fields(records.Group)})
 
 
 def ledger(segment: Segment, wall_ns: int) -> tuple[Owner, ...]:
