@@ -69,7 +69,6 @@ LONG = tuple(
     for line, count in MADE.items()
     for place in range(count)
 )
-SCOPED = Function("f", nodes=tuple(Node(f"s/{n}", "Const") for n in range(41)))
 
 # Title -> what is different
 VARIANTS = {
@@ -87,10 +86,6 @@ VARIANTS = {
 
 def test_a_small_graph_is_drawn_whole_and_a_large_one_as_its_scopes():
     variants = {title: stages.blocks(replace(STAGE, **to)) for title, to in VARIANTS.items()}
-    variants["in full"] = stages.blocks(STAGE, full=True)
-    variants["in full, a function of forty-one nodes"] = frontend.bodies(
-        replace(STAGE, functions=(SCOPED,))
-    )
     approve_view("views-frontend.txt", stages.blocks(STAGE), variants)
 
 

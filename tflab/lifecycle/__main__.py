@@ -261,7 +261,7 @@ def blocks_of(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
     from tflab.views import stages as views
 
     if args.full or args.stage == views.name(stage):
-        every = views.blocks(stage, args.full)
+        every = views.blocks(stage)
         return [in_full(block) if args.full else offered(block, "--full") for block in every]
     return views.on_one_screen(stage) if args.stage == "all" else None
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
-from tflab.records.graph import BranchInput, Function, Node, Source, Unordered, in_order, node_of
+from tflab.records.graph import BranchInput, Function, Node, Source, Unordered, in_order
 from tflab.records.stages import Frontend
 from tflab.units import plural
 from tflab.views.words import counted, graph_size, grouped, listed, place, tensor
@@ -42,9 +42,9 @@ def tables(stage: Frontend) -> Iterator[Block]:
             numbers("nodes", lambda row: f"{row[1]:,}"),
         )
     ends = stage.program.ends if stage.program else ()
-    yield whole("The graph, data flowing down", "Name scopes (--full opens all)", stage.nodes, ends)
+    yield whole(stage.nodes, ends)
     if stage.functions:
-        yield function_table("Functions (--full shows their bodies)", stage.functions)
+        yield function_table("Functions", stage.functions)
 
 
 def lines(nodes: Sequence[Node]) -> Table:
@@ -68,13 +68,13 @@ def lines(nodes: Sequence[Node]) -> Table:
     )
 
 
-def whole(drawn: str, scoped: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
+def whole(nodes: Sequence[Node], ends: Sequence[str]) -> Table:
     """Return a graph, one node per line, with data flowing down the rails. For a large one, return
-    the outermost scopes; in full, all scopes and nodes. Each of the two has its own title."""
+    the outermost scopes; in full, all scopes and nodes."""
     if len(nodes) <= DRAWN_WHOLE:
         order = ordered(nodes, ends)
         return table(
-            drawn,
+            "The graph, data flowing down",
             zip(draw(order), order, strict=True),
             Column("", lambda row: row[0]),
             Column("node", lambda row: row[1].name),
@@ -85,7 +85,7 @@ def whole(drawn: str, scoped: str, nodes: Sequence[Node], ends: Sequence[str]) -
         )
     paths = [(node.name.split("/"), node) for node in nodes]
     shown = table(
-        scoped,
+        "Name scopes (--full opens all)",
         scopes(paths),
         Column("scope", lambda row: row[0]),
         numbers("nodes", lambda row: f"{len(row[1]):,}"),
@@ -131,15 +131,6 @@ def callers(function: Function) -> str:
     """Return `then_branch of cond`; of many callers the first, and the number of the others."""
     calls = (f"{call.attribute} of {call.node}".removeprefix(" of ") for call in function.called_by)
     return listed(list(calls), 1) or "nothing"
-
-
-def bodies(stage: Frontend) -> Iterator[Block]:
-    """Yield the bodies of all functions, drawn like graphs, for `--full`."""
-    for function in stage.functions:
-        name, results = function.name, ", ".join(function.returns) or "nothing"
-        yield f"'{name}' returns {results}; its arguments are nodes of the type _Arg."
-        ends = list(map(node_of, function.returns))
-        yield whole(f"The function {name}", f"Name scopes of {name}", function.nodes, ends)
 
 
 # The order of reads and writes

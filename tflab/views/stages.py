@@ -54,11 +54,10 @@ def summary(stage: Stage) -> str:
     return facts(stage)[0].text
 
 
-def blocks(stage: Stage, full: bool = False) -> list[Block]:
-    """Return all facts and tables of one stage; if `full`, with the bodies of its functions."""
-    bodies = frontend.bodies(stage) if full and isinstance(stage, Frontend) else ()
+def blocks(stage: Stage) -> list[Block]:
+    """Return all facts and tables of one stage."""
     shown = (fact for fact in facts(stage) if not fact.brief)
-    return [*notes(stage), fact_table(shown), *tables(stage), *bodies]
+    return [*notes(stage), fact_table(shown), *tables(stage)]
 
 
 def on_one_screen(stage: Stage) -> list[Block]:
