@@ -49,6 +49,7 @@ GPU_NUMBER = re.compile(r"gpu:(\d+)", re.IGNORECASE)
 LEAD_NS = 1  # from the start of the profile to the first event, whose time must not be 0
 PS = 1000  # picoseconds in a nanosecond
 Message = Any  # of xplane.proto
+Stats = Mapping[str, int | str]
 ALL_KEPT = 5  # steps; if there are more, XProf leaves out the first and the last
 ON_DEVICE = 0xDEADBEEF - 2**32  # kThreadIdStepInfo in trace_utils.h: the line of a device's steps
 # One of the numbers for lines that are not threads (xla/tsl/profiler/utils/trace_utils.h): on a
@@ -91,19 +92,18 @@ def encode(capture: Capture, *, host: str = "localhost", elsewhere: Iterable[OpR
     zero = min(starts, default=0) // US * US - LEAD_NS  # allocations are rounded down too
     space = watched_functions.xspace()
     space.hostnames.append(host)
-    traced = Plane(space, "/host:CPU")
-    on_gpu = {
-        name: Plane(space, name) for name in sorted({*map(gpu_plane, runs.by_device())} - {""})
-    }
+    traced = Plane(space, "/host:CPU", zero)
+    gpus = sorted({*map(gpu_plane, runs.by_device())} - {""})
+    on_gpu = {name: Plane(space, name, zero) for name in gpus}
     for plane in on_gpu.values():
         line = plane.line("Steps", ON_DEVICE)
         for step in steps:
             group = {"group_id": groups[step.step]}
-            plane.add(line, plane.event(str(step.step)), step.start_ns - zero, step.wall_ns, group)
-    add_steps(traced, steps, runs, groups, zero, elsewhere)
-    add_ops({"": traced, **on_gpu}, runs, groups, zero)
-    add_memory(traced, runs, groups, zero)
-    environment = Plane(space, "Task Environment")
+            plane.add(line, plane.event(str(step.step)), step.start_ns, step.wall_ns, group)
+    add_steps(traced, steps, runs, groups, elsewhere)
+    add_ops({"": traced, **on_gpu}, runs, groups)
+    add_memory(traced, runs, groups)
+    environment = Plane(space, "Task Environment", zero)
     for name, time in (("profile_start_time", zero), ("profile_stop_time", max(end, zero))):
         environment.proto.stats.add(metadata_id=environment.text(name), uint64_value=max(time, 0))
     try:
@@ -146,10 +146,10 @@ def file_name(name: str, otherwise: str) -> str:
 
 
 class Plane:
-    """A plane of an XSpace, with the numbers of its names."""
+    """A plane of an XSpace, with the numbers of its names, and the time when the profile began."""
 
-    def __init__(self, space: Message, name: str) -> None:
-        self.proto = space.planes.add(name=name)
+    def __init__(self, space: Message, name: str, zero: int) -> None:
+        self.proto, self.zero = space.planes.add(name=name), zero
         self._events: dict[tuple[str, str], int] = {}
         self._texts: dict[str, int] = {}
 
@@ -174,17 +174,10 @@ class Plane:
         place = len(self.proto.lines) + 1 if number is None else number
         return self.proto.lines.add(id=place, name=visible(name))
 
-    def add(
-        self,
-        line: Message,
-        event: int,
-        start_ns: int,
-        duration_ns: int,
-        stats: Mapping[str, int | str],
-    ) -> None:
-        """Add an event to a line. Its start is since the profile began."""
+    def add(self, line: Message, event: int, start_ns: int, ns: int, stats: Stats) -> None:
+        """Add an event to a line."""
         added = line.events.add(metadata_id=event)
-        added.offset_ps, added.duration_ps = start_ns * PS, duration_ns * PS
+        added.offset_ps, added.duration_ps = (start_ns - self.zero) * PS, ns * PS
         for name, value in stats.items():
             stat = added.stats.add(metadata_id=self.text(name))
             if isinstance(value, str):
@@ -256,9 +249,7 @@ def gpu_plane(device: str) -> str:
     return ""
 
 
-def add_ops(
-    planes: Mapping[str, Plane], runs: OpRuns, groups: Mapping[int, int], zero: int
-) -> None:
+def add_ops(planes: Mapping[str, Plane], runs: OpRuns, groups: Mapping[int, int]) -> None:
     """Add the ops of each device in lanes of their own, and the kernels of each GPU stream.
 
     XProf reads nesting as calling, which would change self times, so nothing nests. It expects that
@@ -281,7 +272,7 @@ def add_ops(
                 stats: dict[str, int | str] = {"group_id": groups.get(run.step, 0)}
                 if scope:
                     stats |= {"correlation_id": next(numbers), "tf_op": full_name}
-                plane.add(line, event, run.start_ns - zero, run.duration_ns, stats)
+                plane.add(line, event, run.start_ns, run.duration_ns, stats)
 
 
 # Steps
@@ -292,7 +283,6 @@ def add_steps(
     steps: Sequence[StepTime],
     runs: OpRuns,
     groups: Mapping[int, int],
-    zero: int,
     elsewhere: Iterable[OpRun],
 ) -> None:
     """Add a line of markers for the steps, and one below it with the time between their ops, which
@@ -308,8 +298,7 @@ def add_steps(
         for step in (in_time[span.step] for span in lane):
             group = {"group_id": groups[step.step]}
             marker = group | {"step_name": f"step {step.step}"}
-            start = step.start_ns - zero
-            plane.add(above, plane.event("SessionRun"), start, step.wall_ns, marker)
+            plane.add(above, plane.event("SessionRun"), step.start_ns, step.wall_ns, marker)
             ran = own.get(step.step, runs[:0])
             # XProf leaves out a step in which no event took time. So if the ops of a step took none
             # here, the session's time belongs to the step.
@@ -320,11 +309,11 @@ def add_steps(
             owners = [timeline.BEFORE, *[timeline.GAPS] * (len(spent) - 1), timeline.AFTER]
             for owner, begin, end in zip(owners, ends, starts, strict=False):
                 if end > begin:
-                    plane.add(below, plane.event(owner), begin - zero, end - begin, belongs)
+                    plane.add(below, plane.event(owner), begin, end - begin, belongs)
         if number == 0 and sum(step.wall_ns > 0 for step in steps) > ALL_KEPT:
             # A step before the first and one after the last, marker and work, are left out instead
-            end = max(step.start_ns + step.wall_ns for step in steps) - zero
-            pads = ((0, 0, "start"), (end, len(steps) + 1, "end"))
+            end = max(step.start_ns + step.wall_ns for step in steps)
+            pads = ((plane.zero, 0, "start"), (end, len(steps) + 1, "end"))
             for start, group_id, edge in pads:
                 title, group = f"{edge} of the profile", {"group_id": group_id}
                 plane.add(above, plane.event("test", title), start, 1, group)
@@ -334,7 +323,7 @@ def add_steps(
 # Memory
 
 
-def add_memory(plane: Plane, runs: OpRuns, groups: Mapping[int, int], zero: int) -> None:
+def add_memory(plane: Plane, runs: OpRuns, groups: Mapping[int, int]) -> None:
     """Add the allocations and releases of these runs to a line of events, and to a curve.
 
     Their times are known to the microsecond. All events of one microsecond state the bytes at its
@@ -354,7 +343,7 @@ def add_memory(plane: Plane, runs: OpRuns, groups: Mapping[int, int], zero: int)
     for (allocator, step), in_step in groupby(rows, key=itemgetter(0, 1)):
         held, name = 0, events.allocators[allocator]
         for us, together in groupby(in_step, key=itemgetter(2)):
-            moment, start = list(together), max(us * US - zero, 0)
+            moment, start = list(together), max(us * US, plane.zero)
             held += sum(size for *_, size in moment)
             peaks[allocator] = max(held, peaks.get(allocator, held))
             for place, (*_, freed, run, size) in enumerate(moment):
