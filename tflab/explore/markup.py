@@ -65,8 +65,7 @@ class FirstContent:
 
 
 def page(start: FirstContent) -> tuple[str, str]:
-    """Return the whole page, and its Content-Security-Policy, which allows only the page's own
-    style and script, and requests to its own server."""
+    """Return the live page, and its policy: its own style and script, requests to its server."""
     settings = {"start": encoded(start), "defaults": encoded(request.ProgramRequest(""))}
     script = html.script(FOLDER / "explore.js")
     look = "\n".join([style(), read("explore.css"), read("editor.css")])

@@ -98,8 +98,7 @@ def build(request: ProgramRequest, source: Source) -> Model:
 
 @contextmanager
 def as_a_script() -> Iterator[None]:
-    """Let a program begin as scripts of TensorFlow 1 do while this is open. Its graph is new
-    anyway, and what it switches off of TensorFlow 2 is on again at the end."""
+    """Let a program begin like scripts of TensorFlow 1, and undo that at the end."""
     reset = tf1.reset_default_graph
     tf1.reset_default_graph = lambda: None
     try:
@@ -162,8 +161,7 @@ def ends(
     operations: list[tf.Operation],
     goals: Collection[tf.Operation],
 ) -> tuple[tf.Tensor | None, tf.Tensor]:
-    """Return the loss, or None, and the other results of the program. Of several scalars the loss
-    is the last one whose gradient reaches a goal."""
+    """Return the loss, by default the last scalar whose gradient reaches a goal, and the output."""
     loss = names.get("loss")
     if loss is not None and not isinstance(loss, (tf.Tensor, tf.Variable)):
         raise TflabError(

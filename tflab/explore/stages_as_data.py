@@ -25,8 +25,7 @@ from tflab.views import stages as views
 
 
 def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> storage.Life:
-    """Return the drawing of the stages so far, and their tables. With the `file` of the
-    program, its nodes have the lines whose work they do."""
+    """Return the drawing of the stages so far, by the lines of the `file`, and their tables."""
     histories = node_history.histories(stages)
     last = stages[-1]
     ran = last if isinstance(last, Execution) else None
@@ -112,8 +111,7 @@ def problem(error: BaseException, file: str) -> Message:
 
 
 def line_of_node(error: RefusedError, stage: Frontend | Backward, file: str) -> int | None:
-    """Return the line of the first node of the error that has one. The runtime may have rewritten
-    its function, whose name then goes on."""
+    """Return the line of the first node of the error that has one, also inside of functions."""
     made = [node for _, node in functions.origins(error.nodes, stage.nodes, stage.functions)]
     for name, inner in error.inside:
         for function in sorted(stage.functions, key=lambda function: -len(function.name)):

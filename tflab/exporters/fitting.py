@@ -36,8 +36,7 @@ class Sized:
 def fit(
     table: Table, rows: Sequence[Sequence[str]], available: int
 ) -> tuple[list[Sized], list[str]]:
-    """Return the table's columns within this many characters, and the headers of omitted ones. The
-    rows are given as text."""
+    """Return the columns that fit, with `rows` as their cells, and the headers of omitted ones."""
     every = list(map(sized, table.columns, zip(*rows, strict=True) if rows else repeat(())))
     kept = every
     if table.drawing and not table.columns[0].header:
@@ -52,8 +51,7 @@ def fit(
 
 
 def sized(column: Column, cells: Sequence[str]) -> Sized:
-    """Return a column in its natural width. The header of numbers can be wrapped between words,
-    into two lines or so."""
+    """Return a column in its natural width. The header of numbers can be wrapped between words."""
     of_cells = max(map(cell_len, cells), default=0)
     width = wrapped = max(of_cells, cell_len(column.header))
     if column.right and width > of_cells:
@@ -114,8 +112,7 @@ def cut_all(sized: Sized, wraps: bool) -> list[str]:
 
 
 def short_names(names: Iterable[str], width: int) -> dict[str, str]:
-    """Return the shortened form of each name; different names have different forms: the scope in
-    which they differ, or a number."""
+    """Return the shortened forms of names: different for different names."""
     short = {name: short_name(name, width) for name in names}
     for group in alike(short):
         short |= {name: with_difference(name, group, width) for name in group}
@@ -145,8 +142,7 @@ def short_name(name: str, width: int) -> str:
 
 
 def with_difference(name: str, group: Sequence[str], width: int) -> str:
-    """Return a shortened name with the last of its scopes that distinguishes it from others:
-    `…conv1/…/Filter`."""
+    """Return a name shortened to the scope that distinguishes it: `…conv1/…/Filter`."""
     ends = zip(*(one.split("/")[::-1] for one in group), strict=False)
     depth = next((at for at, parts in enumerate(ends) if len({*parts}) > 1), 0)
     if not depth:

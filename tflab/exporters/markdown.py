@@ -75,8 +75,7 @@ ADDRESS = re.compile(r"(?<=[a-zA-Z])(?=://)|(?<=www)(?=\.)")
 
 
 def escape(text: str) -> str:
-    """Return escaped text: names may contain anything, but must not become Markdown, HTML or
-    an address."""
+    """Return text that cannot become Markdown, HTML or an address, whatever it contains."""
     text = " ".join(visible(text).split()).replace("&", "&amp;")
     return ADDRESS.sub(r"\\", MARKUP.sub(r"\\\1", text))
 

@@ -32,8 +32,7 @@ class Captured:
 def write(
     logdir: str | Path, stage: Stage, placement: Placement | None, captured: Sequence[Captured]
 ) -> None:
-    """Write the graph of the program up to this stage, the graph that ran if there is one, and
-    the captures."""
+    """Write the graph of the program, the graph that ran if there is one, and the captures."""
     if stage.program is None:
         return
     write_graph(logdir, stage.program.graph)

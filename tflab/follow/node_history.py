@@ -59,10 +59,7 @@ def histories(
 
 
 def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
-    """Return the history of one node. Raises UsageError, with the nearest names, if there is none.
-
-    The error names the graph: `whose` it is, if that is known.
-    """
+    """Return the history of one node. Raises UsageError, with the nearest names of the graph."""
     if node_of(name) in among:
         return among[node_of(name)]
     graph = f"the graph of {whose}" if whose else "the graph"
@@ -238,8 +235,7 @@ def with_values(
 
 
 def last_gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> Value | None:
-    """Return the value of the last node that computes a gradient; it has as many elements as the
-    forward tensor."""
+    """Return the value of the last node that computes a gradient as large as the tensor."""
     for outputs in reversed(computed):
         if len(outputs) == 1 and (not own or elements(outputs[0].shape) == elements(own[0].shape)):
             return outputs[0]
@@ -283,8 +279,7 @@ def unlike_peers(placement: Placement, name: str) -> Iterator[str]:
 
 
 def compared(placement: Placement, name: str, peer: str, fate: Fate) -> str:
-    """Return what differs from a node with this fate in the graph before its pass; "" if nothing
-    that is known does."""
+    """Return what is known to differ from a node with this fate before its pass; "" if nothing."""
     graph = {node.name: node for node in placement.user_nodes}
     for place, step in enumerate(placement.passes):
         taken = next((one for one in step.taken if one.name == fate.name), None)

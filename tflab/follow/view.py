@@ -212,8 +212,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def value_lines(history: NodeHistory) -> Iterator[Line]:
-    """Yield the values of the node's inputs and outputs, and the gradient of the loss with respect
-    to each. A variable has its value before the step and its value after the step."""
+    """Yield the values of the node's inputs and outputs, and the gradient of the loss."""
     ran = history.fate is None or history.fate.fate == "executed"
     for value in history.taken[:MOST_VALUES]:
         name = graph_def_name(value.tensor)

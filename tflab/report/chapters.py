@@ -48,8 +48,7 @@ Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, pa
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> Report:
-    """Return the report with these chapters; `command` repeats it. After an interruption it has the
-    chapters whose measurements are complete."""
+    """Return the report with these chapters, as far as measured; `command` repeats it."""
     handed_in = names == ("lab",)
     made = [*hand_in(lab)] if "lab" in names else []
     made += (
@@ -293,8 +292,7 @@ def found(comparison: Comparison) -> Table:
 
 
 def finding_at(comparison: Comparison, size: int) -> str:
-    """Return `From batch 1 to 16, a call of Conv2D takes 2.00 times as long (...) for 16 ...`, of
-    the costliest op; only its share if it did not run as often in a step of the size before."""
+    """Return how the costliest op changed since the size before, if it ran as often in a step."""
     largest = max(
         (row for row in comparison.rows if size in row.cells),
         key=lambda row: row.cells[size].share,
@@ -339,8 +337,7 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
 
 
 def hand_in(lab: Lab) -> Iterator[Chapter]:
-    """Yield the environment, the graph, the curves, the costliest ops, the batch sizes, and other
-    configurations, as far as they were measured."""
+    """Yield the steps of the lab, as far as they were measured."""
     yield Chapter("Step 1: environment", (environment(lab),))
     if lab.walked:
         yield Chapter("Step 3: data-flow graph", tuple(picture_of_graph(lab.walked)))
@@ -385,8 +382,7 @@ def picture_of_graph(walked: Walked) -> Iterator[Part]:
 
 
 def layers(walked: Walked, nodes: tuple[Node, ...]) -> tuple[list[Track], list[Edge]]:
-    """Return the outer boxes of the report's drawing with some of these nodes, and the edges
-    between them."""
+    """Return the outer boxes of the drawing with some of these nodes, and their edges."""
     by_name = {node.name: node for node in nodes}
     box_of: dict[str, str] = {}
 

@@ -168,8 +168,7 @@ class Script:
 
     @property
     def parts(self) -> list[tuple[bool, list[ScriptLine]]]:
-        """Return the lines in parts, and whether a part is folded: none of its lines took time,
-        made a node, or is next to one that did."""
+        """Return the lines in parts, and whether each is folded: it did nothing."""
         warm = [at for at, line in enumerate(self.lines) if line.times or line.nodes]
         shown = {at + near for at in warm for near in (-1, 0, 1)}
         places = itertools.groupby(range(len(self.lines)), lambda at: at not in shown)

@@ -34,10 +34,7 @@ Anchors = Mapping[str, str]  # node -> the box of the forward track next to whic
 
 
 def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawing:
-    """Return the layered drawing of a walk, with a state for each step that changed the graph.
-
-    `histories` are those of the same walk, which may have ended before its last stage.
-    """
+    """Return the layered drawing of a walk, with a state for each step that changed the graph."""
     states = graph_states.states(stages)
     waited: dict[str, set[str]] = {}  # in any state
     for node in (node for state in states for node in state.defined):
@@ -142,8 +139,7 @@ def anchors_of(
     histories: Mapping[str, NodeHistory],
     forward: Iterable[Box],
 ) -> Anchors:
-    """Return the forward box of each node that has one. A gradient has the box of its forward op.
-    An update has the box of its variable. Other nodes have the box that their neighbours share."""
+    """Return the forward box beside each node: of its op, its variable, or its neighbours."""
     anchors = {name: box.name for box in forward for name in nodes_of(box)}
     for name, before in waits.items():
         track, history = homes[name][0], histories[name]
@@ -233,8 +229,7 @@ def place_beside(
 
 
 def one_box(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], waits: Waits) -> Box:
-    """Return one box for all nodes next to the same layer; it has the layer's label if the names in
-    it have no common scope."""
+    """Return one box for all nodes next to a layer, by default with the layer's label."""
     boxes = parts(nodes, waits, name)
     if len(boxes) == 1:
         return boxes[0]

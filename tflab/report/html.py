@@ -84,8 +84,7 @@ def environment(*folders: Path) -> jinja2.Environment:
 
 
 def script(entry: Path) -> str:
-    """Return a module and all that it imports as one script. It imports and exports nothing: its
-    names stay within it."""
+    """Return a module and all that it imports as one script, whose names stay within it."""
     modules: dict[Path, str] = {}
 
     def add(path: Path) -> None:

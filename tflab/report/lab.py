@@ -57,8 +57,7 @@ def measure(
 
 
 def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> Iterator[Lab]:
-    """Yield the lab with each part when it is measured. A part that a signal ended is in it as far
-    as it got, and the KeyboardInterrupt follows."""
+    """Yield the lab after each part, also after one that a signal ended; then KeyboardInterrupt."""
     load_before = machine_load.average()  # before tflab itself loads the machine
     model = lab.model
     if "walked" in needs:
@@ -118,8 +117,7 @@ def affordable_rows(settings: Settings, step: Execution) -> int:
 
 
 def train(lab: Lab, options: Options) -> Iterator[Lab]:
-    """Train like `python -m tflab.train`, but at most TRAINING_S, after which there may be fewer
-    epochs."""
+    """Train like `python -m tflab.train`, but at most TRAINING_S."""
     ready = trainer.prepare(lab.model, models.find(lab.model, options.saved), options=options)
     settings = ready.settings(EPOCHS)
     if lab.walked:

@@ -51,8 +51,7 @@ def life(stage: str, graph: DrawnGraph, parts: Iterable[tuple[str, Iterable[Bloc
 
 
 def signature(history: NodeHistory) -> list[str | None]:
-    """Return the properties of a node to compare with the previous life: its kind; its op, inputs
-    and outputs; its fate."""
+    """Return what is compared with the previous life: kind; op, inputs and outputs; fate."""
     inputs = (*history.inputs, *(f"^{name}" for name in history.control_inputs))
     outputs = [f"{out.dtype} {list(out.shape or ())}" for out in history.outputs]
     signed = f"{history.op}({', '.join(inputs)}) -> {', '.join(outputs)}"
@@ -91,8 +90,7 @@ def read_block(part: Any) -> Block:
 
 
 def keep(folder: Path, nodes: int, life: Callable[[], Life | None]) -> str:
-    """Write the life of a run with this many nodes, if it has one; return a sentence if that is not
-    possible."""
+    """Write the life of a run with this many nodes; return a sentence if that is not possible."""
     try:
         environment.require("TensorBoard's tab Life", "igraph")
         if nodes > MOST_NODES:

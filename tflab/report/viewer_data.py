@@ -45,8 +45,7 @@ Index = Mapping[str, int]  # node -> its number
 
 
 def graph_data(graph: DrawnGraph) -> Row:
-    """Return the data that the script draws: boxes, states and nodes by number, nodes with their
-    versions."""
+    """Return the data that the script draws: boxes, states and nodes with versions, by number."""
     drawing, histories = graph.drawing, graph.histories
     states = drawing.states
     versions = graph_states.versions(states)
@@ -170,8 +169,7 @@ def node_data(history: NodeHistory, graph: DrawnGraph, versions: Versions, index
     last = len(graph.drawing.states) - 1
 
     def version_data(version: Version) -> list[object]:
-        """Return first state, last state, op, device, inputs, control inputs, and of the inputs
-        their shapes and slots: as the script reads them."""
+        """Return the version as `data.d.ts` describes it."""
         node = version.node
         inputs = [tensor for tensor in node.inputs if node_of(tensor) in index]
         return [
@@ -221,8 +219,7 @@ def shape_of(
 def show_values(
     histories: Iterable[NodeHistory], nodes: Sequence[Row], boxes: Sequence[Row]
 ) -> None:
-    """Add the data and the gradient that each node's box shows, or why there are none. A closed
-    scope shows the values of the node with its name."""
+    """Add the values and the gradient that boxes show; a closed scope shows its namesake's."""
     for node, history in zip(nodes, histories, strict=True):
         if texts := [
             brief(value, value.shape)
@@ -291,8 +288,7 @@ def state_data(state: State, count: int, index: Index) -> Row:
 
 
 def stops(states: Sequence[State], counts: Sequence[int], many_devices: bool) -> Iterator[Row]:
-    """Return the stages at which a drawing pauses: what colours say there by default, first and
-    last state, and the states with the change in the number of nodes, if there are several."""
+    """Return the stages at which a drawing pauses, with the default colour and the states."""
     colours = {"execution": "time", "placement": "device" if many_devices else "kind"}
     for name, members in groupby(enumerate(states), key=lambda pair: pair[1].stage):
         ticks = [
@@ -320,8 +316,7 @@ def difference(count: int) -> str:
 
 
 def sections(history: NodeHistory, states: Sequence[State], index: Index) -> list[Row]:
-    """Return the sections of `follow.view`, with the numbers of nodes and states in place of their
-    names."""
+    """Return the sections of `follow.view`, with nodes and states by their numbers."""
     first = {state.stage: number for number, state in reversed(list(enumerate(states)))}
     of_pass = {state.place: number for number, state in enumerate(states)}
 

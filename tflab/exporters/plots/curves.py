@@ -75,8 +75,7 @@ def draw_panel(
     block: int,
     text_of: Callable[[float], str],
 ) -> None:
-    """Draw the line of the training and the points of the test, with their last values in a
-    legend."""
+    """Draw the training as a line and the test as points, with their last values in a legend."""
     axes.grid(axis="y")
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: text_of(value)))
     shown = means(train, block) if train else []

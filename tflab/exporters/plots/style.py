@@ -92,8 +92,7 @@ def applied() -> Iterator[None]:
 
 
 def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its axes. A title and a sentence stand above `panels` axes, which share
-    `height` inches."""
+    """Return a figure with a title, a sentence, and panels that share `height` inches."""
     title, sentence = visible(title), visible(sentence)
     lines = [(line, TITLE, "bold", INK) for line in wrapped(title, TITLE_LETTERS)]
     lines += [(line, SMALL, "normal", FAINT) for line in wrapped(sentence, LETTERS)]
@@ -121,8 +120,7 @@ def message(title: str, sentence: str) -> Figure:
 
 
 def settled(figure: Figure) -> Figure:
-    """Run the layout once, and keep the positions that it finds, so that a figure always gives the
-    same bytes."""
+    """Keep the positions that the layout finds, so that a figure always gives the same bytes."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
     figure.set_layout_engine("none")

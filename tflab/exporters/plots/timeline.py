@@ -64,8 +64,7 @@ def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
 
 
 def draw_lane(axes: Axes, lane: int, bars: Sequence[Slice]) -> None:
-    """Draw a bar for each run, with the end of the run's name; without a name if not even its last
-    part fits. A long bar is apart from its neighbours, and the shortest is visible."""
+    """Draw a bar for each run, with the end of the run's name if that fits."""
     width = axes.get_xlim()[1]
     colors = [style.BLUE if critical else style.PALE for *_, critical in bars]
     spans, place = [(start, ns) for _, start, ns, *_ in bars], (lane - BAR / 2, BAR)
@@ -83,8 +82,7 @@ def draw_lane(axes: Axes, lane: int, bars: Sequence[Slice]) -> None:
 
 
 def slices(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Slices:
-    """Return the runs of this step in lanes, device by device; only a device's first lane has its
-    name."""
+    """Return the runs of this step in lanes; only a device's first lane has its name."""
     critical = set(path.nodes)
     names: list[str] = []
     bars: list[Slice] = []
