@@ -1,11 +1,7 @@
-"""Private: the parts of TensorFlow that are not public, one function for each. No other package of
-tflab uses these parts.
+"""Private: the parts of TensorFlow that are not public. No other package of tflab uses them.
 
-TensorFlow promises to keep only its documented API. That API does not tell the purpose of a graph's
-ops, their kernels or the work of the runtime. Each function here says what it does, and with which
-file of TensorFlow it was checked. The version of all these files is `graphs.CHECKED`. If another
-version differs, a TflabError names the part that differs and what still works.
-
-TensorFlow is imported when needed, because the variables for dumps must be set before. `dumps`
-knows the names of graph dumps, `generated_code` XLA's own flags and dumps.
+The documented API does not tell the purpose of a graph's ops, their kernels or the work of the
+runtime. Each function here names the file of TensorFlow that it uses, mostly by `graphs.corner`.
+All were checked with the version `graphs.CHECKED`; if another one differs, a TflabError says so.
+TensorFlow is imported when needed, because the variables for dumps must be set before.
 """

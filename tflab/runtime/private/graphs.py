@@ -87,11 +87,7 @@ def derivations(
 ) -> Iterator[None]:
     """Note, while this is open, the ops that gradient functions derive from ops of another graph,
     and the ops that add up gradients. `note` is called with each call of such a function, `broke`
-    with an error of all this.
-
-    `_LogOpGradients` in tensorflow/python/ops/gradients_util.py, TensorFlow 2.21.0, is called with
-    them to log them.
-    """
+    with an error of all this."""
     with corner(
         "the calls of gradient functions",
         "`_LogOpGradients` in tensorflow/python/ops/gradients_util.py",
@@ -153,11 +149,7 @@ def is_made_in(op: Operation, file: str) -> bool:
 @corner("the Python lines of ops", "tensorflow/python/util/tf_stack.py")
 def stack(op: Operation) -> list[StackFrame]:
     """Return each frame of the Python stack at the making of an op, the innermost first. An
-    imported op has none.
-
-    `Operation.traceback` is public, what its frames are is not
-    (tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0).
-    """
+    imported op has none. `Operation.traceback` is public, what its frames are is not."""
     listed = reversed(list(op.traceback or ()))
     return [(frame.filename, frame.lineno, frame.name) for frame in listed]
 

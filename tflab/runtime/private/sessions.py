@@ -13,7 +13,7 @@ import inspect
 import linecache
 from _thread import allocate_lock, get_ident
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from textwrap import indent
@@ -45,12 +45,7 @@ COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.en
 
 def watch(watcher: Any) -> Callable[[], None]:
     """Report the runs of all sessions, and the making of ops, to the watcher by the calls above;
-    return a function that stops it. `watcher.broke` gets the errors of its other methods.
-
-    `BaseSession.run`, `_call_tf_sessionrun` and `BaseSession._Callable` in
-    tensorflow/python/client/session.py, `extract_stack` in tensorflow/python/util/tf_stack.py,
-    which `_create_c_op` in tensorflow/python/framework/ops.py calls; TensorFlow 2.21.0.
-    """
+    return a function that stops it. `watcher.broke` gets the errors of its other methods."""
     with corner("the runs of a session", FILE):
         from tensorflow.python.client import session
 
@@ -72,11 +67,7 @@ def watch(watcher: Any) -> Callable[[], None]:
 
 class Building:
     """Whether a thread builds a graph; other threads can ask, too, once that thread has asked.
-
-    `default_execution_mode` and the list of `_ContextSwitchStack` in
-    tensorflow/python/eager/context.py, on which `Graph.as_default` puts itself and `eager_mode` is
-    put; TensorFlow 2.21.0.
-    """
+    `Graph.as_default` and `eager_mode` put themselves on the list of `_ContextSwitchStack`."""
 
     def __init__(self, thread: int) -> None:
         with corner("the building of a graph", "tensorflow/python/eager/context.py"):
@@ -166,10 +157,8 @@ def on_line(number: int, source: str) -> list[ast.stmt]:
 
 
 def tensor_name(output: Any) -> str:
-    """Return the name of an operation, or of a tensor (`loss:0`), from the client's TF_Output.
-
-    `TF_OperationName` in tensorflow/python/client/pywrap_tf_session.py, TensorFlow 2.21.0.
-    """
+    """Return the name of an operation, or of a tensor (`loss:0`), from the client's TF_Output:
+    tensorflow/python/client/pywrap_tf_session.py."""
     from tensorflow.python.client import pywrap_tf_session as client
 
     oper = getattr(output, "oper", None)
@@ -189,28 +178,22 @@ def copied_bytes(fed: Iterable[Any]) -> int:
 
 
 def tensor_outputs(graph: Any, names: Iterable[str]) -> list[Any]:
-    """Return what a session's client takes for tensors (`mul:0`) that are to be fetched.
-
-    `Tensor._as_tf_output` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
-    """
-    with corner("the outputs of nodes", FILE):
+    """Return what a session's client takes for tensors (`mul:0`) that are to be fetched."""
+    with corner("the outputs of nodes", "tensorflow/python/framework/ops.py"):
         return [graph.get_tensor_by_name(name)._as_tf_output() for name in names]
 
 
 def fetch_alone(session: Any, output: Any) -> Any:
-    """Return the value of a tensor in a run of its own that no watcher sees; None if it fails.
-
-    `TF_SessionRun_wrapper` in tensorflow/python/client/pywrap_tf_session.py, TensorFlow 2.21.0.
-    """
+    """Return the value of a tensor in a run of its own that no watcher sees; None if it fails."""
     from tensorflow.python.client import pywrap_tf_session as client
     from tensorflow.python.framework import errors
 
-    with corner("a run of a session", FILE):
-        run = client.TF_SessionRun_wrapper
-        try:
-            return run(session._session, None, {}, [output], [], None)[0]
-        except errors.OpError:  # a variable that is not initialised
-            return None
+    with (
+        corner("a run of a session", "tensorflow/python/client/pywrap_tf_session.py"),
+        suppress(errors.OpError),  # a variable that is not initialised
+    ):
+        return client.TF_SessionRun_wrapper(session._session, None, {}, [output], [], None)[0]
+    return None
 
 
 def build(session: Any, feeds: Sequence[str], fetches: Sequence[str]) -> None:
@@ -227,13 +210,10 @@ def build(session: Any, feeds: Sequence[str], fetches: Sequence[str]) -> None:
 
 
 class TraceBuffers:
-    """The buffers by which the client of a session asks for a trace and gets it.
-
-    tensorflow/python/client/pywrap_tf_session.py, TensorFlow 2.21.0.
-    """
+    """The buffers by which the client of a session asks for a trace and gets it."""
 
     def __init__(self) -> None:
-        with corner("the traces of a session", FILE):
+        with corner("the traces of a session", "tensorflow/python/client/pywrap_tf_session.py"):
             from tensorflow.core.protobuf import config_pb2
             from tensorflow.python.client import pywrap_tf_session as client
 
@@ -267,13 +247,9 @@ def framework() -> ctypes.PyDLL:
 
 
 class Log:
-    """The runtime's log. A trace and a dump of graphs write lines that the program would not have
-    written; and Grappler dumps its graphs where its file logs in detail.
-
-    `MinLogLevel`, `SetMinLogLevel` and `log_internal::PrependVModule` of Abseil, in
-    tensorflow/libtensorflow_framework.so.2, TensorFlow 2.20.0 and 2.21.0. TensorFlow 2.19 does not
-    use Abseil's log.
-    """
+    """The runtime's log, that of Abseil since TensorFlow 2.20. A trace and a dump of graphs write
+    lines that the program would not have written; and Grappler dumps its graphs where its file logs
+    in detail."""
 
     # With the release of Abseil: that of TensorFlow 2.21, and that of 2.20
     SPACES = ("_ZN4absl12lts_20250814", "_ZN4absl12lts_20250127")
@@ -379,11 +355,8 @@ def shared_step(
 
 @contextmanager
 def ctrl_c_kept() -> Iterator[None]:
-    """Raise KeyboardInterrupt if Ctrl-C came during a step that then failed.
-
-    Python handles it while the failure becomes an exception, and pybind11 makes a RuntimeError of
-    the two (`error_already_set` in pybind11/pytypes.h, as of TensorFlow 2.21.0).
-    """
+    """Raise KeyboardInterrupt if Ctrl-C came during a step that then failed: pybind11 makes a
+    RuntimeError of the two (`error_already_set` in pybind11/pytypes.h)."""
     try:
         yield
     except RuntimeError as error:
@@ -398,11 +371,7 @@ def ctrl_c_kept() -> Iterator[None]:
 
 def read_dump_settings() -> None:
     """Let the runtime read the environment variables of its dumps again, which it usually reads
-    once, before its first step. No graph may be prepared in another thread meanwhile.
-
-    `DebugDataDumper::Global` and `DebugDataDumper::LoadEnvvars` in
-    tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
-    """
+    once, before its first step. No graph may be prepared in another thread meanwhile."""
     with corner("the settings of graph dumps", "tensorflow/core/util/debug_data_dumper.cc"):
         the_dumper = framework()._ZN10tensorflow15DebugDataDumper6GlobalEv
         load = framework()._ZN10tensorflow15DebugDataDumper11LoadEnvvarsEv

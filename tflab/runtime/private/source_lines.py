@@ -93,8 +93,7 @@ def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Source | None, s
     """Return the user's line that made an op, and its phase, from the Python stack at its creation.
 
     The line is the last frame outside of libraries; if Keras called a layer below that frame, it is
-    the line that made the layer, if known. An op of a function that a layer traced has only that.
-    An imported op has no stack and no line.
+    the line that made the layer, if known. An imported op has no line.
     """
     key = op.traceback, is_library  # TensorFlow makes another object each time, with the same hash
     known = isinstance(key[0], Hashable) and op.graph is not None
@@ -136,13 +135,8 @@ def place_of(op: Any, is_library: Callable[[str], bool]) -> Place:
 @contextmanager
 def noted(is_library: Callable[[str], bool]) -> Iterator[None]:
     """Record, while this is open, the lines outside of libraries that make optimisers and Keras
-    layers, the nodes that each layer makes, and those that add up gradients.
-
-    `Optimizer.__init__` in tensorflow/python/training/optimizer.py, TensorFlow 2.21.0;
-    `BaseOptimizer.__init__` in keras/src/optimizers/base_optimizer.py, `Layer.__new__` and
-    `Layer.__call__` in keras/src/layers/layer.py, Keras 3.15.1. All are wrapped, those of Keras
-    once it is imported.
-    """
+    layers, the nodes that each layer makes, and those that add up gradients. The methods of Keras
+    (checked with 3.15.1) are wrapped once it is imported."""
     with ExitStack() as wrapped:
         wrapped.enter_context(derivations())
         wrap(OPTIMIZER, is_library, wrapped)
@@ -178,11 +172,7 @@ def wrap(
 
 
 def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any:
-    """Return a method that notes its caller's line, for its object or for the one that it made.
-
-    Keras inspects the arguments of a layer's `__init__`, which therefore stays unchanged.
-    """
-
+    """Return a method that notes its caller's line, for its object or for the one that it made."""
     lines = COMPILED if method == "compile" else CONSTRUCTED
 
     @functools.wraps(original)

@@ -1,8 +1,5 @@
-"""Functions that are watched: calls of a tf.function from eager code, and how it was traced.
-
-Like sessions, the functions of TensorFlow are not wrapped: they get new code, with a call of the
-watcher before and after it.
-"""
+"""Functions that are watched: calls of a tf.function from eager code, and how it was traced. As in
+`sessions`, the functions of TensorFlow get new code."""
 
 from __future__ import annotations
 
@@ -41,13 +38,7 @@ TRACE = (
 def watch_functions(calls: Any, tracings: Any, outer: Any = None) -> Callable[[], None]:
     """Report all calls and tracings of functions to these watchers by the calls above, and to
     `outer` where a program calls a tf.function; return a function that stops it. The `broke` of a
-    watcher gets the errors of its other methods.
-
-    `AtomicFunction.call_flat`, `_create_concrete_function` and `Function.__call__` in
-    atomic_function.py, tracing_compilation.py and polymorphic_function.py of
-    tensorflow/python/eager/polymorphic_function, and `_OptionalImpl.get_value` in
-    tensorflow/python/data/ops/optional_ops.py, TensorFlow 2.21.0.
-    """
+    watcher gets the errors of its other methods."""
     with corner("the calls of a tf.function", FILE):
         from tensorflow.python.data.ops import optional_ops
         from tensorflow.python.eager.polymorphic_function import (
@@ -75,10 +66,7 @@ def watch_functions(calls: Any, tracings: Any, outer: Any = None) -> Callable[[]
 
 def called(function: Any) -> tuple[Any, Any] | None:
     """Return the name under which the runtime knows a function that eager code calls, and its
-    graph; None if the call becomes a node of another graph.
-
-    `AtomicFunction._bound_context` and `_cached_graph`, as above.
-    """
+    graph; None if the call becomes a node of another graph."""
     if not function._bound_context.executing_eagerly():
         return None
     return function.name, function._cached_graph
@@ -102,13 +90,9 @@ def numbers_of(tensors: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def watch_ops(look: Callable[[str, Any, Any], None]) -> Callable[[], None]:
-    """Call `look` with type, inputs and outputs of each op that eager code of this thread runs;
-    returns a function that stops it.
-
-    `add_op_callback` in tensorflow/python/framework/op_callbacks.py, TensorFlow 2.21.0. A call of a
-    function has its name instead of a type.
-    """
-    with corner("the ops of eager code", "op_callbacks.py"):
+    """Call `look` with type, inputs and outputs of each op that eager code of this thread runs, of
+    which a call of a function has its name instead of a type; return a function that stops it."""
+    with corner("the ops of eager code", "tensorflow/python/framework/op_callbacks.py"):
         from tensorflow.python.framework import op_callbacks
 
     def seen(
@@ -126,11 +110,7 @@ def watch_ops(look: Callable[[str, Any, Any], None]) -> Callable[[], None]:
 
 
 def run_op_by_op(wanted: bool) -> None:
-    """Run the Python of tf.functions instead of their graphs from now on, or no longer.
-
-    `RUN_FUNCTIONS_EAGERLY` in eager_function_run.py of
-    tensorflow/python/eager/polymorphic_function, TensorFlow 2.21.0.
-    """
+    """Run the Python of tf.functions instead of their graphs from now on, or no longer."""
     with corner("running a function op by op", "eager_function_run.py"):
         from tensorflow.python.eager.polymorphic_function import eager_function_run
 
@@ -160,11 +140,8 @@ def locals_of(function: str, frame: Any) -> dict[str, Any]:
 
 def arguments(function_type: Any) -> dict[str, str]:
     """Return what a function was traced for: each argument with its type, or its value; and
-    `x[0]`, `x[1]` and so on for the parts of an argument, unless these are many.
-
-    `FunctionType.parameters` in tensorflow/core/function/polymorphism/function_type.py,
-    TensorFlow 2.21.0.
-    """
+    `x[0]`, `x[1]` and so on for the parts of an argument, unless these are many
+    (tensorflow/core/function/polymorphism/function_type.py)."""
     parts: dict[str, str] = {}
     for name, parameter in function_type.parameters.items():
         of_argument = dict(islice(leaves(name, parameter.type_constraint), MOST_PARTS + 1))
@@ -185,11 +162,8 @@ def leaves(path: str, kind: Any) -> Iterator[tuple[str, str]]:
 
 def components(kind: Any) -> dict[str, Any] | None:
     """Return a structure's parts by how Python accesses them, None for a type without parts: `[0]`
-    of a tuple, list, or what an iterator gives, `['a']` of a dictionary, `.a` of a named tuple.
-
-    tensorflow/core/function/trace_type/default_types.py, and `IteratorSpec` in
-    tensorflow/python/data/ops/iterator_ops.py.
-    """
+    of a tuple, list, or what an iterator gives, `['a']` of a dictionary, `.a` of a named tuple
+    (tensorflow/core/function/trace_type/default_types.py)."""
     for within in ("_element_spec", "named_attributes", "components_tuple"):
         kind = getattr(kind, within, kind)
     if hasattr(kind, "attribute_names"):
@@ -233,13 +207,10 @@ def traced_function(options: Any) -> tuple[str, tuple[str, int] | None]:
 
 
 class Profiling:
-    """TensorFlow's own profiler around one call. There is one for the whole process.
-
-    tensorflow/python/profiler/profiler_v2.py, TensorFlow 2.21.0.
-    """
+    """TensorFlow's own profiler around one call. There is one for the whole process."""
 
     def __init__(self, folder: str) -> None:
-        with corner("the profiler", "profiler_v2.py"):
+        with corner("the profiler", "tensorflow/python/profiler/profiler_v2.py"):
             from tensorflow.python.framework.errors import AlreadyExistsError
             from tensorflow.python.profiler import profiler_v2
 
