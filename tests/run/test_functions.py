@@ -86,15 +86,12 @@ def test_a_function_that_is_made_anew_is_not_said_to_have_other_arguments(progra
     assert (function.functions, function.tracings, function.changed) == (3, 3, ())
 
 
-def test_what_is_traced_within_a_tracing_is_part_of_it_and_of_many_functions_some_are_kept(
-    program, monkeypatch
-):
-    monkeypatch.setattr(groups, "MOST_FUNCTIONS", 2)
+def test_what_is_traced_within_a_tracing_is_part_of_it(program):
     outer = program.seen.depth[groups.get_ident()] = 1
     program.trace(step)
     assert (outer, program.functions()) == (1, ())
     program.seen.depth.clear()
-    for name in "abca":
+    for name in "aba":
         program.trace(step, name=name)
     assert [(each.name, each.tracings) for each in program.functions()] == [("a", 2), ("b", 1)]
 

@@ -318,7 +318,7 @@ def test_a_program_of_version_2_has_its_ledger_and_its_lines(functions):
     loop = FUNCTIONS[: FUNCTIONS.index("    for again")].count("\n") + 1
     spent = max(functions["lines"], key=lambda line: line["python_ns"])
     assert spent["line"] in (loop, loop + 1)
-    calls = (sampler.GRAPHS, sampler.EAGER, sampler.FRAMEWORK, sampler.DATA, sampler.SAVING)
+    calls = (sampler.GRAPHS, sampler.EAGER, sampler.FRAMEWORK, sampler.DATA)
     called_ns = sum(line["tensorflow_ns"] for line in lines.values())
     assert called_ns == sum(owners.get(owner, 0) for owner in calls)
     assert not any(lines[at]["tensorflow_ns"] for at in (loop, loop + 1) if at in lines)

@@ -259,7 +259,6 @@ class Run:
 
 # Functions
 
-MOST_FUNCTIONS = 1_000  # that are kept
 COMPARED = 50  # the last tracings of a function, with which the next one is compared
 SUMS = ("functions", "tracings", "ns", "first_ns")
 Parts = Mapping[str, str]  # part of an argument -> its type or value
@@ -279,8 +278,7 @@ class Functions:
         thread = get_ident()
         self.depth[thread] += 1
         key = name, code = watched_functions.traced_function(options)
-        known = key in self.traced or len(self.traced) < MOST_FUNCTIONS
-        if self.depth[thread] > 1 or not known:
+        if self.depth[thread] > 1:
             return None  # the time of an inner tracing is part of the outer one
         new = {"name": name, "made": place(*code, MODULE) if code else ""}
         function = self.traced.setdefault(key, {**new, **dict.fromkeys(SUMS, 0)})
@@ -365,7 +363,6 @@ class Results:
 
 FLAGS = "XLA_FLAGS"  # read by XLA when it first compiles
 LEAST_NS = 10_000_000  # a call that took less compiled nothing
-MOST_SHAPES = 1_000  # combinations of shapes that are kept
 # The files and the head of a module; xla/service/dump.cc, TensorFlow 2.21.0
 COMPILED = re.compile(r"(module_\d+\.)(.+?)(?:__.*)?\.\d+\.before_optimizations\.txt")
 INPUTS = re.compile(r"entry_computation_layout=\{\((.*?)\)->")
@@ -401,7 +398,7 @@ class Compilations:
                 made = self.made.setdefault((name, line), {**new, "compilations": 0, "ns": 0})
                 made["compilations"] += 1
                 made["ns"] += max(written) - min(written)
-                made["shapes"] = (*dict.fromkeys((*made["shapes"], shapes)),)[:MOST_SHAPES]
+                made["shapes"] = (*dict.fromkeys((*made["shapes"], shapes)),)
             for path in files.values():
                 path.unlink(missing_ok=True)
             # XLA has read the flags: no process that the program starts shall write dumps

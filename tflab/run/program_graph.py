@@ -35,7 +35,6 @@ MOST_NODES = 50_000  # limit for a graph whose ops are recorded
 MOST_SAVED_NODES = 10_000  # limit for a graph that is saved
 LARGE_GRAPH = 1_000  # graphs with more nodes are read only once, at the end
 LEAST_RISES = 5  # of a graph that is said to grow
-MOST_CODES = 10_000  # pieces of code that are kept
 MOST_FINDINGS = 3
 NAME, VALUES = "graph", "values"  # files of the largest group
 Note = Callable[[str], None]  # receives a sentence about what cannot be known
@@ -56,8 +55,7 @@ class Growth:
 class ProgramGraphs:
     """What is known of the graphs so far."""
 
-    def __init__(self, note: Note) -> None:
-        self.note = note
+    def __init__(self) -> None:
         self.graphs: list[tf.Graph] = []
         self.nodes: dict[int, tuple[Node, ...]] = {}  # by the graph's id
         self.codes: dict[int, object] = {}  # code that makes ops, by its id
@@ -96,12 +94,11 @@ class ProgramGraphs:
     def keep_stack(self) -> None:
         """Keep the code that makes an op, which TensorFlow lets go: its line is read later."""
         codes = self.codes
-        if len(codes) < MOST_CODES:
-            frame: FrameType | None = sys._getframe(1)
-            while frame:
-                code = frame.f_code
-                codes[id(code)] = code
-                frame = frame.f_back
+        frame: FrameType | None = sys._getframe(1)
+        while frame:
+            code = frame.f_code
+            codes[id(code)] = code
+            frame = frame.f_back
 
     def nodes_of(self, graph: tf.Graph, final: bool = True) -> tuple[Node, ...]:
         """Return the nodes of a graph with their lines; before the end perhaps older ones."""
@@ -109,18 +106,11 @@ class ProgramGraphs:
         count = len(graph.get_operations())
         if count in (0, len(known)) or (not final and count > LARGE_GRAPH):
             return known
-        if len(self.codes) >= MOST_CODES:
-            self.note("Too many pieces of code make nodes; their lines were not recorded.")
-            return known
         from tflab.runtime import nodes
 
-        try:
-            self.nodes[id(graph)] = nodes.from_graph(graph)
-        except Exception:
-            if final:
-                raise
-            return known
-        return self.nodes[id(graph)]
+        with suppress(*(() if final else (Exception,))):  # the program may be changing it
+            known = self.nodes[id(graph)] = nodes.from_graph(graph)
+        return known
 
     def nodes_that_ran(self, graph: tf.Graph, groups: Sequence[RunGroup]) -> tuple[Node, ...]:
         """Return the nodes of a graph, and those of its functions that ran in it."""

@@ -68,7 +68,7 @@ class Recorder:
         self.settings, self.sampler, self.broke = settings, sampler, broke
         self.main = sampler.main
         self.groups: dict[Hashable, RunGroup] = {}
-        self.graphs = program_graph.ProgramGraphs(self.note)
+        self.graphs = program_graph.ProgramGraphs()
         self.functions = Functions(sampler, broke)
         self.compilations = Compilations(settings.folder, settings.overhead > 0)
         self.calls: dict[int, Run] = {}  # by thread
@@ -163,14 +163,12 @@ class Recorder:
                 spent_ns = min(spent_ns, group.usual_ns())
             group.add(spent_ns, run, thread == self.main)
             self.own_ns += (took_ns - spent_ns) * (thread == self.main)
+            takes_turns = self.settings.turn_ns and thread == self.main
             if group.calls >= self.next_stop:
                 self.next_stop += self.settings.steps
                 self.interrupt()
-            elif (
-                self.settings.turn_ns
-                and thread == self.main
-                and perf_counter_ns() > self.turn_until_ns
-            ):  # stop all processes of this program, until the command lets them go on
+            elif takes_turns and perf_counter_ns() > self.turn_until_ns:
+                # Stop all processes of this program, until the command lets them go on
                 self.own_ns += self.sampler.skip(lambda: os.killpg(0, SIGSTOP))
                 self.turn_until_ns = perf_counter_ns() + self.settings.turn_ns
 
@@ -287,17 +285,13 @@ class Recorder:
         return group
 
     def new_function(
-        self, key: Hashable, function: Any, name: bytes, graph: tf.Graph | None
+        self, key: Hashable, function: Any, own_name: bytes, graph: tf.Graph | None
     ) -> RunGroup:
-        shown = getattr(graph, "name", "") or name.decode()
-        parts = watched_functions.arguments(function.function_type)
-        after = (*parts, "")[1:]
-        # Without what has its parts after it
-        types = {
-            name: kind
-            for (name, kind), part in zip(parts.items(), after, strict=True)
-            if not part.startswith((f"{name}[", f"{name}."))
-        }
+        shown = getattr(graph, "name", "") or own_name.decode()
+        types = watched_functions.arguments(function.function_type)
+        for name in [*types]:  # without what has parts
+            if any(part.startswith((f"{name}[", f"{name}.")) for part in types):
+                del types[name]
         group = self.add_group(key, graph, (shown,), types, shown)
         if not group.later:
             group.results = [f"result {at}" for at in range(watched_functions.results(function))]

@@ -30,7 +30,6 @@ SELDOM_S = 3 * INTERVAL_S  # for a thread that interrupts a main thread about wh
 # Threads of Python take turns every so often. Without ticks and with the usual 5 ms, the sampler
 # would get its turn only where the program waits, and not see a loop's Python between two steps.
 TURN_S = 0.0001
-MOST_LINES = 10_000
 
 START = "start of Python"
 IMPORT_TENSORFLOW = "import of TensorFlow"
@@ -38,7 +37,6 @@ IMPORTS = "other imports"
 GRAPHS = "building graphs"
 EAGER = "eager ops and functions"
 FRAMEWORK = "Python of TensorFlow and Keras"
-SAVING = "summaries and checkpoints"
 DATA = "waiting for data"
 BEFORE = "Python before the first step"
 BETWEEN = "Python between steps"
@@ -55,14 +53,12 @@ PACKAGES = ("site-packages", "dist-packages")
 AUTOGRAPH = "__autograph_generated_file"  # prefix of the files with generated code
 OF_TENSORFLOW = ("tensorflow", "keras", "tf_keras")
 # Within TensorFlow, by the end of the name of the innermost file
-WRITERS = ("summary/writer/writer.py", "summary/writer/event_file_writer.py")
-FILES = ("lib/io/file_io.py", "lib/io/tf_record.py")
-OWNERS = (
-    (("eager/execute.py", "eager/context.py"), EAGER),
-    (("client/session.py",), FRAMEWORK),
-    (("ops/iterator_ops.py",), DATA),
-    (("training/saver.py", "checkpoint/checkpoint.py", *WRITERS, *FILES), SAVING),
-)
+OWNERS = {
+    ("eager/execute.py", "eager/context.py"): EAGER,
+    ("ops/iterator_ops.py",): DATA,
+    ("client/session.py", "training/saver.py", "checkpoint/checkpoint.py"): FRAMEWORK,
+    ("summary/writer/writer.py", "event_file_writer.py", "file_io.py", "tf_record.py"): FRAMEWORK,
+}
 # Where Python begins a function, it looks for signals. Before Python 3.11 no instruction does that.
 RESUME = (lambda: None).__code__.co_code[0] if sys.version_info >= (3, 11) else -1
 # Folders of the library's files in which a process waits for the children that it made with them
@@ -220,7 +216,7 @@ class Sampler:
             return IMPORTS, None
         if not tensorflow:
             return BETWEEN, line
-        builds = owner not in (SAVING, FRAMEWORK) and self.builds()
+        builds = owner != FRAMEWORK and self.builds()
         return GRAPHS if builds else owner or FRAMEWORK, line
 
     def line_of(self, stack: Stack) -> Line | None:
@@ -315,10 +311,7 @@ def interval_ns(seldom: bool = False) -> int:
 
 
 def add(spent: Spent, owner: str, line: Line | None, ns: int, samples: int) -> None:
-    key = owner, line
-    if key not in spent and len(spent) >= MOST_LINES:
-        key = owner, None
-    sum_of = spent.setdefault(key, [0, 0])
+    sum_of = spent.setdefault((owner, line), [0, 0])
     sum_of[0] += ns
     sum_of[1] += samples
 
@@ -357,4 +350,4 @@ def special_owner(file: str, function: str) -> str | None:
         return DATA
     if name.startswith("gen_") and name.endswith("_ops.py"):
         return EAGER  # it calls the runtime directly, unless it builds a graph
-    return next((owner for ends, owner in OWNERS if file.endswith(ends)), None)
+    return next((owner for ends, owner in OWNERS.items() if file.endswith(ends)), None)
