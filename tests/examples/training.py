@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import Dataset
 from tflab.records.measured import Epoch, Settings, TrainingStep
-from tflab.records.options import Model, Recipe
+from tflab.records.options import Model, Options, Recipe
 from tflab.train import checkpoints, trainer
 
 ROWS = {"train": 70, "test": 30}  # 70 rows in batches of 16: four, and one of 6
@@ -60,7 +60,7 @@ def with_rate(function):
 
 def trained(folder: Path, function=build, epochs=3):
     """All that a training yields, from where it stands in this folder."""
-    ready = trainer.prepare("small", function)
+    ready = trainer.prepare("small", function, Options())
     settings = ready.settings(epochs)
     return trainer.train(ready, settings, folder, checkpoints.newest(folder))
 
@@ -86,7 +86,7 @@ def untimed(records: list) -> list:
 
 
 def first_weights() -> np.ndarray:
-    ready = trainer.prepare("small", build)
+    ready = trainer.prepare("small", build, Options())
     with tf1.Session(graph=ready.program.graph) as session:
         session.run(ready.weights[0].initializer)
         return session.run(ready.weights)[0].astype(np.float64)

@@ -10,6 +10,7 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import EventA
 
 from tests.approval import approve, refused
 from tests.examples import training
+from tflab.records.options import Options
 from tflab.train import checkpoints, trainer
 
 pytestmark = pytest.mark.tensorflow
@@ -19,7 +20,7 @@ SETTINGS = training.SETTINGS
 
 @pytest.fixture(scope="module")
 def ready():
-    return trainer.prepare("small", training.build)
+    return trainer.prepare("small", training.build, Options())
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_a_new_training_has_its_settings_and_its_graph(folder):
 def test_the_last_three_are_kept_also_over_a_restart(folder, ready):
     newest = checkpoints.newest(folder)
     assert newest == checkpoints.Checkpoint(15, str(folder / "checkpoints/step-15"))
-    again = trainer.prepare("small", training.build)
+    again = trainer.prepare("small", training.build, Options())
     with tf1.Session(graph=again.program.graph) as live:
         checkpoints.restore(again.saver, live, newest)
         for step in (20, 25):

@@ -16,6 +16,7 @@ from tflab import models
 from tflab.errors import TflabError
 from tflab.models import toy
 from tflab.records.measured import Epoch, Settings, TrainingStep, history
+from tflab.records.options import Options
 from tflab.train import trainer
 
 pytestmark = pytest.mark.tensorflow
@@ -82,7 +83,7 @@ def test_an_epoch_is_a_mean_over_rows_not_over_batches():
 
 
 def test_without_labels_there_is_a_loss_and_no_accuracy():
-    ready = trainer.prepare("toy", models.find("toy"))
+    ready = trainer.prepare("toy", models.find("toy"), Options())
     with opened(ready.program.graph) as live:
         loss, accuracy, predicted = trainer.evaluate(ready, live)
     columns = toy.line("test").columns

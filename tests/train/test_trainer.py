@@ -29,8 +29,8 @@ def two_heads() -> Model:
     return replace(model, loss=tf.reduce_mean(losses), test_loss=model.loss)
 
 
-def prepare(function, seed=1):
-    return trainer.prepare("mine", function, seed, Options())
+def prepare(function):
+    return trainer.prepare("mine", function, Options())
 
 
 def columns(ready, split="train"):
@@ -73,14 +73,15 @@ def test_without_a_softmax_of_its_own_the_output_is_scored():
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", models.MODELS)
 def test_every_registered_model_can_be_trained(name):
-    ready = trainer.prepare(name, models.find(name), 1, Options())
+    ready = trainer.prepare(name, models.find(name), Options())
     assert len(ready.weights) > 1
     assert len(ready.train.targets) == 1
 
 
-def test_the_first_weights_follow_from_the_seed():
+def test_the_first_weights_follow_from_the_seed(monkeypatch):
     def first_weights(seed):
-        ready = prepare(build, seed)
+        monkeypatch.setattr(trainer, "SEED", seed)
+        ready = prepare(build)
         with opened(ready.program.graph) as live:
             return live.run(ready.weights)[0]
 

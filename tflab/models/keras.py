@@ -37,12 +37,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MOST_BYTES = 2**30  # of variables: the graph, limited to 2 GiB, contains their values
-# What takes the place of an optimiser of Keras; of any other, plain gradient descent
-IN_PLACE = {
-    "Adam": tf1.train.AdamOptimizer,
-    "Adagrad": tf1.train.AdagradOptimizer,
-    "RMSprop": tf1.train.RMSPropOptimizer,
-}
 RATE = 0.01  # if the optimiser has a schedule
 
 
@@ -163,7 +157,8 @@ def replaced(model: KerasModel) -> tuple[tf1.train.Optimizer, str]:
     kind = type(model.optimizer).__name__
     rate = eagerly(model.optimizer.get_config).get("learning_rate")
     rate = rate if isinstance(rate, float) else RATE
-    optimizer = IN_PLACE.get(kind, tf1.train.GradientDescentOptimizer)(rate)
+    alike = f"{kind.replace('prop', 'Prop')}Optimizer"
+    optimizer = getattr(tf1.train, alike, tf1.train.GradientDescentOptimizer)(rate)
     source_lines.CONSTRUCTED[optimizer] = source_lines.constructed(model.optimizer)
     return optimizer, (
         f"Its optimiser, {kind} of Keras, does not run in a graph of TensorFlow 1. "

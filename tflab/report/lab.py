@@ -118,7 +118,7 @@ def affordable_rows(settings: Settings, step: Execution) -> int:
 
 def train(lab: Lab, options: Options) -> Iterator[Lab]:
     """Train like `python -m tflab.train`, but at most TRAINING_S."""
-    ready = trainer.prepare(lab.model, models.find(lab.model, options.saved), options=options)
+    ready = trainer.prepare(lab.model, models.find(lab.model, options.saved), options)
     settings = ready.settings(EPOCHS)
     if lab.walked:
         rows = affordable_rows(settings, lab.walked.execution)

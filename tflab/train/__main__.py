@@ -119,7 +119,7 @@ def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, 
     from tflab.train import trainer
 
     options = Options(data_dir=args.data_dir, saved=of_file)
-    ready = trainer.prepare(args.model, function, saved.seed if saved else trainer.SEED, options)
+    ready = trainer.prepare(args.model, function, options)
     usual = (saved.epochs, saved.batch_size, saved.train_rows) if saved else (None, None, None)
     given = (args.epochs, args.batch_size, args.rows)
     return ready, ready.settings(*(one or other for one, other in zip(given, usual, strict=True)))
@@ -137,8 +137,10 @@ def train(
     terminal.say(visible(view.plan_line(settings, ready.recipe.epochs)))
     with closing(trainer.train(ready, settings, folder, start)) as records:
         steps = interrupts.interruptible(records)
-        first = list(islice(steps, view.JUDGED))
-        yield from first
+        first: list[TrainingStep | Epoch] = []
+        for record in islice(steps, view.JUDGED):
+            first.append(record)
+            yield record
         if len(first) == view.JUDGED:
             terminal.say(view.expected(first, left))
         total = left + left // settings.epoch_steps - len(first)

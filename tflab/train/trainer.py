@@ -41,7 +41,6 @@ class Trainer:
     weights: tuple[tf.Variable, ...]  # the trainable ones
     saver: tf1.train.Saver
     options: Options  # of its session
-    seed: int  # of its initial weights
 
     def settings(
         self, epochs: int | None = None, batch_size: int | None = None, rows: int | None = None
@@ -63,25 +62,21 @@ class Trainer:
             test_rows=test.size,
             batch_size=batch,
             epochs=epochs or min(self.recipe.epochs, USUAL_EPOCHS),
-            seed=self.seed,
+            seed=SEED,
         )
 
 
-def prepare(
-    name: str, function: Callable[[], Model], seed: int = SEED, options: Options | None = None
-) -> Trainer:
+def prepare(name: str, function: Callable[[], Model], options: Options) -> Trainer:
     """Build a model whose initial weights follow from the seed, and add the nodes that train it.
 
     If no placeholder is fed from a column `labels`, nothing is classified. Raises TflabError if
     the model cannot be trained."""
 
     def seeded() -> Model:
-        tf1.set_random_seed(seed)
+        tf1.set_random_seed(SEED)
         return function()
 
-    options = options or Options()
-    built = frontend.build((name, seeded), options)
-    program = built.live
+    program = frontend.build((name, seeded), options).live
     graph, model = program.graph, program.model
     recipe = recipe_of(name, model)
     labels = next((t for t, column in model.feeds.items() if column == "labels"), None)
@@ -116,7 +111,6 @@ def prepare(
         weights=tuple(graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)),
         saver=saver,
         options=options,
-        seed=seed,
     )
 
 
