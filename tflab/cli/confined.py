@@ -195,34 +195,28 @@ def model_files(model: Path) -> list[Path]:
     """
     if model.name in SAVED_MODELS:
         model = model.parent
-    if not model.is_dir():
+    if model.is_dir():
+        if not any((model / name).is_file() for name in SAVED_MODELS):
+            raise UsageError(
+                f"The folder '{model}' has no saved_model.pb. Give the folder of a SavedModel, or a "
+                "file with a graph."
+            )
+        own, parts = [], [model / name for name in PARTS if os.path.lexists(model / name)]
+    else:
         if os.path.lexists(model):
             check_plain(model)
         stem = glob.escape(str(model.with_suffix("")))
         beside = sorted(glob.glob(f"{stem}.index") + glob.glob(f"{stem}.data-?????-of-?????"))
-        checkpoint = [Path(path) for path in beside if Path(path) != model]
-        for path in checkpoint:
-            check_unlinked(path)
-            check_plain(path)
-        return [model, *checkpoint]
-    if not any((model / name).is_file() for name in SAVED_MODELS):
-        raise UsageError(
-            f"The folder '{model}' has no saved_model.pb. Give the folder of a SavedModel, or a "
-            "file with a graph."
-        )
-    parts = [model / name for name in PARTS if os.path.lexists(model / name)]
+        own, parts = [model], [Path(path) for path in beside if Path(path) != model]
     for part in parts:
-        check_unlinked(part)
-    return parts
-
-
-def check_unlinked(path: Path) -> None:
-    """Raise UsageError if a part of a model is a link, which may lead anywhere."""
-    if path.is_symlink():
-        raise UsageError(
-            f"'{path}' is a link to another place, and tflab does not follow it. Replace it by "
-            "a copy of the file, for example with cp -L."
-        )
+        if part.is_symlink():
+            raise UsageError(
+                f"'{part}' is a link to another place, and tflab does not follow it. Replace it by "
+                "a copy of the file, for example with cp -L."
+            )
+        if own:
+            check_plain(part)
+    return own + parts
 
 
 def check_plain(path: Path) -> None:
@@ -244,11 +238,9 @@ def main() -> int:
     landlock.die_with_parent()
     if free := environment.free_memory():
         _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        limits = [
-            max(2 * SPARED, free - SPARED),
-            *([] if hard == resource.RLIM_INFINITY else [hard]),
-        ]
-        resource.setrlimit(resource.RLIMIT_DATA, (min(limits), min(limits)))
+        most = max(2 * SPARED, free - SPARED)
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     places = [folder for folder, _ in rights.outputs.values()]
     landlock.confine(rights.readable, [rights.temporary, "/dev/null", *places])
     name, *argv = sys.argv[1:]
