@@ -150,8 +150,8 @@ def what_is_missing(error: Exception) -> str | None:
     if not isinstance(error, ModuleNotFoundError):
         return None
     name = (error.name or "").partition(".")[0]
-    if any(name in packages for packages in environment.EXTRAS.values()):
-        return f"The package {name!r} is not installed. Run: {environment.missing(name)}"
+    if command := environment.missing(name):
+        return f"The package {name!r} is not installed. Run: {command}"
     if name not in NEEDED:
         return None
     return (

@@ -198,8 +198,8 @@ def model_files(model: Path) -> list[Path]:
     if model.is_dir():
         if not any((model / name).is_file() for name in SAVED_MODELS):
             raise UsageError(
-                f"The folder '{model}' has no saved_model.pb. Give the folder of a SavedModel, or a "
-                "file with a graph."
+                f"The folder '{model}' has no saved_model.pb. Give the folder of a SavedModel, or "
+                "a file with a graph."
             )
         own, parts = [], [model / name for name in PARTS if os.path.lexists(model / name)]
     else:
