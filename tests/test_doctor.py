@@ -10,7 +10,6 @@ from tflab import doctor
 from tflab.datasets import mnist
 from tflab.doctor import Check
 from tflab.errors import TflabError
-from tflab.runtime import processes
 
 pytestmark = pytest.mark.slow
 
@@ -45,26 +44,6 @@ def test_every_package_of_an_extra_is_known_by_its_import():
         assert len(own) == len({*extras[extra]} - {"PIL"})  # Matplotlib brings it
 
 
-@pytest.fixture
-def answer(monkeypatch):
-    """`answer([...])`: the result of a process of its own, or its error."""
-
-    def answering(result):
-        def call(function):
-            if isinstance(result, TflabError):
-                raise result
-            return result
-
-        monkeypatch.setattr(processes, "call", call)
-
-    return answering
-
-
-def test_devices_are_listed(answer):
-    answer(["CPU:0", "GPU:0"])
-    approve("doctor-devices.txt", "\n".join(said([doctor.devices()])))
-
-
 @pytest.mark.parametrize(
     ("code", "error"),
     [
@@ -77,7 +56,8 @@ def test_a_tensorflow_that_does_not_load_is_one_line(monkeypatch, tmp_path, code
     (tmp_path / "tensorflow" / "__init__.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     found = f"The process that ran tflab.doctor:imported ended with {error}"
-    assert doctor.devices() == Check("devices", found, "TensorFlow loads", False, doctor.INSTALL)
+    expected = Check("devices", found, "loads", False, doctor.INSTALL)
+    assert doctor.loads("devices", "imported") == expected
 
 
 def test_mnist_is_looked_for_where_the_commands_look(monkeypatch, tmp_path):
@@ -98,27 +78,18 @@ def test_mnist_is_looked_for_where_the_commands_look(monkeypatch, tmp_path):
     approve("doctor-mnist.txt", "\n".join(said(checks)).replace(str(tmp_path), "FOLDER"))
 
 
-def test_the_profile_plugin_loads_or_its_error_is_told(monkeypatch, answer):
-    checks = []
-    for version, result in ((None, []), ("2.24.2", []), ("2.24.2", TflabError("no .so"))):
-        monkeypatch.setattr(doctor.environment, "version", {"xprof": version}.get)
-        answer(result)
-        checks.append(doctor.profile_plugin())
-    approve("doctor-plugin.txt", "\n".join(said(checks)))
-
-
 @pytest.mark.tensorflow
 def test_what_is_installed_here_loads():
     assert doctor.imported()[0] == "CPU:0"
-    assert doctor.loaded() == []
+    assert doctor.plugins()[0].startswith("xprof 2.")
 
 
 def test_the_table_has_every_check_and_the_remedies_are_below_it(monkeypatch, capsys):
     wrong = Check("rich", "missing", ">=14", False, "Install it.")
     monkeypatch.setattr(doctor, "packages", lambda: iter((wrong,)))
-    monkeypatch.setattr(doctor, "devices", lambda: Check("devices", "CPU:0", "", True))
-    for name in ("mnist", "profile_plugin"):
-        monkeypatch.setattr(doctor, name, lambda: Check("more", "x", "", True))
+    monkeypatch.setattr(doctor, "loads", lambda what, _: Check(what, "x", "", True))
+    monkeypatch.setattr(doctor, "mnist", lambda: Check("MNIST", "x", "", True))
+    monkeypatch.setattr(doctor.environment, "version", {"xprof": "2.24.2"}.get)
     assert doctor.main([]) == 1
     out, err = capsys.readouterr()
     approve("doctor.txt", out)

@@ -50,12 +50,14 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     from tflab.exporters import text
 
-    checks = (*packages(), devices(), mnist(), profile_plugin())
+    checks = [*packages(), loads("devices", "imported"), mnist()]
+    if environment.version("xprof"):
+        checks.append(loads("Profile plugin", "plugins"))
     text.show_blocks(blocks(checks))
     return 0 if all(check.works for check in checks) else 1
 
 
-def blocks(checks: tuple[Check, ...]) -> Iterator[Block]:
+def blocks(checks: Sequence[Check]) -> Iterator[Block]:
     """Yield the table, and below it what to do, because commands must not be shortened."""
     yield table(
         "What was checked",
@@ -105,13 +107,15 @@ def packages() -> Iterator[Check]:
         yield Check(what, installed or "missing", checked, bool(fits), remedy)
 
 
-def devices() -> Check:
-    """Import TensorFlow, and list its devices."""
-    found, error = answer_of("imported")
-    checked = "TensorFlow loads"
-    if error:
-        return Check("devices", error, checked, False, INSTALL)
-    return Check("devices", ", ".join(found), checked, True)
+def loads(what: str, function: str) -> Check:
+    """Call a function of this module in a process of its own, so that a crash is a finding."""
+    from tflab.runtime import processes
+
+    try:
+        found = ", ".join(processes.call(f"tflab.doctor:{function}"))
+        return Check(what, found, "loads", True)
+    except TflabError as error:
+        return Check(what, str(error), "loads", False, INSTALL)
 
 
 def mnist() -> Check:
@@ -132,29 +136,6 @@ def mnist() -> Check:
     return Check("MNIST", str(folder), checked, True)
 
 
-def profile_plugin() -> Check:
-    """Load TensorBoard's Profile plugin."""
-    installed = environment.version("xprof")
-    if not installed:  # which the row of its package says
-        return Check("Profile plugin", ABSENT, "loads", True)
-    _, error = answer_of("loaded")
-    found = error or f"xprof {installed}"
-    return Check("Profile plugin", found, "loads", not error, INSTALL if error else "")
-
-
-# Checks that load a package run in a process of their own, so that a crash is a finding.
-
-
-def answer_of(function: str) -> tuple[list[str], str]:
-    """Return what a function of this module returns, and its error or ""."""
-    from tflab.runtime import processes
-
-    try:
-        return processes.call(f"tflab.doctor:{function}"), ""
-    except TflabError as error:
-        return [], str(error)
-
-
 def imported() -> list[str]:
     import tensorflow as tf
 
@@ -162,13 +143,13 @@ def imported() -> list[str]:
     return [name.removeprefix("/physical_device:") for name in names]
 
 
-def loaded() -> list[str]:
+def plugins() -> list[str]:
     """Load the plugins as TensorBoard does, and the compiled library of the Profile plugin."""
     from tensorboard import default
     from xprof.convert import raw_to_tool_data  # noqa: F401
 
     default.get_dynamic_plugins()  # raises where a plugin would keep TensorBoard from starting
-    return []
+    return [f"xprof {environment.version('xprof')}"]
 
 
 if __name__ == "__main__":
