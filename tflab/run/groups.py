@@ -21,7 +21,6 @@ from tflab.runtime.private import watched_functions
 if TYPE_CHECKING:
     import numpy as np
 
-    from tflab.runtime.private.sessions import TraceBuffers
     from tflab.runtime.session import tf
 
 KEPT_TIMES = 1001  # times of a group, for its median
@@ -119,19 +118,6 @@ class RunGroup:
                     self.times[at] = took_ns
         self.main_ns[not run.first] += took_ns * main
         self.in_other_threads += not main
-
-    def op_times(
-        self, content: bytes, tracer: TraceBuffers
-    ) -> tuple[list[str], list[int], list[int]]:
-        """Return node, start and duration of op runs. Raises TflabError if a trace lacks some."""
-        from tflab.runtime import trace  # many programs end before the first trace
-
-        if self.function:
-            profile = trace.profiled_durations(content)
-            self.types.update(profile.types)
-            self.stages.update(profile.stages)
-            return profile[:3]
-        return trace.op_times(content, 0, lambda: tracer.parsed(content))
 
     def add_trace(
         self, took_ns: int, names: Sequence[str], starts: Sequence[int], ns: Sequence[int]

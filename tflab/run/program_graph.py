@@ -148,15 +148,12 @@ MOST_CONSTANTS = 2 * 2**20
 SMALL = 2**16  # bytes of a constant up to which its shape gives its size
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
-# Why the fates of the nodes are not shown
-USED = "the program asks the runtime for dumps of its own"
-CONSTANTS = f"constants of more than {MOST_CONSTANTS // 2**20} MiB would be written at each pass"
-NO_MOMENT = "within --overhead there was no moment to build the step again for the runtime's dumps"
-UNWRITTEN = "the runtime wrote no dumps of its passes"
-TOO_MANY = f"the runtime's dumps take more than {MOST_BYTES // 2**20} MiB"
+NO_FATES = (
+    "The fates of the nodes are not shown: the runtime's dumps of its passes are missing or too "
+    "large, or do not explain each node that ran."
+)
 NOT_TAKEN = "in a branch that no traced run took"
 LATER = "made later"  # than the first run of the largest group, which cannot have needed them
-UNEXPLAINED = "the runtime's dumps do not explain each node that ran"
 
 
 class Dumps:
@@ -167,8 +164,8 @@ class Dumps:
         self.fresh.mkdir()
         self.kept_bytes = 0
         self.level = 0  # from which Grappler dumped before
-        # Of each step its folder, or why it has none; and the nodes of the graph when it was built
-        self.folders: dict[Hashable, tuple[Path | str, int | None]] = {}
+        # Of each step its folder, if any, and the nodes of the graph when it was built
+        self.folders: dict[Hashable, tuple[Path | None, int | None]] = {}
         # Dumps that the user of the program requested are left alone. In a notebook tflab itself
         # may have prepared its process for dumps.
         given = {name: os.environ[name] for name in OF_USERS if name in os.environ}
@@ -177,11 +174,10 @@ class Dumps:
     def may_begin(self, group: RunGroup) -> bool:
         """Return whether the step of a group has no dumps yet, and may have some."""
         step = step_of(group)
-        if not self.wanted:
-            self.folders[step] = USED, None
-        elif step not in self.folders and size_of_constants(group.graph) > MOST_CONSTANTS:
-            self.folders[step] = CONSTANTS, None
-        return step not in self.folders
+        known = step in self.folders or not self.wanted
+        if not known and size_of_constants(group.graph) > MOST_CONSTANTS:
+            self.folders[step] = None, None
+        return not known and step not in self.folders
 
     def begin(self) -> None:
         """Let the runtime write dumps from now on. `os.environ` does not have the variables."""
@@ -202,16 +198,16 @@ class Dumps:
         assert group.graph is not None  # a session has one
         files = [*self.fresh.iterdir()]
         size = self.kept_bytes + sum(file.stat().st_size for file in files)
-        folder: Path | str = TOO_MANY if files else UNWRITTEN
+        folder = None
         if files and size <= MOST_BYTES:
             self.kept_bytes = size
             folder = self.fresh.rename(self.fresh.with_name(f"dumps-{group.number}"))
             self.fresh.mkdir()
         self.folders[step_of(group)] = folder, group.graph.version
 
-    def of(self, group: RunGroup) -> tuple[Path | str, int | None]:
-        """Return the folder of the dumps, or why there is none; and the nodes at that time."""
-        return self.folders.get(step_of(group), (NO_MOMENT, None))
+    def of(self, group: RunGroup) -> tuple[Path | None, int | None]:
+        """Return the folder of the dumps, if any, and the nodes of the graph at that time."""
+        return self.folders.get(step_of(group), (None, None))
 
 
 def step_of(group: RunGroup) -> Hashable:
@@ -244,7 +240,6 @@ class Largest:
     passes: tuple[Pass, ...] = ()
     ledger: tuple[Fate, ...] = ()  # empty if the fate of a node is not known
     origins: tuple[Origin, ...] = ()
-    unexplained = ""  # the reason for that
     built: int | None = None  # nodes of the graph when the runtime built the step
 
     def __init__(
@@ -261,21 +256,18 @@ class Largest:
             node for part in parts for node in of_runtime.from_graph_def(part, {}, {})
         )
 
-    def explain(self, dumped: Path | str, built: int | None) -> None:
+    def explain(self, dumped: Path | None, built: int | None) -> None:
         """Find the fate of each node by the dumps in a folder; the graph had `built` nodes then."""
         from tflab.analysis import fates, passes
 
         self.built = built
-        if isinstance(dumped, str):
-            self.unexplained = dumped
+        if dumped is None:
             return
         nodes, executed, group = self.nodes, self.executed, self.group
         steps = passes.compare(nodes, dumps.read(dumped), executed)
         ledger = fates.fates(nodes, steps, executed, group.fetches, group.feeds)
         origins = tuple(fates.origins(ledger, steps, executed))
-        if any(origin.origin == "unknown" for origin in origins):
-            self.unexplained = UNEXPLAINED
-        else:
+        if all(origin.origin != "unknown" for origin in origins):
             self.passes, self.ledger, self.origins = steps, ledger, origins
 
     def segment(self) -> dict[str, object]:
@@ -302,7 +294,7 @@ class Largest:
             rows = access_order.unordered(step, functions.of_graph(self.group.graph))
             yield from (f"{fact.label.capitalize()}: {fact.text}." for fact in view.unordered(rows))
             if not self.ledger:
-                yield f"The fates of the nodes are not shown: {self.unexplained}."
+                yield NO_FATES
 
     def findings(self) -> list[str]:
         """Return why its runs are slow, as sentences."""

@@ -425,8 +425,17 @@ class Recorder:
         while self.waiting:
             group, content, took_ns, cost_ns = self.waiting[0]
             began_ns = perf_counter_ns()
+            from tflab.runtime import trace  # many programs end before the first trace
+
             try:
-                group.add_trace(took_ns, *group.op_times(content, self.tracer))
+                if group.function:
+                    profile = trace.profiled_durations(content)
+                    group.types.update(profile.types)
+                    group.stages.update(profile.stages)
+                    columns = profile[:3]
+                else:
+                    columns = trace.op_times(content, 0, partial(self.tracer.parsed, content))
+                group.add_trace(took_ns, *columns)
             except TflabError:
                 group.incomplete = True
                 group.samples.clear()

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from time import perf_counter_ns
 
 from tflab.cli import temporary
@@ -22,15 +21,13 @@ from tflab.run.watcher import Watcher
 from tflab.runtime.private import sessions
 
 ELSEWHERE = "This process is already being watched, so nothing is shown here."
-NOT_YET = "The watched part of the program has not ended."
 
 
 class Seen:
     """The results for a part of a program, after it has ended. `print` shows them."""
 
-    def __init__(self) -> None:
-        self.run: Watched | None = None
-        self.why = NOT_YET  # why there are no results
+    run: Watched | None = None
+    why = "The watched part of the program has not ended."  # why there are no results
 
     def blocks(self) -> tuple[Block, ...]:
         from tflab.run import view
@@ -64,24 +61,19 @@ def watch(overhead: float = 5.0) -> Iterator[Seen]:
     with temporary.folder("run") as folder:
         given = {"FOLDER": str(folder), "START": str(perf_counter_ns()), "KEEP": "1"}
         watcher = Watcher(Settings({**given, "OVERHEAD": str(overhead), "STEPS": "0"}))
-        watcher.record().watch_functions()
+        recorder = watcher.record()
+        recorder.watch_functions()
         watcher.resume()
         try:
             yield seen
         finally:
             sys.setswitchinterval(turn_s)
-            seen.run = end(watcher)
-
-
-def end(watcher: Watcher) -> Watched:
-    """Stop watching, and read the results."""
-    assert watcher.recorder
-    watcher.stop()
-    watcher.sampler.sample()
-    watcher.recorder.stop()
-    segment: summary.Segment = {**watcher.segment(final=True), "own_ns": watcher.recorder.own_ns}
-    wall_ns = segment["own_ns"] + sum(segment["owners"].values())
-    wall_ns += sum(sum(group["main_ns"]) for group in segment["groups"])
-    seen = summary.watched(("a part of a program",), segment, wall_ns, 0)
-    graph, _ = program_graph.read(Path(watcher.settings.folder))
-    return replace(seen, graph=graph)
+            watcher.stop()
+            watcher.sampler.sample()
+            recorder.stop()
+            segment: summary.Segment = {**watcher.segment(final=True), "own_ns": recorder.own_ns}
+            wall_ns = segment["own_ns"] + sum(segment["owners"].values())
+            wall_ns += sum(sum(group["main_ns"]) for group in segment["groups"])
+            graph, _ = program_graph.read(folder)
+            watched = summary.watched(("a part of a program",), segment, wall_ns, 0)
+            seen.run = replace(watched, graph=graph)
