@@ -23,7 +23,7 @@ TRACER = SimpleNamespace(
     metadata=lambda: "buffer",
     content=lambda options: options,
     taken={"buffer": b"trace"}.get,
-    parsed=None,
+    parsed=bytes,
 )
 
 
