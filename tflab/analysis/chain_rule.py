@@ -15,6 +15,7 @@ from tflab.records.graph import (
     Link,
     Node,
     node_of,
+    with_dependents,
     with_makers,
 )
 
@@ -73,17 +74,14 @@ def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
     """Return the `StopGradient` nodes that end a gradient other than 0, although their values
     depend on these variables through differentiable ops."""
     passing = {gradient.forward for gradient in graph.gradients if gradient.function}
-    behind = set(variables)
-    for node in graph.nodes:  # each node comes after its inputs
-        passes = node.op == "StopGradient" or node.name in passing
-        if passes and any(node_of(tensor) in behind for tensor in node.inputs):
-            behind.add(node.name)
+    stops = [node.name for node in graph.nodes if node.op == "StopGradient"]
+    way = (n for n in graph.nodes if n.name in passing or n.op == "StopGradient")
+    behind = with_dependents(way, variables)
     arriving = {
         node_of(tensor)
         for _, tensor, gradient in graph.returned
         if not graph.points.filled(gradient, 0)
     }
-    stops = (node.name for node in graph.nodes if node.op == "StopGradient")
     return tuple(name for name in stops if name in behind & arriving)
 
 

@@ -65,11 +65,6 @@ def busy_spans(runs: Iterable[OpRun], step: StepTime) -> list[Span]:
     return list(zip(starts.tolist(), ends.tolist(), strict=True))
 
 
-def busy_ns(runs: Iterable[OpRun], step: StepTime) -> int:
-    """Return how long at least one op ran in a step."""
-    return total_ns(*merged(*clipped(runs, step)))
-
-
 def merged(starts: np.ndarray, ends: np.ndarray) -> Spans:
     """Return the union of spans: disjoint spans that do not touch, sorted."""
     if not len(starts):

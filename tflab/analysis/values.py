@@ -239,7 +239,14 @@ def maps(
         if name in before and before[name].ndim == 4
     }
     first = dict(list(kernels.items())[: len(kernels) if len(kernels) <= KERNELS else 1])
-    gradient_of = reader_of_gradients(nodes, gradient_nodes, value_of)
+    makers: dict[str | None, list[str]] = {}  # of each gradient: their first outputs have its value
+    for node in gradient_nodes:
+        if node.complete:
+            makers.setdefault(node.towards, []).append(node.name)
+
+    def gradient_of(name: str, shape: Sequence[int]) -> np.ndarray | None:
+        arrays = map(value_of, makers.get(gradient_name(name), ()))
+        return next((a for a in arrays if a is not None and a.shape == tuple(shape)), None)
 
     def drawn(name: str, kind: str, array: np.ndarray) -> FeatureMap:
         part, shape = (cut, array.shape) if kind == KERNEL else (first_row, array.shape[1:])
@@ -259,24 +266,6 @@ def maps(
         probabilities=probabilities(reached, fed, value_of, gradient_of),
         left_out=len(layers) - len(shown) + len(kernels) - len(first),
     )
-
-
-def reader_of_gradients(
-    nodes: Iterable[Node], gradient_nodes: Iterable[GradientNode], value_of: ValueOf
-) -> Callable[[str, Sequence[int]], np.ndarray | None]:
-    """Return a function that reads the gradient with respect to a tensor of some shape."""
-    gradients = {node.name: node.towards for node in gradient_nodes if node.complete}
-    by_target: dict[str | None, list[str]] = {}
-    for node in nodes:
-        # The first output of these nodes is the gradient, and the only one.
-        if len(node.outputs) == 1 or node.op.startswith("FusedBatchNormGrad"):
-            by_target.setdefault(gradients.get(node.name), []).append(node.name)
-
-    def gradient_of(name: str, shape: Sequence[int]) -> np.ndarray | None:
-        arrays = map(value_of, by_target.get(gradient_name(name), ()))
-        return next((a for a in arrays if a is not None and a.shape == tuple(shape)), None)
-
-    return gradient_of
 
 
 def kernels_of(nodes: Iterable[Node]) -> Iterator[str]:

@@ -115,20 +115,14 @@ def decided(estimates: Sequence[Estimate], controls: Sequence[Interval]) -> tupl
     allowed = holm([estimate.p_value() for estimate in estimates], ERROR)
     made = []
     for estimate, control, different in zip(estimates, controls, allowed, strict=True):
-        ends = estimate.interval()
-        said = word(ends, control, different)
+        low, high = ends = estimate.interval()
+        said = "alike" if low >= 1 - ALIKE and high <= 1 + ALIKE else "cannot tell"
+        if different and low > max(1, control[1]):
+            said = "slower"
+        elif different and high < min(1, control[0]):
+            said = "faster"
         made.append(Verdict(exp(estimate.mean), *ends, *control, estimate.observations, said))
     return tuple(made)
-
-
-def word(ends: Interval, control: Interval, different: bool) -> str:
-    """Return the verdict that both intervals allow, if a test finds a difference."""
-    low, high = ends
-    if different and low > max(1, control[1]):
-        return "slower"
-    if different and high < min(1, control[0]):
-        return "faster"
-    return "alike" if low >= 1 - ALIKE and high <= 1 + ALIKE else "cannot tell"
 
 
 def interval(ratios: Ratios, confidence: float = 1 - ERROR) -> Interval:

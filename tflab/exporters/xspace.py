@@ -301,7 +301,8 @@ def add_steps(
             ran = own.get(step.step, runs[:0])
             # XProf leaves out a step in which no event took time. So if the ops of a step took none
             # here, the session's time belongs to the step.
-            belongs = {} if timeline.busy_ns(ran, step) else group
+            took = any(end > begin for begin, end in timeline.busy_spans(ran, step))
+            belongs = {} if took else group
             spent = timeline.busy_spans([*ran, *others.get(step.step, ())], step)
             ends = [step.start_ns, *(end for _, end in spent)]
             starts = [*(begin for begin, _ in spent), step.start_ns + step.wall_ns]

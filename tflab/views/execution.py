@@ -124,7 +124,7 @@ def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
 
 def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
     """Return the first rows by node or by type; a row of a type has no separate name."""
-    names = op_table.NODES_MOST_EXPENSIVE if by == "node" else op_table.MOST_EXPENSIVE[1:]
+    names = op_table.NODES_MOST_EXPENSIVE if by == "node" else op_table.TIME_OF_CALLS
     return table(
         f"{heading} of {len(rows):,} (total time, {plural(stage.steps, 'traced step')})",
         rows,
@@ -154,10 +154,9 @@ def costs(stage: Execution) -> Iterator[Block]:
             numbers("total a step, mean", lambda row: own.get(row.name, ""), 2),
         )
         yield (
-            f"Each value is the median of {count} in new sessions, in which all of these steps "
-            "alternate, untraced. From and to are the ends of the interval that contains the true "
-            "median in 95 of 100 experiments. The control compares the unchanged step with itself: "
-            "an op whose interval overlaps it may add nothing."
+            f"Each value is the median of {count} in new sessions; from and to are the ends of its "
+            "95 % interval. The control compares the unchanged step with itself: an op whose "
+            "interval overlaps it may add nothing."
         )
     for row in experiments.untried:
         yield f"Not repeated: {row.name} ({row.op}): {row.reason}."

@@ -105,15 +105,11 @@ def transferred(stage: Placement) -> Iterator[Fact]:
 
 
 def first_run(stage: Placement) -> Iterator[Fact]:
-    """Yield the time of the first run, and of the passes in it that changed nothing."""
+    """Yield the time of the first run."""
     if first := stage.first_run:
         ran = sum(part.ns for part in first.parts if part.owner == RUN)
         note = f"{time(ran)} of it in ops, the rest in preparing them"
         yield Fact("first run", f"{time(first.wall_ns)}, measured once", note)
-        idle = [part.ns for part in first.parts if changed(stage, part) == "nothing"]
-        if idle:
-            spent = f"{time(sum(idle))} of the first run"
-            yield Fact("without effect", spent, "in passes that changed nothing", detail=True)
 
 
 def first_run_parts(stage: Placement, first: FirstRun) -> Table:

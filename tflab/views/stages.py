@@ -62,21 +62,13 @@ def blocks(stage: Stage) -> list[Block]:
 
 def on_one_screen(stage: Stage) -> list[Block]:
     """Return the facts that are no details, and the first rows of the first table."""
-    found = [block for block in tables(stage) if isinstance(block, Table)]
-    rows = ROWS.get(type(stage), 0)
-    first = found[: min(rows, 1)]
-    short = [
-        replace(
-            one,
-            title=one.title + f": the first {rows}" * (len(one.rows) > rows),
-            rows=one.rows[:rows],
-            more=0,
-            everything=None,
-        )
-        for one in first
-    ]
     values = (replace(fact, note="") for fact in in_short(stage))
-    return [*notes(stage), fact_table(values), *short]
+    shown: list[Block] = [*notes(stage), fact_table(values)]
+    first = next((block for block in tables(stage) if isinstance(block, Table)), None)
+    if first and (rows := ROWS.get(type(stage), 0)):
+        title = first.title + f": the first {rows}" * (len(first.rows) > rows)
+        shown.append(replace(first, title=title, rows=first.rows[:rows], more=0, everything=None))
+    return shown
 
 
 def headline(walked: Sequence[Stage]) -> str:
@@ -85,12 +77,11 @@ def headline(walked: Sequence[Stage]) -> str:
     if not isinstance(last, Placement | Execution):
         return f"{plural(len(last.nodes), 'node')} built."
     placed = next(stage for stage in walked if isinstance(stage, Placement))
-    built = plural(len(placed.user_nodes), "node")
-    parts = [f"{built} built, {len(placed.nodes):,} left to run"]
-    if isinstance(last, Execution):
-        step = time(last.untraced_step_ns.median)
-        parts.append(f"{step} a step at batch size {last.batch_size:,}")
-    return f"{'; '.join(parts)}."
+    built = f"{plural(len(placed.user_nodes), 'node')} built, {len(placed.nodes):,} left to run"
+    if not isinstance(last, Execution):
+        return f"{built}."
+    step = time(last.untraced_step_ns.median)
+    return f"{built}; {step} a step at batch size {last.batch_size:,}."
 
 
 def in_short(stage: Stage) -> list[Fact]:
