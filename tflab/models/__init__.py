@@ -29,7 +29,6 @@ MODELS = {
 }
 
 KERAS = ".keras"  # the suffix of a Keras model
-FILES = (".pb", ".pbtxt", KERAS, ".h5", ".hdf5", ".meta")  # suffixes; a module may have one, too
 PACKAGE = "package.module:function"
 
 # What to do with a program instead of a model function
@@ -41,17 +40,12 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
     if is_file(name):
         return functools.partial(from_file, name, options or Saved())
     module_name, _, function_name = MODELS.get(name, name).partition(":")
-    if module_name.endswith(".py") or name.endswith(FILES) or "/" in module_name:
-        raise UsageError(
-            f"There is no saved graph '{name}'. Give the path of a saved graph, or {PACKAGE}; the "
-            "function takes no arguments and returns a tflab.records.Model or a Keras model. "
-            f"{ELSE}"
-        )
-    if not (module_name and function_name):
+    is_path = module_name.endswith(".py") or "/" in module_name
+    if is_path or not (module_name and function_name):
         hint = did_you_mean(name, list(MODELS))
         raise UsageError(
             f"No model named '{name}'.{hint} Choose from {', '.join(MODELS)}, or give {PACKAGE}, "
-            "or the path of a saved graph."
+            f"or the path of a saved graph.{f' {ELSE}' if is_path else ''}"
         )
     spec = None
     with suppress(ImportError, ValueError):  # not a module, or its package is missing or fails
@@ -73,14 +67,13 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
         raise UsageError(f"The module {module_name} has no function '{function_name}'.{hint}")
     if hasattr(function, "trainable_variables"):  # a Keras model, not a function that makes one
         return lambda: function
+    wrong = "is a tf.function" if hasattr(function, "get_concrete_function") else ""
     try:
         inspect.signature(function).bind()
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"'{name}' needs arguments, but a model function must take none. {ELSE}"
-        ) from error
-    if hasattr(function, "get_concrete_function"):
-        raise UsageError(f"'{name}' is a tf.function, but a model function is not traced. {ELSE}")
+    except (TypeError, ValueError):
+        wrong = "needs arguments"
+    if wrong:
+        raise UsageError(f"'{name}' {wrong}, and so is no model function. {ELSE}")
     return function
 
 
