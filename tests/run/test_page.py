@@ -16,7 +16,7 @@ from tflab.records import watched
 from tflab.records.watched import OpTimes
 from tflab.report import html
 from tflab.report.contents import Annotated, Script, ScriptLine
-from tflab.run import lines, page
+from tflab.run import page, view
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_the_files_of_a_program_begin_with_its_own_then_the_costliest(seen, tmp_
 
 def test_the_costliest_lines_have_their_times(seen):
     code = CODE.splitlines()
-    table, note = lines.blocks(seen)
+    table, note = view.of_lines(seen)
     assert layout(table)[-1:] == ["code gives way to 20 goes 1"]
     assert grid(table)[1:] == [
         ("line", "forward", "backward", "waiting", "Python", "code"),
@@ -148,7 +148,7 @@ def test_a_line_says_what_became_of_its_nodes(seen):
     }
     for ledger, note in notes.items():
         graph = replace(seen.graph, ledger=tuple(notation.fates(ledger)))
-        assert lines.notes_by_line(graph)["train.py", 4] == note
+        assert page.notes_by_line(graph)["train.py", 4] == note
 
 
 def test_what_a_run_is_for_other_programs(seen, tmp_path):

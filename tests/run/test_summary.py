@@ -9,7 +9,7 @@ from tests.examples.watched import INIT_RUNS, MATMUL, MINIMIZE, SEGMENT, TRAIN_R
 from tflab.exporters import json
 from tflab.records import watched as records
 from tflab.records.timed import Owner
-from tflab.run import lines, sampler, summary, view, write_fault, write_segment
+from tflab.run import sampler, summary, view, write_fault, write_segment
 
 
 def watched(wall_ns=10_000, status=0, **fields):
@@ -72,7 +72,7 @@ def test_a_line_has_the_time_of_all_its_nodes_of_a_phase():
     (first, *_) = lines_of(group, more)
     assert (first.forward_ns, first.backward_ns) == (2 * 100 + 2 * 30, 600)
     assert first.nodes == ("y", "y_grad", "z")
-    assert [*map(lines.total_ns, WATCHED.lines)] == [800, 230, 170, 90, 6]
+    assert [line.total_ns for line in WATCHED.lines] == [800, 230, 170, 90, 6]
 
 
 def test_a_node_takes_as_many_times_the_ns_of_the_traced_runs_as_its_group_says():
@@ -105,7 +105,7 @@ def test_waiting_for_data_is_not_part_of_forward():
     first, second = lines_of(group, graph)
     assert (first.line, first.forward_ns, first.waiting_ns, first.runs) == (5, 0, 600, 4)
     assert (second.line, second.forward_ns, second.waiting_ns, second.runs) == (3, 200, 300, 8)
-    assert lines.total_ns(second) == 500
+    assert second.total_ns == 500
 
 
 def test_what_a_killed_process_left_is_its_last_segment():
@@ -164,7 +164,7 @@ def test_a_sampled_time_says_what_its_samples_allow():
         (400_000_000, 399): "360 to 440 ms",
         (412_000_000, 400): "412 ms",
     }
-    assert {sampled: lines.sampled(*sampled) for sampled in times} == times
+    assert {sampled: view.sampled(*sampled) for sampled in times} == times
 
 
 def test_a_run_that_did_not_end_is_an_owner_of_time():

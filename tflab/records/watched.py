@@ -63,6 +63,11 @@ class WatchedLine:
     elsewhere_ns: int  # both, in other threads
     elsewhere_samples: int
 
+    @property
+    def total_ns(self) -> int:
+        nodes_ns = self.forward_ns + self.backward_ns + self.update_ns + self.waiting_ns
+        return nodes_ns + self.python_ns + self.tensorflow_ns + self.elsewhere_ns
+
 
 @dataclass(frozen=True)
 class SampledLine:

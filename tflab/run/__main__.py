@@ -137,13 +137,9 @@ def numbered(argv: Sequence[str]) -> list[str]:
 def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     """Run the program and show the results. Returns the exit status of the program."""
     settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
-    settings |= {"V1": "1"} if args.v1 else {}
-    if args.values:
-        settings["VALUES"] = str(args.values)
-    if args.place:
-        settings["LOGDIR"] = str(args.place.work.absolute())
-    if args.html or args.save or args.place or args.lines:
-        settings["KEEP"] = "1"
+    given = {"V1": args.v1, "VALUES": args.values, "KEEP": args.html or args.save or args.place}
+    given["LOGDIR"] = args.place and args.place.work.absolute()
+    settings |= {name: str(value) for name, value in given.items() if value}
     with temporary.folder("run") as folder:
         ended, wall_ns = launch.run(args.program, folder, settings, import_rest)
         from tflab.run import program_graph, summary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tokenize
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -16,12 +16,14 @@ from tflab.records.options import STAGES
 from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
 from tflab.report.contents import Annotated, Chapter, DrawnGraph, Report, Script, ScriptLine, State
-from tflab.run import lines, sampler, view
+from tflab.run import sampler, view
 from tflab.views import values
 
+NOT_NEEDED = "not needed by this group"
 MOST_FILES = 10
 MOST_LINES = 5_000  # of a file that is shown completely
-HEADERS = (*lines.HEADERS, "op runs")
+Place = tuple[str, int]  # file and line
+HEADERS = (*view.HEADERS, "op runs")
 
 
 def report(seen: Watched) -> Report:
@@ -58,7 +60,7 @@ EXPLAINED = (
     "itself, and TensorFlow is the time of its calls to TensorFlow and Keras. These two times are "
     "sampled outside of runs. Ops run at the same time, so the program without the nodes of a line "
     "saves at most their time. "
-    f"{lines.ONCE} marks a time that comes from one traced run."
+    f"{view.ONCE} marks a time that comes from one traced run."
 )
 OF_GROUP = (
     " The drawing and the notes behind the lines show group {}, which took longest, without the "
@@ -74,16 +76,16 @@ def scripts(seen: Watched) -> Iterator[Script]:
     by_file: defaultdict[str, dict[int, WatchedLine]] = defaultdict(dict)
     for line in seen.lines:
         by_file[line.file][line.line] = line
-    spent = {file: sum(map(lines.total_ns, own.values())) for file, own in by_file.items()}
+    spent = {file: sum(line.total_ns for line in own.values()) for file, own in by_file.items()}
     files = sorted(by_file, key=lambda file: (file != seen.program[0], -spent[file], file))
-    most = max(map(lines.total_ns, seen.lines), default=0)
-    nodes, notes = lines.nodes_by_line(seen.graph), lines.notes_by_line(seen.graph)
+    most = max((line.total_ns for line in seen.lines), default=0)
+    nodes, notes = nodes_by_line(seen.graph), notes_by_line(seen.graph)
 
     def row(file: str, number: int, code: str) -> ScriptLine:
         line = by_file[file].get(number)
-        cells = (*lines.times(line), f"{line.runs:,}" if line.runs else "") if line else ()
+        cells = (*view.times(line), f"{line.runs:,}" if line.runs else "") if line else ()
         times = tuple((what, cell) for what, cell in zip(HEADERS, cells, strict=False) if cell)
-        share = lines.total_ns(line) / most if line and lines.total_ns(line) else None
+        share = line.total_ns / most if line and line.total_ns else None
         note, made = notes.get((file, number), ""), tuple(nodes.get((file, number), ()))
         return ScriptLine(number, code.expandtabs(4), times, share, note, made)
 
@@ -108,6 +110,25 @@ def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]
         for number, line in known.items()
     )
     return texts if same and len(texts) <= MOST_LINES else {}
+
+
+def nodes_by_line(graph: Recorded | None) -> dict[Place, list[str]]:
+    made: dict[Place, list[str]] = {}
+    for node in graph.nodes if graph else ():
+        if node.line:
+            made.setdefault((node.line.file, node.line.line), []).append(node.name)
+    return made
+
+
+def notes_by_line(graph: Recorded | None) -> dict[Place, str]:
+    """Return the fates of the nodes of each line, unless all were executed: `2 fused, 1 folded`."""
+    fates = {fate.name: fate.fate for fate in graph.ledger} if graph else {}
+    told: dict[Place, str] = {}
+    for line, names in nodes_by_line(graph).items():
+        own = Counter(fates[name] for name in names if name in fates)
+        gone = ", ".join(f"{count} {fate}" for fate, count in own.items() if fate != "executed")
+        told[line] = NOT_NEEDED if own and {*own} == {"unreached"} else gone
+    return told
 
 
 # The drawing of the graph

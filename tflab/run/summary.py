@@ -17,7 +17,7 @@ from tflab import units
 from tflab.records import watched as records
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.records.timed import Owner
-from tflab.run import FAULT, SEGMENT, lines, sampler
+from tflab.run import FAULT, SEGMENT, sampler
 from tflab.run.groups import DATA_OPS, without_longest
 from tflab.run.sampler import MOST_CODE, place
 
@@ -32,6 +32,7 @@ END = "end of Python"
 WAITS, OP_RUNS = "waits", "op runs"
 # Kind of sampled time -> its lines in a segment
 SAMPLED = {"python": sampler.LINES, "tensorflow": sampler.CALLS, "elsewhere": sampler.ELSEWHERE}
+LEAST_SAMPLES = 10  # of a line, for its time
 LEAST_SHARE = 0.1  # of the program's time: the least of a group whose runs have findings
 # Stages of tf.data that only wait for others
 PASSING = ("Root", "Prefetch", "Model", "MaxIntraOpParallelism", "PrivateThreadPool")
@@ -112,7 +113,7 @@ def costliest_line(*spent: Spent) -> records.SampledLine | None:
         return None
     (at, (ns, samples)), *others = ranked
     second = others[0][1][1] if others else 0
-    if samples < lines.LEAST_SAMPLES or samples - second <= 2 * sqrt(samples + second):
+    if samples < LEAST_SAMPLES or samples - second <= 2 * sqrt(samples + second):
         return None
     named = {name: own[0] for each in spent for (*of, name), own in each.items() if (*of,) == at}
     # Up to Python 3.11 a comprehension is a function of its own
@@ -214,7 +215,7 @@ def lines_of(
         )
         for at in dict.fromkeys(chain(names, *sampled.values()))
     ]
-    return tuple(sorted(known, key=lambda line: (-lines.total_ns(line), line.file, line.line)))
+    return tuple(sorted(known, key=lambda line: (-line.total_ns, line.file, line.line)))
 
 
 def by_place(*spent: Spent) -> defaultdict[Place, tuple[int, int]]:

@@ -36,7 +36,7 @@ from tflab.exporters import csv
 from tflab.records.blocks import Block, numbers
 from tflab.records.measured import Change, Gate, Load, Programs
 from tflab.records.watched import Group, Watched
-from tflab.run import launch, lines, program_graph, summary
+from tflab.run import launch, program_graph, summary
 from tflab.run.view import program_ns
 from tflab.runtime import machine_load, processes
 from tflab.views import execution
@@ -227,7 +227,7 @@ def run_of(seen: Watched, place: int, group: str | None) -> Run:
             if node in types:
                 times[OP, types[node]] += op.ns / graph.traced
     for line in filter(lambda line: line.code, seen.lines):
-        times[LINE, line.code] += lines.total_ns(line)
+        times[LINE, line.code] += line.total_ns
     return Run(place, name_of(steps) if steps else None, times)
 
 

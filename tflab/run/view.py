@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 from typing import NamedTuple
 
 from tflab import units
 from tflab.records.blocks import Block, Column, Table, numbers, table
 from tflab.records.timed import Owner
-from tflab.records.watched import Compiled, Group, RecordedValues, TracedFunction, Watched
-from tflab.run import lines, summary
+from tflab.records.watched import (
+    Compiled,
+    Group,
+    RecordedValues,
+    TracedFunction,
+    Watched,
+    WatchedLine,
+)
+from tflab.run import summary
 from tflab.views import values
 from tflab.views.op_table import text_or_blank
 from tflab.views.words import listed
@@ -20,6 +29,9 @@ OPS = 8  # of the table of ops
 CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
 WAITING = 0.01  # of the time, from which on waiting for data is told
 NAMED = 3  # lines, arguments and functions in a sentence
+MOST_LINES = 15
+PRECISE = 0.1  # the largest error of a time that is shown as one number
+ONCE = "*"  # marks a time that comes from one traced run
 ORIGINS = 2  # of NaN and Inf, each with a sentence
 WHERE = "Where the time went (shares are of all time but tflab's)"
 GROUPS = (
@@ -76,7 +88,7 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
             f"{', '.join(f'{count:,} {fate}' for fate, count in ranked)}."
         )
     if with_lines:
-        yield from lines.blocks(seen)
+        yield from of_lines(seen)
     yield from traced_again(seen.functions)
     yield from compiled(seen.compiled)
     yield from seen.notes
@@ -97,7 +109,7 @@ def in_short(seen: Watched) -> Iterator[str]:
     """Yield the share of the costliest line, a run that did not end, and runs in other threads."""
     all_ns, others = program_ns(seen), sum(group.in_other_threads for group in seen.groups)
     if (line := seen.costliest) and 100 * line.ns >= all_ns:
-        share = lines.spread(lambda value: f"{value:.0f} %", 100 * line.ns / all_ns, line.samples)
+        share = spread(lambda value: f"{value:.0f} %", 100 * line.ns / all_ns, line.samples)
         if not any(map(is_run, seen.process.owners)):
             unseen = any(owner.owner == summary.REST for owner in seen.process.owners)
             where = " in its main thread" if seen.groups else ""
@@ -117,7 +129,7 @@ def in_short(seen: Watched) -> Iterator[str]:
             "time."
         )
     if (line := seen.elsewhere) and 100 * line.ns >= all_ns:
-        spent = lines.sampled(line.ns, line.samples)
+        spent = sampled(line.ns, line.samples)
         yield f"In other threads, {spent} passed at {line.place}."
 
 
@@ -189,7 +201,7 @@ def waiting(seen: Watched) -> Iterator[str]:
         if data.stage:
             said += f"; its most expensive stage is {data.stage}"
         if line := data.line:
-            said += f"; its Python took {lines.sampled(line.ns, line.samples)} at {line.place}"
+            said += f"; its Python took {sampled(line.ns, line.samples)} at {line.place}"
         yield f"{said}."
     if children and children.ns >= CHILDREN * all_ns:
         yield (
@@ -292,3 +304,72 @@ def fetched(seen: Watched) -> Iterator[str]:
             # An earlier run shows it, too, if it had NaN or Inf
             if not recorded or recorded.run > first or not recorded.origins:
                 yield f"--values {first} shows where it began."
+
+
+# The lines of the program
+
+HEADERS = ("forward", "backward", "updates", "waiting", "Python", "TensorFlow", "other threads")
+SPARE = {"waiting": 3}  # omitted first where a terminal is narrow
+
+
+def of_lines(seen: Watched) -> Iterator[Block]:
+    """Yield the most expensive lines."""
+    known = [line for line in seen.lines if any(times(line))]
+    files = {line.file for line in known}
+    name = f" of {os.path.basename(files.pop())}" if len(files) == 1 else ""
+    runs = sum(group.traced for group in seen.groups)
+    from_runs = f", with times of ops estimated from {units.plural(runs, 'traced run')}"
+    title = f"The most expensive lines{name}{from_runs * bool(runs)}"
+
+    def place(line: WatchedLine) -> str:
+        return str(line.line) if name else f"{os.path.basename(line.file)}:{line.line}"
+
+    def column(at: int, header: str) -> Column:
+        return numbers(header, lambda line: times(line)[at], SPARE.get(header, 0))
+
+    columns = (
+        Column("line", place, right=bool(name)),
+        *starmap(column, enumerate(HEADERS)),
+        Column("code", lambda line: line.code, elastic=True, least=20, spare=1),
+    )
+    shown = (column for column in columns if any(map(column.cell, known[:MOST_LINES])))
+    if known:
+        yield (shown_lines := table(title, known, *shown, most=MOST_LINES))
+        if any(ONCE in cell for row in shown_lines.cells() for cell in row[:-1]):
+            yield f"{ONCE} from one traced run"
+
+
+def times(line: WatchedLine) -> tuple[str, ...]:
+    """Return the cells of HEADERS."""
+    once = ONCE if line.traced == 1 else ""
+    of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
+    return (
+        *(f"{units.time(ns)}{once}" if ns else "" for ns in of_nodes),
+        sampled(line.python_ns, line.python_samples),
+        sampled(line.tensorflow_ns, line.tensorflow_samples),
+        sampled(line.elsewhere_ns, line.elsewhere_samples),
+    )
+
+
+# The precision of a sampled time
+
+
+def sampled(ns: int, samples: int) -> str:
+    """Return `1.25 s`, or `0.3 to 0.5 s` where the samples do not say more."""
+    return spread(units.time, ns, samples)
+
+
+def spread(say: Callable[[float], str], value: float, samples: int) -> str:
+    """Return a sampled value, or its 95 % interval; "" if there are too few samples."""
+    if samples < summary.LEAST_SAMPLES:
+        return ""
+    # The number of samples on a line is nearly Poisson, so its standard deviation is its root
+    error = 2 * value / math.sqrt(samples)
+    low, high = value - error, value + error
+    if error <= PRECISE * value:
+        return say(value)
+    (least, small), (most, unit) = (say(float(f"{bound:.1e}")).split(" ") for bound in (low, high))
+    if (least, small) == (most, unit):
+        return f"{most} {unit}"
+    first = f"{float(least):g}" if small == unit else f"{float(least):g} {small}"
+    return f"{first} to {float(most):g} {unit}"
