@@ -175,7 +175,7 @@ def variables(session: tf1.Session, graph: tf.Graph) -> dict[str, np.ndarray]:
     """Return the initialised variables of a graph."""
     from tflab.runtime.session import variable_readers
 
-    readers = variable_readers(graph, [op.name for op in graph.get_operations()])
+    readers = variable_readers(graph)
     outputs = sessions.tensor_outputs(graph, readers.values())
     arrays = (sessions.fetch_alone(session, output) for output in outputs)
     return {name: a for name, a in zip(readers, arrays, strict=True) if a is not None}

@@ -45,8 +45,6 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
     context, or of the given tasks, once each has answered. Raises TflabError for one that does not
     come."""
     if not isinstance(wanted, int):
-        if len(set(wanted)) < len(wanted):
-            raise UsageError(f"Name each task of {', '.join(wanted)} once.")
         for number, address in enumerate(wanted):
             check(number, address)
         yield tuple(wanted)
@@ -85,17 +83,9 @@ def check(number: int, address: str) -> None:
     if reason := unreached(address):
         raise TflabError(f"{name} cannot be reached: {reason}. {start}")
     device = device_at(address)
-    if device is None:
-        raise TflabError(f"{name} does not answer as a task does. {start}")
-    theirs, ours = device.name.removeprefix("/job:").partition("/")[0], job()
-    if not theirs.startswith("tflab_"):
-        raise TflabError(f"{name} is not a task of tflab. {start}")
-    if theirs != ours:
-        version = theirs.removeprefix("tflab_").replace("_", ".")
-        raise TflabError(
-            f"{name} runs TensorFlow {version}, and this process {tf.__version__}: tasks of "
-            "different versions may be incompatible. Install the same version there."
-        )
+    if device is None or not device.name.startswith(f"/job:{job()}/"):
+        which = f"a task of tflab with TensorFlow {tf.__version__}"
+        raise TflabError(f"{name} does not answer as {which}. {start}")
 
 
 def unreached(address: str) -> str:
@@ -144,7 +134,6 @@ def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError 
         ]
     if not clauses and "Session handle is not found" in str(error.message):
         # A task ends the sessions of a master when another one with the same name starts
-        # (`SessionMgr::CreateSession` in core/distributed_runtime/session_mgr.cc).
         clauses = ["a task was restarted, or is used by another command, and serves one at a time"]
     return lost(addresses, " and ".join(clauses)) if clauses else None
 
@@ -211,9 +200,7 @@ def device_of(task: int) -> str:
 # The server of a task
 #
 # A server knows nobody else when it starts: a session brings the cluster along (ClusterSpec
-# propagation, tensorflow/core/distributed_runtime/master.cc). It has no clean way to stop; it goes
-# with its process. What comes over the wire is neither encrypted nor authenticated, and whoever
-# reaches the port can run ops on this machine.
+# propagation, tensorflow/core/distributed_runtime/master.cc). It ends with its process.
 
 SCHEME = "grpc://"
 OPEN = "neither encrypted nor authenticated"  # the transport
@@ -221,7 +208,7 @@ KEPT: list[tf.distribute.Server] = []  # a server that is collected shuts down i
 
 
 def job() -> str:
-    """Return the name under which a server starts. It contains the version, for whoever asks."""
+    """Return the name under which a server starts: it contains the version."""
     return f"tflab_{re.sub(r'[^0-9A-Za-z]', '_', tf.__version__)}"
 
 
@@ -278,8 +265,8 @@ def keep_local(port: int) -> bool:
     on all addresses, whatever host it is given (`AddListeningPort` in
     core/distributed_runtime/rpc/grpc_server_lib.cc).
 
-    A socket that is bound to the loopback device takes no connection from another one. Linux only;
-    elsewhere, and on a kernel before 5.7, the port stays open.
+    A socket that is bound to the loopback device takes no connection from another one. On a kernel
+    before 5.7, and on other systems, the port stays open.
     """
     bound = []
     folder = "/proc/self/fd"

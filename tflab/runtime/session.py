@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -31,10 +31,7 @@ REFERENCES = ("VariableV2", "Variable")  # their output is the value itself
 @cache
 def trace_level() -> int:
     """Return what a measured step traces: ops, and the kernels of GPUs only if there are any.
-
-    FULL_TRACE starts and stops a GPU tracer even if there is no GPU. With XLA that takes
-    milliseconds, and ops, times and allocations are the same without it (TensorFlow 2.21).
-    """
+    Starting a tracer of GPUs takes milliseconds with XLA, even if there is no GPU."""
     gpus = tf.config.list_physical_devices("GPU")
     return FULL_TRACE if gpus else tf1.RunOptions.SOFTWARE_TRACE
 
@@ -82,11 +79,8 @@ def fresh(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
     """Open a session that has not built or run anything yet, by default with the configuration of
-    its options. The runtime's errors become sentences.
-
-    It is not made the default session: other code that runs in between, for example between the
-    steps of a training, must not use its graph.
-    """
+    its options. The runtime's errors become sentences. It is not the default session: other code
+    that runs in between must not use its graph."""
     dumps.pause()
     address = ""
     if options.cluster:
@@ -194,10 +188,8 @@ def ready(program: Program) -> Program:
 
 
 def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
-    """Return the whole data of a split by fed tensor, in the order of `Step.feeds`.
-
-    Raises TflabError if the data have no such column, or one that does not fit its placeholder.
-    """
+    """Return the whole data of a split by fed tensor, in the order of `Step.feeds`. Raises
+    TflabError if the data have no such column, or one that does not fit its placeholder."""
     feeds = sorted(program.model.feeds.items(), key=lambda feed: feed[0].name)
     dataset = program.dataset(split)
     columns = {}
@@ -227,10 +219,8 @@ def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
 def feed_batches(
     program: Program, batch_size: int, split: str = "train"
 ) -> Iterator[list[np.ndarray]]:
-    """Yield real batches, endlessly, each a list of values in the order of `Step.feeds`.
-
-    Raises the TflabError that says why no step of the model can run.
-    """
+    """Yield real batches, endlessly, each a list of values in the order of `Step.feeds`. Raises the
+    TflabError that says why no step of the model can run."""
     ready(program)
     dataset = program.dataset(split)
     columns = feed_columns(program, split) or dataset.columns
@@ -267,15 +257,11 @@ def timed_step(traced: Run, values: Sequence[np.ndarray], index: int) -> tuple[S
 # The values of variables, read by the nodes that the graph already has
 
 
-def variable_readers(graph: tf.Graph, names: Iterable[str]) -> dict[str, str]:
-    """Return the tensor with the value of each variable among the named nodes, by variable.
-
-    A read that waits for another node does not count: that node may change the variable. A variable
-    without such a read is omitted.
-    """
-    by_name = {op.name: op for op in graph.get_operations()}
+def variable_readers(graph: tf.Graph) -> dict[str, str]:
+    """Return the tensor with the value of each variable that has one, by variable. A read that
+    waits for another node does not count: that node may change the variable."""
     tensors = {}
-    for op in (by_name[name] for name in names if name in by_name):
+    for op in graph.get_operations():
         if op.type in REFERENCES:
             tensors[op.name] = op.outputs[0].name
         elif op.type == "VarHandleOp":
@@ -341,10 +327,8 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
 
 
 def plain(message: str) -> str:
-    """Return the first line of a message of the runtime, without its marks for nodes.
-
-    Of an error that came through `Session.run`, TensorFlow first says where the node was made.
-    """
+    """Return the first line of a message of the runtime, without its marks for nodes, and without
+    the place where the node was made."""
     _, node_line, rest = message.rpartition("\nNode: ")
     message = rest.partition("\n")[2] if node_line else message
     lines = [line.strip() for line in message.splitlines() if line.strip(" =")]

@@ -42,7 +42,7 @@ def fetch(
     live: tf1.Session, step: session.Step, batch: Sequence[np.ndarray], tensors: Sequence[str]
 ) -> Fetched:
     """Run one step of an initialised session, and fetch these tensors (`mul:0`) beside its own."""
-    readers = session.variable_readers(live.graph, [op.name for op in live.graph.get_operations()])
+    readers = session.variable_readers(live.graph)
     names = [name for name in tensors if name not in step.fetches]
     whole = session.Step(step.feeds, (*step.fetches, *names), step.targets)
     run = whole.callable(live)
