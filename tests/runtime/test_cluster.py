@@ -83,7 +83,7 @@ def test_what_listens_and_is_no_task_is_said(monkeypatch):
 
 def test_a_task_of_another_version_is_said(two_tasks, monkeypatch):
     monkeypatch.setattr(cluster, "job", lambda: "tflab_1_2_3")
-    with pytest.raises(TflabError, match=rf"^Task 1 of the cluster, {two_tasks[1]}, does not ans"):
+    with pytest.raises(TflabError, match=rf"^Task 1 of the cluster, {two_tasks[1]}, does not"):
         cluster.check(1, two_tasks[1])
 
 
