@@ -14,7 +14,7 @@ def test_a_run_is_drawn_as_in_the_report_and_a_damaged_one_is_a_sentence(
     page.on("pageerror", lambda error: said.append(str(error)))
     page.goto(f"{tensorboard}/#tflab_life")
     tab = page.frame_locator("iframe")
-    sentence = tab.get_by_text("The file of this run is damaged: it cannot be drawn.")
+    sentence = tab.get_by_text("The file of this run cannot be shown: it cannot be drawn.")
     sentence.wait_for(timeout=DRAW_MS)  # it is the first of the runs
     tab.get_by_label("Run", exact=True).select_option("lenet")
     tab.get_by_role("button", name="scope conv1, ").first.wait_for(timeout=DRAW_MS)

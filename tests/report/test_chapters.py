@@ -15,7 +15,7 @@ from tests.examples.walk import BACKWARD, EXECUTION, STAGES
 from tests.maps_by_hand import IMAGES, MAPS
 from tests.records_by_hand import LOAD
 from tflab.records.graph import Link
-from tflab.records.measured import Diagnosis, Experiment, Experiments
+from tflab.records.measured import Diagnosis
 from tflab.records.values import ValuesStep
 from tflab.report import chapters, contents, drawing, handout
 from tflab.report.contents import Chapter, DrawnGraph, Lab, Picture, Report
@@ -30,11 +30,10 @@ def walked(*stages, **changes):
     return replace(LINEAR, stages=tuple(of_type.values()))
 
 
-CONTROL = Experiment("control", "", -1_500.0, -4_000.0, 2_500.0, 6)
 SLOW = Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement")
 WHOLE = replace(
     LAB,
-    walked=walked(maps=MAPS, experiments=Experiments((), CONTROL, ()), load=LOAD),
+    walked=walked(maps=MAPS, load=LOAD),
     compared=replace(RACED, load=LOAD, diagnosis=(SLOW,)),
 )
 SILENT = tuple(

@@ -91,8 +91,8 @@ def measured(monkeypatch):
     """`measured(model, *chapters)`: the lab, of which every part is its name, and what was done."""
     done = []
 
-    def walk(name, options, drawn):
-        done.append(("walk", name, options.experiments, drawn))
+    def walk(name, _options, drawn):
+        done.append(("walk", name, drawn))
         yield name
 
     def train(lab, _options):
@@ -124,15 +124,15 @@ CONFIGS = ("default", "one-thread", "no-onednn")
 @pytest.mark.parametrize(
     ("model", "chapters", "steps"),
     [
-        ("toy", "", "walk toy 30 True, train toy, compare toy all 60"),
-        ("lenet", "", "walk lenet 30 True, train lenet, compare lenet all 60"),
+        ("toy", "", "walk toy True, train toy, compare toy all 60"),
+        ("lenet", "", "walk lenet True, train lenet, compare lenet all 60"),
         ("lenet", "slow", "compare lenet default 60"),
         ("lenet", "environment", ""),
-        ("lenet", "graph", "walk lenet 0 True"),
-        ("toy", "graph", "walk toy 0 True"),
+        ("lenet", "graph", "walk lenet True"),
+        ("toy", "graph", "walk toy True"),
         ("lenet", "training", "train lenet"),
-        ("lenet", "ops", "walk lenet 30 False"),
-        ("toy", "memory", "walk toy 0 False"),
+        ("lenet", "ops", "walk lenet False"),
+        ("toy", "memory", "walk toy False"),
     ],
 )
 def test_only_what_chapters_need_is_measured(measured, model, chapters, steps):
@@ -254,8 +254,7 @@ def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_star
 
 
 SHORTER = {
-    "report.lab": {"EXPERIMENTS_S": 1, "SWEEP_S": 1, "STEPS": 5},
-    "lifecycle.experiments": {"ROUNDS": 3, "LARGEST": 2},
+    "report.lab": {"SWEEP_S": 1, "STEPS": 5},
     "compare.configurations": {"ROUNDS": 2, "TURNS": 2, "OBSERVATIONS": 3},
 }
 

@@ -101,7 +101,5 @@ def test_runs_are_found_at_any_depth_and_links_to_folders_are_not_followed(tmp_p
 def test_a_huge_logdir_is_searched_only_in_part(tmp_path, life, monkeypatch):
     for name in ("a", "b"):
         storage.write(tmp_path / name, life)
-    monkeypatch.setattr(storage, "MOST_FOLDERS", 4)  # the logdir, one run, its plugins and life
-    assert len(storage.runs(tmp_path)) == 1
     monkeypatch.setattr(storage, "SEARCH_S", -1)
     assert storage.runs(tmp_path) == {}

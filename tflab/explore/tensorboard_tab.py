@@ -1,13 +1,12 @@
 """TensorBoard's tab Life, which shows the lives in the logdirs of runs.
 
 It imports no TensorFlow and starts no process. A logdir may be huge, damaged or from a stranger: it
-is searched up to a limit, a run is requested by a hash of its name and never by a path, and errors
+is searched up to a limit, a run is requested by a name that was listed, and errors
 become sentences in the tab.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -37,7 +36,7 @@ class Plugin(base_plugin.TBPlugin):
 
     def __init__(self, context: base_plugin.TBContext) -> None:
         self.logdir = context.logdir
-        self.known: Mapping[str, tuple[str, Path]] = {}  # mark -> name and file of a run
+        self.known: Mapping[str, Path] = {}  # the visible name of each run, and its file
         self.searched = -OLD_S  # when the last search ended
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
@@ -58,33 +57,26 @@ class Plugin(base_plugin.TBPlugin):
             path: Request.application(with_error_pages(route)) for path, route in routes.items()
         }
 
-    def runs(self) -> Mapping[str, tuple[str, Path]]:
+    def runs(self) -> Mapping[str, Path]:
         """Return the runs in the logdir, searched again if the last search is old."""
         if self.logdir and time.monotonic() - self.searched > OLD_S:
             paths = storage.runs(self.logdir)
-            self.known = {run_id(name): (name, path) for name, path in paths.items()}
+            self.known = {visible(name): path for name, path in paths.items()}
             self.searched = time.monotonic()
         return self.known
 
     def list(self, request: Request) -> Response:
-        """Return the mark and the name of each run."""
-        return as_json([(mark, visible(name)) for mark, (name, _) in self.runs().items()])
+        return as_json([*self.runs()])
 
     def run(self, request: Request) -> Response:
-        mark = request.args.get("run", "")
-        if mark not in self.runs():
+        path = self.runs().get(request.args.get("run", ""))
+        if path is None:
             raise TflabError("This run is no longer in the logdir.")
-        life = storage.read(self.known[mark][1])
+        life = storage.read(path)
         try:
             return as_json(markup.for_page(life))
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
             raise TflabError(f"{storage.UNSHOWN}its tables make no sense.") from None
-
-
-def run_id(name: str) -> str:
-    """Return the identifier of a run in the page: its name may have characters that an address
-    cannot have."""
-    return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def with_error_pages(route: Callable[[Request], Response]) -> Callable[[Request], Response]:

@@ -194,7 +194,6 @@ def top_ops(walked: Walked) -> Iterator[Part]:
     yield contents.picture("op_bars", plots.op_bars.draw, step.top_ops, "node")
     yield execution.top_table("The most expensive nodes", step.top_ops, step, "node")
     yield warm(step)
-    yield from execution.costs(step)
 
 
 def times(walked: Walked) -> Iterator[Part]:

@@ -239,13 +239,13 @@ CONFIGS: tuple[str, ...] = ("one-thread", "no-onednn")
 CONFIGS_S = 60  # for comparing them: enough to notice most differences of a tenth
 
 # chapter -> the fields of a Lab that it needs, and what else they have to hold: histories with
-# times at each batch size, experiments, configurations; in the order of a report
+# times at each batch size, configurations; in the order of a report
 NEEDS = {
     "lab": ("walked", "history", "compared", "configurations"),
     "graph": ("walked", "histories"),
     "network": ("walked",),
     "training": ("history",),
-    "ops": ("walked", "experiments"),
+    "ops": ("walked",),
     "batch-sizes": ("compared",),
     "slow": ("compared",),
     "times": ("walked",),

@@ -21,7 +21,6 @@ from tflab.runtime import devices, machine_load
 from tflab.train import trainer
 
 STEPS = 50  # measured steps of each walk
-EXPERIMENTS_S = 30  # for what the largest ops cost a step
 SWEEP_S = 60  # for inference at all batch sizes; a slow model processes fewer images
 TRAINING_S = 180  # after which a training for the report is stopped
 
@@ -62,8 +61,7 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
     model = lab.model
     if "walked" in needs:
         announce(f"the stages of {model}")
-        seconds = EXPERIMENTS_S if "experiments" in needs else 0
-        for walked in walk(model, replace(options, experiments=seconds), "histories" in needs):
+        for walked in walk(model, options, "histories" in needs):
             lab = replace(lab, walked=walked)
             yield lab
     if "history" in needs and has_loss(model, lab.walked, options):

@@ -12,7 +12,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Iterable
-from itertools import islice, takewhile
+from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ PLACE = ("plugins", "life")
 NAME = "life.json.gz"
 KIND, FORMAT = "tflab life", 4
 MOST_NODES = 20_000  # limit for a graph; the page of 15,000 opens in two seconds
-MOST_FOLDERS, SEARCH_S = 20_000, 2.0  # of a logdir that are searched, and for how long
+SEARCH_S = 2.0  # in a logdir
 HOLDS = {"stage": str, "graph": dict, "parts": dict, "nodes": dict}
 UNSHOWN = "The file of this run cannot be shown: "
 
@@ -137,7 +137,7 @@ def runs(logdir: str | Path) -> dict[str, Path]:
     complete.
     """
     end = time.monotonic() + SEARCH_S
-    folders = takewhile(lambda _: time.monotonic() < end, islice(os.walk(logdir), MOST_FOLDERS))
+    folders = takewhile(lambda _: time.monotonic() < end, os.walk(logdir))
     paths = (Path(folder, NAME) for folder, _, names in folders if NAME in names)
     lives = [path for path in paths if path.parts[-3:-1] == PLACE and path.is_file()]
     return dict(sorted((os.path.relpath(path.parents[2], logdir), path) for path in lives))

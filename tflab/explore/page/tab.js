@@ -6,13 +6,13 @@ import { Life } from "./life.js";
 const NONE = "No run in this logdir has a life yet. tflab.lifecycle and tflab.run write one with --logdir.";
 
 class Tab {
-  /** @param {[mark: string, name: string][]} runs of the logdir */
+  /** @param {string[]} runs of the logdir */
   constructor(runs) {
     /** @type {(name: string) => any} */
     this.part = (name) => document.querySelector(`[data-part="${name}"]`);
     this.life = new Life(this.part("life"), this.part("parts"), this.part("viewer"));
     this.menu = this.part("run");
-    this.menu.replaceChildren(...runs.map(([mark, name]) => make("option", { value: mark }, name)));
+    this.menu.replaceChildren(...runs.map((name) => make("option", { value: name }, name)));
     this.menu.addEventListener("change", () => this.show());
     this.number = 0; // of the last request
     this.part("status").textContent = NONE;
@@ -22,7 +22,7 @@ class Tab {
   async show() {
     const number = ++this.number;
     this.part("status").textContent = "Reading";
-    const response = await fetch(`run?run=${this.menu.value}`).catch(() => null);
+    const response = await fetch(`run?run=${encodeURIComponent(this.menu.value)}`).catch(() => null);
     const told = await (response?.ok ? response.json() : response?.text())?.catch(() => null);
     if (number !== this.number) return;
     let problem = response?.ok ? "" : (told ?? "TensorBoard does not answer.");
@@ -30,7 +30,7 @@ class Tab {
       if (!problem) this.life.draw(told);
       if (!problem) this.life.list(told.parts);
     } catch {
-      problem = "The file of this run is damaged: it cannot be drawn.";
+      problem = "The file of this run cannot be shown: it cannot be drawn.";
     }
     this.part("status").textContent = "";
     this.part("error").textContent = problem;
