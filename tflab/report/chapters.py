@@ -121,11 +121,7 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         yield "memory", "Memory", memory(walked), result
     named = dict(lab.environment)
     result = ", ".join(named[name] for name in ("Framework", "Operating system") if name in named)
-    yield "environment", "Environment", (environment(lab),), result
-
-
-def environment(lab: Lab) -> Table:
-    return fact_table(Fact(*row) for row in lab.environment)
+    yield "environment", "Environment", (fact_table(Fact(*row) for row in lab.environment),), result
 
 
 # How numbers were obtained
@@ -337,7 +333,7 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
 
 def hand_in(lab: Lab) -> Iterator[Chapter]:
     """Yield the steps of the lab, as far as they were measured."""
-    yield Chapter("Step 1: environment", (environment(lab),))
+    yield Chapter("Step 1: environment", (fact_table(Fact(*row) for row in lab.environment),))
     if lab.walked:
         yield Chapter("Step 3: data-flow graph", tuple(picture_of_graph(lab.walked)))
     if lab.history or not lab.interrupted:

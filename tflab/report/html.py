@@ -71,7 +71,8 @@ def environment(*folders: Path) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=printable,
+        # Text is made visible, and markup stays as it is
+        finalize=lambda value: visible(value) if type(value) is str else value,
     )
     made.filters |= {
         "inline": inline,
@@ -131,11 +132,6 @@ def as_json(value: object) -> str:
 def readable(value: object) -> Any:
     """Return records or plain data as plain data, with all of their text made visible."""
     return plain(value, text=visible)
-
-
-def printable(value: object) -> object:
-    """Return what the template writes: text made visible, markup unchanged."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def inline(svg: str) -> Markup:

@@ -59,6 +59,7 @@ def graph_data(graph: DrawnGraph) -> Row:
         show_values(histories.values(), nodes, boxes)
     scopes = [number for number, box in enumerate(boxes) if box["rows"] and box["framed"]]
     file = graph.file or most_of(histories)
+    sources = [history.source for history in histories.values() if history.source]
     placed = {short_device(node.device): None for state in states for node in state.defined}
     devices = list(filter(None, placed))
     longest = max(graph.ns.values(), default=0)
@@ -70,7 +71,17 @@ def graph_data(graph: DrawnGraph) -> Row:
         "headings": [HEADINGS.get(track.label, track.label) for track in drawing.tracks],
         "open": scopes[:1] if len(nodes) > LARGE else [],
         "states": [
-            state_data(state, count, index) for state, count in zip(states, counts, strict=True)
+            {
+                **{key: getattr(state, key) for key in ("stage", "title", "about", "lines")},
+                **{
+                    key: [index[name] for name in getattr(state, key)]
+                    for key in ("gone", "touched")
+                },
+                "cut": [[index[name] for name in pair] for pair in state.cut],
+                "count": count,
+                "flowed": state.stage in FLOWED,
+            }
+            for state, count in zip(states, counts, strict=True)
         ],
         "start": graph.start,
         # The last state before the runtime changes the graph
@@ -89,7 +100,8 @@ def graph_data(graph: DrawnGraph) -> Row:
         ],
         "file": "" if graph.file or not file else PurePath(file).name,
         "lines": lines(histories, file),
-        "program": program(histories, file),
+        # The lines of the file that made nodes, in order
+        "program": sorted({(one.line, one.code) for one in sources if one.file == file}),
         "legend": {
             "kind": list(KINDS.items()),
             "fate": [fate for fate in FATES if fate in set(map(fate_of, histories.values()))],
@@ -256,12 +268,6 @@ def lines(histories: Mapping[str, NodeHistory], file: str | None) -> list[list[i
     ]
 
 
-def program(histories: Mapping[str, NodeHistory], file: str | None) -> list[tuple[int, str]]:
-    """Return the lines of the file that made nodes, in order."""
-    made = {history.source for history in histories.values() if history.source}
-    return sorted((source.line, source.code) for source in made if source.file == file)
-
-
 def nodes_of_lines(part: Annotated) -> list[list[int]]:
     """Return the nodes of the graph, by number, that each line made, over all scripts."""
     histories = part.graph.histories if part.graph else {}
@@ -274,17 +280,6 @@ def nodes_of_lines(part: Annotated) -> list[list[int]]:
 
 
 # States, and what is sent between devices
-
-
-def state_data(state: State, count: int, index: Index) -> Row:
-    return {
-        **{key: getattr(state, key) for key in ("stage", "title", "about", "lines")},
-        "gone": [index[name] for name in state.gone],
-        "touched": [index[name] for name in state.touched],
-        "cut": [[index[name] for name in pair] for pair in state.cut],
-        "count": count,
-        "flowed": state.stage in FLOWED,
-    }
 
 
 def stops(states: Sequence[State], counts: Sequence[int], many_devices: bool) -> Iterator[Row]:
