@@ -53,11 +53,8 @@ def stage_object(stage: Stage) -> dict[str, object]:
 
 
 def plain(value: Any, within: str = "", text: Callable[[str], str] = lambda text: text) -> Any:
-    """Return records as dicts, tuples as lists, at all depths, without live objects.
-
-    `within` is the field that contains the value: what is written of op statistics depends on it.
-    `text` is called for each text.
-    """
+    """Return records as dicts, tuples as lists, at all depths, without live objects. `within` is
+    the field that contains the value; `text` is called for each text."""
     return codec.encoded(value, parts, within, text)
 
 

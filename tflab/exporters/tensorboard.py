@@ -62,10 +62,7 @@ def write_executed(
     traces: Iterable[tuple[str, int, tf1.RunMetadata]],
 ) -> None:
     """Write the graph that ran, all devices together, as the run `executed`, and traces: the tag,
-    the number by which TensorBoard sorts it, and the RunMetadata of each.
-
-    Profiles belong to neither run: TensorBoard looks for them in the logdir itself.
-    """
+    the number by which TensorBoard sorts it, and the RunMetadata of each."""
     with run(os.path.join(logdir, "executed")) as writer:
         merged = tf1.GraphDef()
         for graph in graphs:
@@ -103,9 +100,8 @@ def drawable(metadata: tf1.RunMetadata) -> tf1.RunMetadata:
 
     TensorBoard takes for the time of a scope the span from its first op's start to its last op's
     end, so a layer whose variables are read early looks slow. Here the ops of a scope lie end to
-    end: durations are the measured ones, start times are not, and TensorBoard shows no start times.
-    Durations below a microsecond become one, and time begins at 1: TensorBoard takes a 0 in either
-    for an op that did not run.
+    end; TensorBoard shows no start times. Times and durations are at least 1, because TensorBoard
+    takes a 0 for an op that did not run.
     """
     copy = tf1.RunMetadata()
     copy.CopyFrom(metadata)

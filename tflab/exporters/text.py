@@ -67,16 +67,14 @@ def show_section(
     """Print blocks under a title; all of them close together unless they stand `apart`."""
     if apart or not first:
         out.print()
-    heading, width = Text(title, style="bold"), prose_width(out)
+    heading, width = Text(title, style="bold"), min(out.width, WIDTH)
     ruled = heading.cell_len + 4 <= width
     out.print(Rule(heading, align="left") if ruled else heading, width=width)
     for place, block in enumerate(blocks):
         show_block(out, block, apart=apart and place > 0)
 
 
-def show_blocks(
-    blocks: Iterable[Block], stream: TextIO | None = None, width: int | None = None
-) -> None:
+def show_blocks(blocks: Iterable[Block], stream: TextIO | None = None, width: int = 0) -> None:
     """Print blocks, by default on standard output and as wide as that is."""
     out = console(stream)
     out.width = width or out.width
@@ -84,7 +82,7 @@ def show_blocks(
         show_block(out, block)
 
 
-def as_text(blocks: Iterable[Block], width: int | None = None) -> str:
+def as_text(blocks: Iterable[Block], width: int = 0) -> str:
     """Return what `show_blocks` prints of them."""
     stream = io.StringIO()
     show_blocks(blocks, stream, width)
@@ -110,13 +108,9 @@ def show_block(out: Console, block: Block, apart: bool = True) -> None:
         out.print()
     block = readable(block)
     if isinstance(block, str):
-        out.print(Text(block), width=prose_width(out))
+        out.print(Text(block), width=min(out.width, WIDTH))
     else:
         show_table(out, block)
-
-
-def prose_width(out: Console) -> int:
-    return min(out.width, WIDTH)
 
 
 def show_table(out: Console, table: Table) -> None:
@@ -139,10 +133,9 @@ def show_table(out: Console, table: Table) -> None:
     for row, *cells in zip(table.rows, *(fitted.cells for fitted in columns), strict=True):
         grid.add_row(*map(Text, cells), style=TONES[table.tone(row)])
     out.print(Padding(grid, (0, 0, 0, INDENT), expand=False))
-    below = table.rest(), f"Columns omitted (terminal too narrow): {', '.join(left_out)}."
-    for line in below if left_out else below[:1]:
-        if line:
-            out.print(Padding(Text(line, style="dim"), (0, 0, 0, INDENT), expand=False))
+    omitted = f"Columns omitted (terminal too narrow): {', '.join(left_out)}." if left_out else ""
+    for line in filter(None, (table.rest(), omitted)):
+        out.print(Padding(Text(line, style="dim"), (0, 0, 0, INDENT), expand=False))
 
 
 def show_in_format(
@@ -152,11 +145,7 @@ def show_in_format(
     blocks: Iterable[Block],
     **others: Callable[[], str],
 ) -> None:
-    """Print blocks in the format that a command's --format names: as text or as a page of Markdown.
-
-    `others` make the formats that no blocks are needed for, such as JSON. `about` describes the
-    machine.
-    """
+    """Print blocks as text, as a page of Markdown about a machine, or what `others` makes."""
     if name in others:
         print(others[name]().removesuffix("\n"))
     elif name == "markdown":

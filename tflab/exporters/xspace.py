@@ -79,10 +79,8 @@ def write(
 
 
 def encode(capture: Capture, *, host: str = "localhost", elsewhere: Iterable[OpRun] = ()) -> bytes:
-    """Return a capture as one serialised XSpace.
-
-    `elsewhere` are the runs on other hosts of the same steps: the session waits for them too.
-    """
+    """Return a capture as one serialised XSpace. `elsewhere` are the runs of its steps on other
+    hosts: the session waits for them too."""
     runs, steps = op_runs.of(capture.runs), capture.steps
     # The `group_id` of each step: counted from 1, in the order of the steps' numbers
     groups = {number: group for group, number in enumerate(sorted(step.step for step in steps), 1)}
@@ -249,12 +247,9 @@ def gpu_plane(device: str) -> str:
 
 
 def add_ops(planes: Mapping[str, Plane], runs: OpRuns, groups: Mapping[int, int]) -> None:
-    """Add the ops of each device in lanes of their own, and the kernels of each GPU stream.
-
-    XProf reads nesting as calling, which would change self times, so nothing nests. It expects that
-    an event of a GPU names its op, and has a number that links it to its launch and its step
-    (xplane_to_step_events.cc).
-    """
+    """Add the ops of each device and the kernels of each GPU stream in lanes, without nesting, which
+    XProf reads as calling. It expects that an event of a GPU names its op, and has a number that
+    links it to its launch (xplane_to_step_events.cc)."""
     of_device, numbers = runs.by_device(), count()
     # The kernels of a node have its name, but they are not its launch.
     scopes = {device: "gpu/" if gpu_plane(device) else "" for device in of_device}
@@ -284,11 +279,8 @@ def add_steps(
     groups: Mapping[int, int],
     elsewhere: Iterable[OpRun],
 ) -> None:
-    """Add a line of markers for the steps, and one below it with the time between their ops, which
-    include those that ran `elsewhere` on other hosts.
-
-    Steps of several sessions that ran at the same time get more than one such pair of lines.
-    """
+    """Add a line of markers for the steps, and one below it with the time between their ops, also
+    those that ran `elsewhere`; a pair of lines for each of several sessions at the same time."""
     in_time = {step.step: step for step in steps}
     own, others = runs.by_step(), op_runs.of(elsewhere).by_step()
     spans = [OpRun(step.step, "", "", "", step.start_ns, step.wall_ns) for step in steps]

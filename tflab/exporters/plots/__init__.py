@@ -40,8 +40,8 @@ ROOT = (
 
 
 def save(figure: Figure, path_without_suffix: str | Path) -> list[Path]:
-    """Write the figure as `<path>.png` and `<path>.svg`; return these paths. Raise UsageError if
-    one of them exists already (before anything is written), or if a file cannot be written."""
+    """Write the figure as `<path>.png` and `<path>.svg`; return these paths. Raises UsageError if
+    one exists (before anything is written) or cannot be written."""
     contents = {
         Path(f"{path_without_suffix}.png"): png(figure),
         Path(f"{path_without_suffix}.svg"): svg(figure).encode(),
@@ -58,12 +58,8 @@ def png(figure: Figure) -> bytes:
 
 
 def svg(figure: Figure) -> str:
-    """Return the figure as an `<svg>` element, for a page or a file; one figure always has one
-    text.
-
-    Text stays text: it can be selected, searched and read aloud. Ids begin with a hash of the
-    picture, so that two pictures in one page have different ids. The picture shrinks with the page.
-    """
+    """Return the figure as an `<svg>` element, whose text stays text. Ids begin with a hash of the
+    picture, so that two pictures in one page have different ids."""
     content = rendered(figure, "svg", UNDATED, style.POINTS)
     mark = f"p{hashlib.sha256(content).hexdigest()[:10]}-"
 

@@ -25,11 +25,7 @@ LOOKS = (
 @style.applied()
 def draw(comparison: Comparison) -> Figure:
     """Draw the step and the rows with the largest share: above the time per step, below the time
-    per row of the data, such as an image.
-
-    An op's time is its time (mean over the traced steps), the step's is the median of the
-    untraced ones. Both axes are logarithmic: a time that doubles with the batch is a straight line.
-    """
+    per row of the data. Both axes are logarithmic."""
     steps = comparison.steps
     if not steps:
         return style.message("Nothing was measured", "No batch size has a complete step.")

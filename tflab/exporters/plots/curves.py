@@ -22,12 +22,8 @@ Point = tuple[float, float]  # epoch (or step, before the end of the first), val
 
 @style.applied()
 def draw(history: History) -> Figure:
-    """Draw the loss above, the accuracy below; training as a line, the test as points. A model
-    without classes has only the loss.
-
-    A point of the training line is the mean of a block of steps, at the middle of the block. Losses
-    that are not finite are omitted and counted in the caption.
-    """
+    """Draw the loss above, the accuracy (of a model with classes) below; training as a line, with
+    the mean of each block of steps at its middle; the test as points."""
     if not history.steps:
         about = f"{history.settings.model} has no training steps."
         return style.message("Nothing was learned", about)

@@ -79,10 +79,7 @@ def distinct_names(names: Sequence[str], most: int) -> list[str]:
 
 @contextmanager
 def applied() -> Iterator[None]:
-    """Give matplotlib its defaults and SETTINGS; afterwards its settings are as before.
-
-    It decorates every function that draws, so that a user's matplotlibrc changes no picture.
-    """
+    """Give matplotlib its defaults and SETTINGS, so that a user's settings change no picture."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(SETTINGS)

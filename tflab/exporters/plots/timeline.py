@@ -35,11 +35,8 @@ class Slices(TypedDict):
 
 @style.applied()
 def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
-    """Draw the runs of this step, in as few lanes per device as possible; other steps are ignored.
-
-    Lanes are not threads: on a CPU the runtime does not record which thread ran an op. The critical
-    path is that of the medians over all steps; in this step another path may have been critical.
-    """
+    """Draw the runs of this step in as few lanes per device as possible, which are not threads. The
+    critical path is that of the medians over all steps."""
     runs = [run for run in runs if run.step == step.step]
     if not runs:
         return style.message("No op ran", f"Step {step.step} took {time(step.wall_ns)}.")
