@@ -39,7 +39,11 @@ def write(stream: TextIO, captures: Iterable[Capture]) -> None:
     events: list[Event] = []
     for capture in captures:
         prefix = f"{capture.name}: " if len(captures) > 1 else ""
-        for name, runs in processes(capture):
+        steps = op_runs.of(
+            OpRun(step.step, STEPS, f"step {step.step}", STEPS, step.start_ns, step.wall_ns)
+            for step in capture.steps
+        )
+        for name, runs in {STEPS: steps, **op_runs.of(capture.runs).by_device()}.items():
             pid = next(numbers)
             names += name_events("process", prefix + name, pid, pid)
             for number, lane in enumerate(timeline.pack(runs), 1):
@@ -69,16 +73,6 @@ def name_events(what: str, name: str, pid: int, tid: int) -> Iterator[str]:
     head = f'{{"ph":"M","pid":{pid},"tid":{tid},"name":"{what}'
     yield f'{head}_name","args":{{"name":{json_text(name)}}}}}'
     yield f'{head}_sort_index","args":{{"sort_index":{tid}}}}}'
-
-
-def processes(capture: Capture) -> Iterator[tuple[str, OpRuns]]:
-    """Yield the steps and each device: a name and its runs."""
-    steps = [
-        OpRun(step.step, STEPS, f"step {step.step}", STEPS, step.start_ns, step.wall_ns)
-        for step in capture.steps
-    ]
-    yield STEPS, op_runs.of(steps)
-    yield from op_runs.of(capture.runs).by_device().items()
 
 
 def slices(lane: OpRuns, thread: str) -> Iterator[Event]:

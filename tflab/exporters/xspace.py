@@ -213,7 +213,8 @@ def event_names(kinds: Iterable[Kind]) -> dict[Kind, str]:
         while name in taken:
             name = f"{plain}-{next(numbers[plain])}"
         taken.add(name)
-        names[node, op] = f"{name}:{plain_type(op)}"
+        kind = re.sub(r"[^A-Za-z0-9_]", "_", op)
+        names[node, op] = f"{name}:{kind if re.match('[A-Z_]', kind) else f'_{kind}'}"
     return names
 
 
@@ -222,11 +223,6 @@ def plain_name(node: str) -> str:
     if node.startswith("_"):
         return f"runtime/{plain.lstrip('_')}"
     return f"./{plain}" if MISREAD.fullmatch(plain) else plain
-
-
-def plain_type(op: str) -> str:
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", op)
-    return plain if re.match("[A-Z_]", plain) else f"_{plain}"
 
 
 def display_name(node: str) -> str:
@@ -247,7 +243,7 @@ def gpu_plane(device: str) -> str:
 
 
 def add_ops(planes: Mapping[str, Plane], runs: OpRuns, groups: Mapping[int, int]) -> None:
-    """Add the ops of each device and the kernels of each GPU stream in lanes, without nesting, which
+    """Add the ops of each device and the kernels of each GPU stream in lanes without nesting, which
     XProf reads as calling. It expects that an event of a GPU names its op, and has a number that
     links it to its launch (xplane_to_step_events.cc)."""
     of_device, numbers = runs.by_device(), count()

@@ -47,7 +47,15 @@ def draw(history: History) -> Figure:
         about += f" Not drawn: {plural(missing, 'step')} with a loss that is not finite."
     about += " The training ended before its last epoch." * history.interrupted
     height, count = (5.4, 2) if rights else (3.2, 1)
-    figure, panels = style.canvas(headline(history), about, height, count)
+    name = fitting.short_name(history.settings.model, 30)
+    title = f"{name} after {plural(len(history.steps), 'step')}, before its first test"
+    if history.epochs:
+        last = history.epochs[-1]
+        title = f"{name}: a test loss of {plain(last.test_loss)}"
+        if isfinite(last.test_accuracy):
+            title = f"{name} is right on {percent(last.test_accuracy)} of the test rows"
+        title += f" after {plural(last.epoch, 'epoch')}"
+    figure, panels = style.canvas(title, about, height, count)
     draw_panel(panels[0], losses, tests, block, plain)
     panels[0].set_ylabel("loss")
     panels[0].set_ylim(bottom=0)
@@ -90,17 +98,6 @@ def means(points: Sequence[Point], size: int) -> list[Point]:
     """Return the middle and the mean of each of the blocks of `size` points or a few more."""
     blocks = np.array_split(np.array(points), max(len(points) // size, 1))
     return [tuple(block.mean(axis=0).tolist()) for block in blocks]
-
-
-def headline(history: History) -> str:
-    name = fitting.short_name(history.settings.model, 30)
-    if not history.epochs:
-        return f"{name} after {plural(len(history.steps), 'step')}, before its first test"
-    last = history.epochs[-1]
-    after = f"after {plural(last.epoch, 'epoch')}"
-    if not isfinite(last.test_accuracy):
-        return f"{name}: a test loss of {plain(last.test_loss)} {after}"
-    return f"{name} is right on {percent(last.test_accuracy)} of the test rows {after}"
 
 
 def plain(value: float) -> str:

@@ -55,7 +55,14 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
             axes, track + 0.5, -0.75, style.short_name(name), weight="bold", color=style.FAINT
         )
         for key, label, words in (box for row in rows for box in row):
-            draw_box(axes, places[key], label, words, COLOURS[track % len(COLOURS)])
+            _, x, y, width = places[key]
+            wide, color = WIDE * width, COLOURS[track % len(COLOURS)]
+            axes.barh(y, wide, HIGH, x - wide / 2, color="white", edgecolor=color, zorder=2)
+            shorter = style.short_name(label, max(4, int(LETTERS * width)))
+            style.write(axes, x, y - 0.12, shorter, size=style.SMALL)
+            words = style.short_name(words)
+            if len(words) < 1.2 * LETTERS * width:
+                style.write(axes, x, y + 0.16, words, size=7.5, color=style.FAINT)
     for edge in drawn:
         draw_edge(axes, *edge)
     return style.settled(figure)
@@ -74,17 +81,6 @@ def way_of(start: Place, end: Place, boxes: Iterable[Place]) -> str:
     side = 1 if track else -1
     ends = {round(2 * at + side * width, 2) for at, width in ((x, wide), (to_x, to_wide))}
     return "beside" if ends == {2 * track + 1 + side} else ""
-
-
-def draw_box(axes: Axes, place: Place, label: str, about: str, color: str) -> None:
-    _, x, y, width = place
-    left = x - WIDE * width / 2
-    axes.barh(y, WIDE * width, HIGH, left, color="white", edgecolor=color, zorder=2)
-    name = style.short_name(label, max(4, int(LETTERS * width)))
-    style.write(axes, x, y - 0.12, name, size=style.SMALL)
-    words = style.short_name(about)
-    if len(words) < 1.2 * LETTERS * width:
-        style.write(axes, x, y + 0.16, words, size=7.5, color=style.FAINT)
 
 
 def draw_edge(axes: Axes, start: Place, end: Place, way: str) -> None:
