@@ -91,7 +91,7 @@ def test_a_file_without_traces_with_a_wrong_one_or_damaged_is_refused(written):
     content = bytearray(path.read_bytes())
     content[60] ^= 1
     path.write_bytes(content)
-    with pytest.raises(TflabError, match="is an event file that is damaged: corrupted record at"):
+    with pytest.raises(TflabError, match="is damaged: corrupted record at"):
         reading.read([str(path)])
 
 

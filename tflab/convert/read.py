@@ -38,7 +38,6 @@ EVENTS = b"brain.Event:"  # in the first record of an event file
 HEAD = 2**16  # bytes of a file in which this is searched
 OP_TYPE = re.compile(r"[A-Za-z_]\w*")
 RPC = "RecvTensor"  # a transfer between processes; its label has no op
-WANTED = "give the output of run_metadata.SerializeToString()"
 ADDS = "FileWriter.add_run_metadata adds traces"
 
 
@@ -77,8 +76,10 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     `graph` is a file with a graph, or an event file. Without it, the graph is that of the partition
     graphs in the files, or else the one that an event file has next to its traces."""
     beside, ran = Graphs(), Graphs()
-    for path in [graph] if graph else filter(is_event_file, files):
-        beside.add(graphs_of(path) if graph else [one for _, one in in_events(path, graphs=True)])
+    if graph:
+        beside.add(graphs_of(graph))
+    for path in filter(is_event_file, () if graph else files):
+        beside.add([one for _, one in in_events(path, graphs=True)])
     steps: list[StepTime] = []
     labels: list[str] = []
     notes: list[str] = []
@@ -230,21 +231,19 @@ def graphs_of(path: str) -> list[Any]:
 
 def traces_in(path: str) -> Iterator[tuple[str, Any]]:
     """Yield each trace of a RunMetadata or an event file, with its name."""
+    name = None
     try:
         if not is_event_file(path):
             yield Path(path).name, metadata_of(path, Path(path).read_bytes())
             return
-        tagged = None
-        for tagged in in_events(path):
-            yield tagged
-        if tagged is None:
-            raise UsageError(
-                f"'{path}' is an event file of TensorBoard without a complete trace. {ADDS}."
-            )
-    except FileNotFoundError as error:
-        raise UsageError(f"There is no file '{path}'.") from error
+        for name, metadata in in_events(path):
+            yield name, metadata
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {error.strerror or error}.") from error
+    if name is None:
+        raise UsageError(
+            f"'{path}' is an event file of TensorBoard without a complete trace. {ADDS}."
+        )
 
 
 def metadata_of(path: str, data: bytes) -> Any:
@@ -264,8 +263,8 @@ def metadata_of(path: str, data: bytes) -> Any:
         if rows or message.partition_graphs:
             return message
     raise UsageError(
-        f"'{path}' cannot be read as a RunMetadata or an event file: it has no op runs, is cut off "
-        f"or damaged, or is something else; {WANTED}."
+        f"'{path}' has no op runs, or is damaged or something else than a RunMetadata or an event "
+        "file; give the output of run_metadata.SerializeToString()."
     )
 
 
@@ -299,6 +298,4 @@ def in_events(path: str, graphs: bool = False) -> Iterator[tuple[str, Any]]:
         raise TflabError(what) from error
     except tf1.errors.DataLossError as error:
         if "truncated" not in error.message:
-            raise TflabError(
-                f"'{path}' is an event file that is damaged: {error.message}."
-            ) from error
+            raise TflabError(f"'{path}' is damaged: {error.message}.") from error

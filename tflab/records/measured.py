@@ -116,8 +116,7 @@ class ChangingPass:
     name: str
     changed_nodes: int  # that it added, changed or removed, in all its runs
     first_run_ns: int | None  # all its runs when the step first ran; None if that is unknown
-    # Whether a configuration without it was raced: `without NAME`
-    has_switch: bool
+    has_switch: bool  # whether a configuration without it was raced: `without NAME`
 
 
 @dataclass(frozen=True)
@@ -134,8 +133,7 @@ class Comparison(Shown):
     findings: tuple[str, ...]
     interrupted: bool
     failure: str | None  # of a step: these are the measurements before it
-    # By batch size: all columns of each row
-    tables: Mapping[int, tuple[OpStats, ...]]
+    tables: Mapping[int, tuple[OpStats, ...]]  # by batch size: all columns of each row
     images: int  # number requested, at each batch size
     tasks: int  # of a cluster, over which a step ran; 0: it ran in this process
     load: Load | None  # of the machine

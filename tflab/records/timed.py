@@ -83,8 +83,7 @@ class LiveBytes:
     """One step's memory as a curve."""
 
     step: int
-    # (ns since the start of the step, bytes alive from then on)
-    points: Sequence[tuple[int, int]]
+    points: Sequence[tuple[int, int]]  # (ns since the start of the step, bytes alive from then on)
     peak_bytes: int
     peak_ns: int  # since the start of the step
     holders: tuple[Holder, ...]  # at the peak, the largest first; their bytes add up to it
