@@ -20,6 +20,7 @@ from tflab.records.graph import (
     Node,
     Unordered,
     graph_def_name,
+    grouped,
     in_order,
     node_of,
     nodes_needed,
@@ -110,11 +111,11 @@ class Bodies:
     """The functions that nodes call, and what these do with their arguments."""
 
     def __init__(self, functions: Iterable[Function]) -> None:
-        self.called: dict[tuple[str | None, str], list[tuple[str, Function]]] = {}
-        for function in functions:
-            for call in function.called_by:
-                called = self.called.setdefault((call.function, call.node), [])
-                called.append((call.attribute, function))
+        self.called = grouped(
+            ((call.function, call.node), (call.attribute, function))
+            for function in functions
+            for call in function.called_by
+        )
         self.known: dict[tuple[str, int], frozenset[str]] = {}
 
     def calls(self, node: Node, inside: str | None = None) -> Iterator[tuple[str, Function, int]]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tflab.analysis.op_runs import OpRuns
 from tflab.analysis.timeline import ON_GPU, track_kind, work_runs
-from tflab.records.graph import Node, in_order, node_of
+from tflab.records.graph import Node, grouped, in_order, node_of
 from tflab.records.placed import Transfer
 from tflab.records.timed import CriticalPath, OpRun
 
@@ -84,13 +84,8 @@ def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list
     them had ended. The runs are in the order of their starts."""
     starts = runs.start_ns.tolist()
     ends = (runs.start_ns + runs.duration_ns).tolist()
-    places: dict[str, list[int]] = {}
-    on_gpu: set[str] = set()
-    for place, kind in enumerate(runs.kind.tolist()):
-        name, _, device = runs.kinds[kind]
-        places.setdefault(name, []).append(place)
-        if track_kind(device) in ON_GPU:
-            on_gpu.add(name)
+    places = grouped((runs.kinds[kind][0], place) for place, kind in enumerate(runs.kind.tolist()))
+    on_gpu = {name for name, _, device in runs.kinds if track_kind(device) in ON_GPU}
     ends_of = {name: [ends[place] for place in own] for name, own in places.items()}
     before: list[list[int]] = [[] for _ in starts]
     for name, own in places.items():

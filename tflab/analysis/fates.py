@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from tflab.records.graph import Node, node_of, nodes_needed, reach, turned_around
+from tflab.records.graph import Node, grouped, node_of, nodes_needed, reach, turned_around
 from tflab.records.placed import Fate, Origin, Pass, Takeover
 
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
@@ -190,11 +190,11 @@ class Indexed:
 
     @cached_property
     def users(self) -> Users:
-        users: dict[str, list[tuple[str, int]]] = {}
-        for node in self.nodes.values():
-            for position, tensor in enumerate(node.inputs):
-                users.setdefault(node_of(tensor), []).append((node.name, position))
-        return users
+        return grouped(
+            (node_of(tensor), (node.name, position))
+            for node in self.nodes.values()
+            for position, tensor in enumerate(node.inputs)
+        )
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from tflab.records.graph import (
     VARIABLES,
     GradientCall,
     Node,
+    grouped,
     makers,
     node_of,
     output_name,
@@ -183,9 +184,7 @@ class GradientGraph:
         parts: dict[str, Counter[str]] = {}
         for _, tensor, gradient in self.returned:
             parts.setdefault(self.label(tensor), Counter())[gradient] += 1
-        labels: dict[frozenset[tuple[str, int]], list[str]] = {}
-        for label, part in parts.items():
-            labels.setdefault(frozenset(part.items()), []).append(label)
+        labels = grouped((frozenset(part.items()), label) for label, part in parts.items())
         added: dict[str, Counter[str]] = {}  # node -> what it adds up
         for name in self.shared:
             inputs = self.by_name[name].inputs

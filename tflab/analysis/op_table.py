@@ -30,7 +30,7 @@ from tflab.analysis.row_labels import (
     labels_of,
     line_labels,
 )
-from tflab.records.graph import BACKWARD, FORWARD, PHASES, UPDATE
+from tflab.records.graph import BACKWARD, FORWARD, PHASES, UPDATE, grouped
 from tflab.records.measured import NodeStats, OpStats
 from tflab.records.timed import OpRun
 
@@ -71,9 +71,8 @@ def rows(
     UsageError for an unknown `by`."""
     graph = graph or Graph()
     labels = labels_of(nodes, by, graph)
-    groups: dict[tuple[str, str], list[NodeStats]] = {}
-    for label, node in zip(labels, nodes, strict=True):
-        groups.setdefault((label, node.op if by == "node" else ""), []).append(node)
+    types = [node.op if by == "node" else "" for node in nodes]
+    groups = grouped(zip(zip(labels, types, strict=True), nodes, strict=True))
     parts = fused_into(graph.ledger)
     if by == "line":
         lines = line_labels(graph.sources)

@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from tflab.analysis import fates
 from tflab.analysis.fates import Indexed, indexed
-from tflab.records.graph import Node
+from tflab.records.graph import Node, grouped
 from tflab.records.placed import ON_FUNCTIONS, FirstPart, FirstRun, Pass, Rewrite, Snapshot
 from tflab.units import task_of
 
@@ -132,12 +132,10 @@ def on_other_tasks(nodes: Iterable[Node], part: Iterable[Node]) -> tuple[Node, .
 
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[list[Snapshot]]:
     """Return the snapshots of each pass: one while the graph is whole, then one a partition."""
-    groups: dict[tuple[object, ...], list[Snapshot]] = {}
-    for index, snapshot in enumerate(snapshots):
-        is_unpartitioned = snapshot.partition is None
-        key = (index,) if is_unpartitioned else (snapshot.moment, snapshot.group, snapshot.name)
-        groups.setdefault(key, []).append(snapshot)
-    return groups.values()
+    return grouped(
+        ((index,) if step.partition is None else (step.moment, step.group, step.name), step)
+        for index, step in enumerate(snapshots)
+    ).values()
 
 
 def difference(before: GraphState, after: GraphState) -> Pass:
@@ -147,9 +145,8 @@ def difference(before: GraphState, after: GraphState) -> Pass:
     common = () if same else ((node, new[name]) for name, node in old.items() if name in new)
     changed = [(a, b) for a, b in common if a is not b and definition(a) != definition(b)]
     added = () if same else tuple(name for name in new if name not in old)
-    sent_to: dict[str, list[str]] = {}
-    for node in after.sent if not before.sent else ():
-        sent_to.setdefault(task_of(node.device), []).append(node.name)
+    newly_sent = after.sent if not before.sent else ()
+    sent_to = grouped((task_of(node.device), node.name) for node in newly_sent)
     step = fates.Step(before.graph, after.graph, before.clusters)
     return Pass(
         name=after.name,

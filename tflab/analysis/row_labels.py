@@ -12,7 +12,7 @@ from itertools import dropwhile
 
 from tflab.analysis.fates import ROLES
 from tflab.errors import UsageError
-from tflab.records.graph import UPDATE, Source
+from tflab.records.graph import UPDATE, Source, grouped
 from tflab.records.measured import NodeStats, OpStats
 from tflab.records.placed import Fate
 
@@ -152,8 +152,5 @@ def code_of_lines(sources: Sources) -> dict[str, str]:
 
 def fused_into(ledger: Iterable[Fate]) -> dict[str, list[str]]:
     """Return, for each executed node, the user's nodes that were fused or compiled into it."""
-    parts: dict[str, list[str]] = {}
-    for fate in ledger:
-        if fate.fate in ("fused", "compiled") and fate.into:
-            parts.setdefault(fate.into, []).append(fate.name)
-    return parts
+    fused = (fate for fate in ledger if fate.fate in ("fused", "compiled"))
+    return grouped((fate.into, fate.name) for fate in fused if fate.into)

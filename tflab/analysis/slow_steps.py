@@ -15,7 +15,7 @@ from itertools import chain
 from math import prod
 
 from tflab import units
-from tflab.records.graph import VARIABLES, Node, Shape, node_of
+from tflab.records.graph import VARIABLES, Node, Shape, grouped, node_of
 from tflab.records.measured import Diagnosis
 from tflab.units import percent, plural, time
 
@@ -168,10 +168,7 @@ Reason = tuple[str, str, Sequence[Work], str]
 
 def movement(batch: Evidence) -> Iterator[Reason]:
     """Yield the lines of the program (or types of op, without lines) that only move data."""
-    groups: dict[str, list[Work]] = {}
-    for node in batch.nodes:
-        if node.moves:
-            groups.setdefault(node.line or node.op, []).append(node)
+    groups = grouped((node.line or node.op, node) for node in batch.nodes if node.moves)
     for subject, nodes in groups.items():
         if batch.cost_ns(nodes) > MOVEMENT * batch.step_ns:
             where = f"{subject}, " if nodes[0].line else ""

@@ -12,7 +12,15 @@ import numpy as np
 from tflab.analysis.expressions import softmax
 from tflab.analysis.gradient_graph import PASSES_ON, gradient_name
 from tflab.records import graph
-from tflab.records.graph import FORWARD, VARIABLES, GradientNode, Node, node_of, nodes_needed
+from tflab.records.graph import (
+    FORWARD,
+    VARIABLES,
+    GradientNode,
+    Node,
+    grouped,
+    node_of,
+    nodes_needed,
+)
 from tflab.records.values import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities, Statistics
 
 KEPT = 64  # elements of a tensor whose values are kept
@@ -147,9 +155,7 @@ def origins(
     infinite is no origin, but a node that makes NaN from it is. If there is no other origin, the
     constant is."""
     by_name = {node.name: node for node in nodes}
-    outputs: dict[str, list[str]] = {}
-    for tensor in bads:
-        outputs.setdefault(node_of(tensor), []).append(tensor)
+    outputs = grouped((node_of(tensor), tensor) for tensor in bads)
     found: list[tuple[Node, str]] = []
     constants: list[tuple[Node, str]] = []
     meant: set[str] = set()  # tensors that only infinite constants make infinite
@@ -239,10 +245,8 @@ def maps(
         if name in before and before[name].ndim == 4
     }
     first = dict(list(kernels.items())[: len(kernels) if len(kernels) <= KERNELS else 1])
-    makers: dict[str | None, list[str]] = {}  # of each gradient: their first outputs have its value
-    for node in gradient_nodes:
-        if node.complete:
-            makers.setdefault(node.towards, []).append(node.name)
+    # Of each gradient, the nodes whose first outputs have its value
+    makers = grouped((node.towards, node.name) for node in gradient_nodes if node.complete)
 
     def gradient_of(name: str, shape: Sequence[int]) -> np.ndarray | None:
         arrays = map(value_of, makers.get(gradient_name(name), ()))

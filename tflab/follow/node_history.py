@@ -16,7 +16,15 @@ from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import text
 from tflab.follow import view
 from tflab.follow.view import PREPOSITIONS
-from tflab.records.graph import GradientNode, Node, graph_def_name, makers, node_of, turned_around
+from tflab.records.graph import (
+    GradientNode,
+    Node,
+    graph_def_name,
+    grouped,
+    makers,
+    node_of,
+    turned_around,
+)
 from tflab.records.measured import OpStats
 from tflab.records.placed import Fate, Pass
 from tflab.records.stages import (
@@ -31,7 +39,7 @@ from tflab.records.stages import (
 from tflab.records.values import Value
 from tflab.units import short_device
 from tflab.views.values import elements
-from tflab.views.words import counted, grouped
+from tflab.views.words import counted
 
 NEAREST = 5  # names that are suggested instead of one that does not exist
 

@@ -9,7 +9,7 @@ from typing import Any
 from tflab import units
 from tflab.analysis import fates
 from tflab.follow import node_history
-from tflab.records.graph import FORWARD, UPDATE, Node, node_of
+from tflab.records.graph import FORWARD, UPDATE, Node, grouped, node_of
 from tflab.records.placed import Partition, Pass
 from tflab.records.stages import (
     UNEXPLAINED,
@@ -21,7 +21,6 @@ from tflab.records.stages import (
     Stage,
 )
 from tflab.records.watched import Recorded, RecordedValues
-from tflab.views.words import grouped
 
 
 def stages(graph: Recorded) -> tuple[Stage, ...]:

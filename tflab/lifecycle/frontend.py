@@ -20,12 +20,11 @@ from tflab.analysis import access_order
 from tflab.datasets import Dataset, Whole
 from tflab.errors import NotImportableError, TflabError, UsageError, reason
 from tflab.escaping import with_full_stop
-from tflab.records.graph import Node
+from tflab.records.graph import Node, grouped
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
 from tflab.runtime import cluster, functions, nodes, session
 from tflab.runtime.private import graphs, source_lines
-from tflab.views.words import grouped
 
 ROWS_OF_NOTHING = 2**16  # a model without feeds runs with any batch size
 SEED = 1  # of the graph: the same weights in every run

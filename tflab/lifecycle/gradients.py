@@ -19,6 +19,7 @@ from tflab.records.graph import (
     GradientStop,
     Node,
     graph_def_name,
+    grouped,
     session_name,
     with_dependents,
     with_makers,
@@ -27,7 +28,7 @@ from tflab.records.options import Program
 from tflab.records.stages import Backward, Gradient
 from tflab.runtime import functions
 from tflab.runtime.private import graphs
-from tflab.views.words import grouped, place
+from tflab.views.words import place
 
 SMALL = 64  # elements of a constant whose value may appear in a formula
 # What affects a formula besides types and edges

@@ -16,11 +16,10 @@ from functools import cached_property
 from itertools import takewhile
 from math import ceil, sqrt
 
-from tflab.records.graph import in_order, node_of
+from tflab.records.graph import grouped, in_order, node_of
 from tflab.records.stages import NodeHistory, Placement, Stage, find_stage
 from tflab.report import graph_states
 from tflab.report.contents import OUTSIDE, Box, Drawing, Lane, nodes_of
-from tflab.views.words import grouped
 
 LEAST = 3  # nodes of a scope with a box; nodes of smaller scopes are drawn separately
 CROWD = 500  # boxes of a scope; if there are more, they are combined in the order of their nodes

@@ -11,11 +11,11 @@ from typing import Any
 from tflab.analysis import chain_rule
 from tflab.analysis.gradient_graph import ZEROS, gradient_name
 from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
-from tflab.records.graph import Derivative, GradientNode, GradientStop, Link
+from tflab.records.graph import Derivative, GradientNode, GradientStop, Link, grouped
 from tflab.records.stages import Backward
 from tflab.units import plural
 from tflab.views import frontend
-from tflab.views.words import counted, graph_size, grouped, listed, place
+from tflab.views.words import counted, graph_size, listed, place
 
 TITLE = "Backward: gradient functions add the other half of the graph"
 NAMED = 5  # variables or nodes in a fact

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
-from tflab.records.graph import BranchInput, Function, Node, Source, Unordered, in_order
+from tflab.records.graph import BranchInput, Function, Node, Source, Unordered, grouped, in_order
 from tflab.records.stages import Frontend
 from tflab.units import plural
-from tflab.views.words import counted, graph_size, grouped, listed, place, tensor
+from tflab.views.words import counted, graph_size, listed, place, tensor
 
 TITLE = "Frontend: Python calls become nodes"
 DRAWN_WHOLE = 40  # nodes; a larger graph is shown as a tree of scopes

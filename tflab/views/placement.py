@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from tflab.analysis.passes import BETWEEN, PURPOSES, RUN
 from tflab.cli import environment
 from tflab.records.blocks import LONGEST, Block, Column, Fact, Table, listing, numbers, table
-from tflab.records.graph import Tensor
+from tflab.records.graph import Tensor, grouped
 from tflab.records.placed import CompiledKernel, FirstPart, FirstRun, Generated, Pass, Takeover
 from tflab.records.stages import Placement
 from tflab.units import percent, plural, short_device, short_task, size, time
-from tflab.views.words import FATES, REMAINS, counted, graph_size, grouped, listed, tensor
+from tflab.views.words import FATES, REMAINS, counted, graph_size, listed, tensor
 
 TITLE = "Placement: the graph is rewritten, given devices and cut into partitions"
 FETCHES = 12  # that are named

@@ -6,14 +6,10 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import isfinite
-from typing import TypeVar
 
 from tflab.records.graph import Node, Source, Tensor, edge_count
 from tflab.records.measured import Verdict
 from tflab.units import plural
-
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 
 FATES = {  # the meaning of each; `analysis.fates` decides them
     "executed": "runs under its own name",
@@ -49,14 +45,6 @@ def counted(things: Iterable[str]) -> str:
     """Return `2 Const, Identity`: each with its count, the most frequent first."""
     counts = Counter(things)
     return ", ".join(name if n == 1 else f"{n} {name}" for name, n in counts.most_common())
-
-
-def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Return the values of each key, all in the order of the pairs."""
-    groups: dict[Key, list[Value]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 def listed(names: Sequence[str], most: int) -> str:

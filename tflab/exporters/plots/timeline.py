@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from tflab.analysis import timeline
 from tflab.exporters.plots import style
+from tflab.records.graph import grouped
 from tflab.records.timed import CriticalPath, OpRun, StepTime
 from tflab.units import plural, short_device, time
-from tflab.views.words import grouped
 
 LANE = 0.5  # inches
 SHORTEST, TALLEST = 1.6, 8.0  # inches, for all lanes
