@@ -229,7 +229,7 @@ def drawn_graph(name, stages, histories=None, ns=None):
 RESULTS = (
     Fact("nodes", "109 / 197 / 83", "as written / with gradients / that runs"),
     Fact("median step", "13.3 ms / 38.0 ms / 27.8 ms", "inference, batch 1 / 16 / 64"),
-    Fact("most expensive op", "_MklNativeFusedConv2D", "75.3 % of the op time, batch 64"),
+    Fact("most expensive op", "_MklNativeFusedConv2D", "75.3 % of op time at batch 64"),
     Fact("test accuracy", "86.20 %", "after epoch 2, digits, not MNIST"),
 )
 

@@ -2,8 +2,20 @@
 
 import pytest
 
-from tests.browser.conftest import PHONE, drawn, node, places, press, save_graph, title
+from tests.browser.conftest import (
+    ASKED,
+    PHONE,
+    drawn,
+    drawn_graph,
+    node,
+    places,
+    press,
+    save,
+    save_graph,
+    title,
+)
 from tflab.report import graph_states
+from tflab.report.contents import Chapter
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
@@ -41,12 +53,23 @@ def test_the_whole_drawing_is_seen_at_once_with_its_controls_in_every_window(at,
         paper = viewer.locator(".paper").bounding_box()
         assert paper["y"] + paper["height"] - top <= window[1]
         assert paper["x"] + paper["width"] <= window[0]
-    if window[0] >= 1400:
-        assert letters(page.locator("#toy .viewer")) >= 11
     page.set_viewport_size({"width": window[0], "height": 700})
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
     assert overflow(viewer) == [0, 0]
     assert viewer.locator(".paper").bounding_box()["height"] < 700
+
+
+@pytest.mark.parametrize("window", [(1400, 900), (1920, 1080)])
+def test_the_toy_is_whole_and_readable_on_the_first_screen(page, toy, tmp_path, window):
+    chapters = Chapter("Toy", (drawn_graph("toy", toy),)), Chapter("B", ()), Chapter("C", ())
+    report = save(tmp_path / "report.html", *chapters, asked=ASKED)
+    page.set_viewport_size({"width": window[0], "height": window[1]})
+    page.goto(report.as_uri())
+    drawing = page.locator(".viewer .paper svg")
+    place = drawing.bounding_box()
+    assert place["y"] + place["height"] <= window[1]
+    assert overflow(page.locator(".viewer")) == [0, 0]
+    assert letters(page.locator(".viewer")) >= 12
 
 
 def test_the_wheel_and_the_mouse_move_a_drawing_that_the_reader_is_in(at, page):

@@ -295,10 +295,10 @@ test("positions come as near to those desired as their order and the gaps let th
 
 test("closed scopes stand in the rows of the data, as wide as their longest line", () => {
   const layout = laidOut();
-  const high = 8 + (13 + 3) + (11 + 3); // a name and a line below it
-  // Above the first row are the margin and the headings; between rows are 24 pixels.
+  const high = 6 + (13 + 3) + (13 + 3); // a name and a line below it
+  // Above the first row are the margin and the headings; between rows are 15 pixels.
   const first = 6 + 26;
-  const tops = [first, first + high + 24, first + 2 * (high + 24)];
+  const tops = [first, first + high + 15, first + 2 * (high + 15)];
   const size = (label) => {
     const rect = layout.rects.get(BOX[label]);
     return [rect.y, rect.width, rect.height];
@@ -336,7 +336,7 @@ test("an open scope is around its boxes, and none of them lie on each other", ()
     assert.ok(scope.x < rect.x && rect.x + rect.width < scope.x + scope.width);
     assert.ok(scope.y + layout.head <= rect.y && rect.y + rect.height < scope.y + scope.height);
   }
-  inner.slice(1).forEach((rect, i) => assert.equal(rect.y, inner[i].y + inner[i].height + 24));
+  inner.slice(1).forEach((rect, i) => assert.equal(rect.y, inner[i].y + inner[i].height + 15));
 });
 
 test("a box stands in the middle of its row, however high the row is", () => {

@@ -79,7 +79,7 @@ def results(lab: Lab) -> Iterator[Fact]:
         last = lab.compared.batch_sizes[-1]
         if rows := lab.compared.tables.get(last):
             dearest = max(rows, key=lambda row: row.share)
-            note = f"{percent(dearest.share)} of the op time, {lab.compared.phase}, batch {last}"
+            note = f"{percent(dearest.share)} of op time at batch {last}"
             yield Fact("most expensive op", dearest.key, note)
     if lab.history and lab.history.epochs and classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)

@@ -4,6 +4,8 @@ import { READING } from "./layout.js";
 
 const LEGIBLE = 9; // pixels on the screen: a node that is looked for has letters that are no smaller
 export const LEAST = LEGIBLE / READING.type;
+const READABLE = 11; // pixels on the screen: letters of a drawing that need not be enlarged
+const ENOUGH = READABLE / READING.type;
 const [SMALLEST, LARGEST] = [0.02, 2.5];
 const MOST_FITTED = 1.5; // a small drawing does not become larger than that to fit
 const LOWEST = 200; // pixels of a paper, however low the window is
@@ -37,20 +39,40 @@ export class Frame {
     this.fitted = true;
     this.width = paper.clientWidth;
     if (!this.width) return; // it is not shown
-    const { width, height } = viewer.layout;
-    paper.style.maxHeight = viewer.presenting ? "" : `${this.room()}px`;
-    viewer.part("panel").style.minHeight = paper.style.maxHeight;
     const room = viewer.presenting ? paper.clientHeight : this.room();
-    const whole = Math.min((paper.clientWidth - 2) / width, (room - 4) / height);
-    this.scale(viewer.presenting ? whole : Math.min(MOST_FITTED, whole));
+    paper.style.maxHeight = viewer.presenting ? "" : `${room}px`;
+    viewer.part("panel").style.minHeight = paper.style.maxHeight;
+    this.scale(this.whole(viewer.presenting ? paper.clientHeight : room));
   }
 
-  /* Of the window, without what stands above the drawing in it: also the head of a page that begins with it. */
+  /* The scale at which the whole drawing is in a room of so many pixels. */
+  whole(room) {
+    const { layout, presenting } = this.viewer;
+    const whole = Math.min((this.paper.clientWidth - 2) / layout.width, (room - 4) / layout.height);
+    return presenting ? whole : Math.min(MOST_FITTED, whole);
+  }
+
+  /* Of the window: below the head of a page that begins with the drawing, unless it cannot be read there. */
   room() {
+    const near = this.head() < window.innerHeight / 8 || this.isReadable();
+    return this.below(near ? this.head() : 0);
+  }
+
+  /* Whether the whole can be read below the head of the page. */
+  isReadable() {
+    return this.whole(this.below(this.head())) >= ENOUGH;
+  }
+
+  /* How much of the window is above the viewer before the page is scrolled; 0 if that is most of it. */
+  head() {
+    const top = this.viewer.root.getBoundingClientRect().top + window.scrollY;
+    return top < window.innerHeight / 3 ? top : 0;
+  }
+
+  /* What a window has for the paper, below the controls and so many pixels. */
+  below(head) {
     const [own, around] = [this.paper, this.viewer.root].map((element) => element.getBoundingClientRect().top);
-    const top = around + window.scrollY;
-    const above = top < window.innerHeight / 3 ? top : 0;
-    return Math.max(LOWEST, Math.floor(window.innerHeight - above - (own - around) - 6));
+    return Math.max(LOWEST, Math.floor(window.innerHeight - head - (own - around) - 6));
   }
 
   /* The same after the room has changed, where the reader has not chosen a scale. */

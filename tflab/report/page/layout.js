@@ -7,7 +7,7 @@
 import { least, most, textWidth } from "./elements.js";
 import { CONTROLS, INPUTS, OP, saysOp, valueLines } from "./graph.js";
 
-export const READING = { name: 13, type: 11, rowGap: 24, pad: 8, both: true }; // pixels of letters, and between rows; both: op and values
+export const READING = { name: 13, type: 13, rowGap: 15, pad: 6, both: true }; // pixels of letters, and between rows; both: op and values
 export const PRESENTING = { name: 20, type: 17, rowGap: 11, pad: 4, both: false }; // for a projector
 export const LEADING = 3; // between the lines of a box
 const NODE_GAP = 10; // between boxes of a row
@@ -51,7 +51,7 @@ export class Layout {
     this.textWidth = width;
     this.data = graph.data;
     this.sizes = sizes;
-    this.fonts = { name: `500 ${sizes.name}px ${family}`, type: `${sizes.type}px ${family}` };
+    this.fonts = { name: `600 ${sizes.name}px ${family}`, type: `${sizes.type}px ${family}` };
     this.head = sizes.name + 13; // the height of a scope's label
     this.types = this.data.nodes.map((node, number) => [
       ...new Set(node.versions.flatMap((version) => [version[OP], graph.placed(number, version)])),

@@ -41,7 +41,7 @@ export class Viewer {
     this.controls();
     this.arrange();
     this.frame.fit();
-    if (this.zoom < LEAST && this.open.size) this.openOnly([]); // where the whole cannot be read otherwise
+    if (!this.frame.isReadable() && this.open.size) this.openOnly([]);
   }
 
   /* What the colours say in this state: what the reader chose, or what its stage is about. */
