@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 import signal
+import struct
 import sys
 import threading
 import time
@@ -104,8 +105,7 @@ def test_both_timers_tick_at_the_same_moments_and_the_interval_changes(monkeypat
 
     class Library:
         def timer_settime(self, timer, flags, spec, before):
-            spec = spec._obj
-            set_to.append((timer, flags, spec.every_s, spec.every_ns, spec.s, spec.ns))
+            set_to.append((timer, flags, *struct.unpack("4l", spec)))
 
     watching.library, watching.timers = Library(), ["one", "other"]
     monkeypatch.setattr(ticks.time, "clock_gettime_ns", lambda clock: 2_990_000_000)

@@ -151,29 +151,20 @@ def observations(
                     *([jobs[name] for name in shuffled], rows, batch_sizes, rounds, A_SESSION),
                 )
                 started.append((shuffled, stack.enter_context(stream)))
-            measured = in_turn([stream for _, stream in started], number, most_s)
+            measured = [next(stream) for _, stream in started]  # all are ready before one starts
+            draw, start = random.Random(number), time.monotonic()
+            for turn in range(TURNS):
+                if turn and time.monotonic() - start > most_s:
+                    break
+                for place in draw.sample(range(len(started)), len(started)):
+                    for of_job, added in zip(measured[place], next(started[place][1]), strict=True):
+                        for size, times in added.items():
+                            of_job[size] += times
         yield {
             (at, name): times
             for at, ((names, _), of_jobs) in enumerate(zip(started, measured, strict=True))
             for name, times in zip(names, of_jobs, strict=True)
         }
-
-
-def in_turn(
-    processes: Sequence[Iterator[measure.Times]], seed: int, most_s: float
-) -> list[measure.Times]:
-    """Return the times of the jobs of each process, whose turns come in random order."""
-    measured = [next(process) for process in processes]  # all are ready before the first starts
-    draw = random.Random(seed)
-    start = time.monotonic()
-    for turn in range(TURNS):
-        if turn and time.monotonic() - start > most_s:
-            break
-        for place in draw.sample(range(len(processes)), len(processes)):
-            for of_job, added in zip(measured[place], next(processes[place]), strict=True):
-                for size, times in added.items():
-                    of_job[size] += times
-    return measured
 
 
 def judged(

@@ -6,8 +6,8 @@ tensorflow/contrib/learn/python/learn/datasets/mnist.py, TensorFlow 1.15.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -55,10 +55,7 @@ class DataSet:
         self.images, self.labels = self.images[order], self.labels[order]
 
 
-class Datasets(NamedTuple):
-    train: DataSet
-    validation: DataSet
-    test: DataSet
+Datasets = namedtuple("Datasets", ("train", "validation", "test"))
 
 
 def read_data_sets(

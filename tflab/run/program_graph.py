@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from types import FrameType
@@ -41,17 +41,6 @@ Note = Callable[[str], None]  # receives a sentence about what cannot be known
 GraphLine = tuple[str, str, tuple[str, int, str] | None, str]  # name, phase, line, op
 
 
-@dataclass
-class Growth:
-    """The nodes of a graph when its runs began."""
-
-    first: int  # at the first run
-    last: int  # at the last one
-    runs: int = 0
-    rises: int = 0  # runs before which it grew
-    rose_at: int = 0  # the last of these
-
-
 class ProgramGraphs:
     """What is known of the graphs so far."""
 
@@ -59,7 +48,9 @@ class ProgramGraphs:
         self.graphs: list[tf.Graph] = []
         self.nodes: dict[int, tuple[Node, ...]] = {}  # by the graph's id
         self.codes: dict[int, object] = {}  # code that makes ops, by its id
-        self.grown: dict[int, Growth] = {}  # by the graph's id
+        # By the id: the nodes at the `first` run and at the `last`, the `runs`, those before
+        # which it grew (`rises`), and the last of these (`rose_at`)
+        self.grown: dict[int, dict[str, int]] = {}
 
     def add(self, graph: tf.Graph) -> bool:
         """Keep a graph, and return whether it is kept."""
@@ -73,21 +64,22 @@ class ProgramGraphs:
     def look(self, graph: tf.Graph) -> None:
         """Note, as a run of a graph begins, whether the graph has grown since the last run."""
         size, known = graph.version, self.grown.get(id(graph))
-        if known is None or size < known.first:  # a graph that is gone may have had this id
-            known = self.grown[id(graph)] = Growth(size, size)
-        known.runs += 1
-        if size > known.last:
-            known.rises, known.rose_at, known.last = known.rises + 1, known.runs, size
+        if known is None or size < known["first"]:  # a graph that is gone may have had this id
+            known = dict.fromkeys(("runs", "rises", "rose_at"), 0) | {"first": size, "last": size}
+            self.grown[id(graph)] = known
+        known["runs"] += 1
+        if size > known["last"]:
+            known["rises"] += 1
+            known |= {"rose_at": known["runs"], "last": size}
 
     def grown_segment(self) -> list[dict[str, object]]:
         """Return the fields of `GrownGraph`, for the graphs that grew until the end."""
         grown: list[dict[str, object]] = []
         for at, graph in enumerate(self.graphs, 1):
-            growth = self.grown.get(id(graph))
-            if growth and growth.rises >= LEAST_RISES and 2 * growth.rose_at > growth.runs:
-                new = (node.source for node in self.nodes.get(id(graph), ())[growth.first :])
+            known = {**self.grown.get(id(graph), {"rises": 0})}
+            if known["rises"] >= LEAST_RISES and 2 * known.pop("rose_at") > known["runs"]:
+                new = (node.source for node in self.nodes.get(id(graph), ())[known["first"] :])
                 made = Counter(place(made.file, made.line, MODULE) for made in new if made)
-                known = {name: ns for name, ns in asdict(growth).items() if name != "rose_at"}
                 grown.append({"graph": at, **known, "made": dict(made.most_common())})
         return grown
 

@@ -19,6 +19,7 @@ import _thread
 import ctypes
 import sys
 import time
+from struct import pack
 
 from tflab.run.sampler import interval_ns
 
@@ -38,24 +39,6 @@ WINDOW_S = 0.001  # in which a main thread that waits hardly uses the processor
 WAITS = 0.2  # of the window
 BEFORE_LAST = (3, 4)  # the last real-time signals but so many: a program hardly has its own there
 SIGEV_THREAD_ID, ABSOLUTE = 4, 1  # of Linux: include/uapi/asm-generic/siginfo.h
-
-
-class SigEvent(ctypes.Structure):
-    """sigevent(3type), with the thread that gets the signal."""
-
-    _fields_ = (
-        ("value", ctypes.c_void_p),
-        ("signal", ctypes.c_int),
-        ("notify", ctypes.c_int),
-        ("thread", ctypes.c_int),
-        ("rest", ctypes.c_char * 44),
-    )
-
-
-class TimerSpec(ctypes.Structure):
-    """itimerspec(3type)."""
-
-    _fields_ = tuple((name, ctypes.c_long) for name in ("every_s", "every_ns", "s", "ns"))
 
 
 class Ticks:
@@ -81,8 +64,9 @@ class Ticks:
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [self.waking])  # it waits for it
         own_thread, self.thread = _thread.get_native_id(), _thread.get_ident()
         for number, thread in ((self.own, self.main), (self.waking, own_thread)):
-            event, timer = SigEvent(None, number, SIGEV_THREAD_ID, thread, b""), ctypes.c_void_p()
-            if self.library.timer_create(self.clock, ctypes.byref(event), ctypes.byref(timer)):
+            # sigevent(3type), with the thread that gets the signal
+            event, timer = pack("Piii44x", 0, number, SIGEV_THREAD_ID, thread), ctypes.c_void_p()
+            if self.library.timer_create(self.clock, event, ctypes.byref(timer)):
                 raise OSError("This system has no timer that measures a single thread.")
             self.timers.append(timer)
         self.set_interval()
@@ -92,9 +76,9 @@ class Ticks:
         depend on where the main thread releases the GIL."""
         every_ns = interval_ns()
         first_ns = time.clock_gettime_ns(self.clock) + every_ns
-        spec = TimerSpec(0, every_ns, *divmod(first_ns, SECOND_NS))
+        spec = pack("4l", 0, every_ns, *divmod(first_ns, SECOND_NS))  # itimerspec(3type)
         for timer in self.timers:
-            self.library.timer_settime(timer, ABSOLUTE, ctypes.byref(spec), None)
+            self.library.timer_settime(timer, ABSOLUTE, spec, None)
 
     def stop(self) -> None:
         while self.timers:
