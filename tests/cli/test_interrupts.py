@@ -48,7 +48,7 @@ def test_a_held_signal_waits_until_it_is_released_taken_or_at_its_end(monkeypatc
             moments.append("held")
             with suppress(KeyboardInterrupt), interrupts.released():
                 moments.append("released")
-            moments.append(interrupts.is_waiting())
+            moments.append(interrupts.current.waiting)
             return 130
 
     def at_its_end():
@@ -59,7 +59,7 @@ def test_a_held_signal_waits_until_it_is_released_taken_or_at_its_end(monkeypatc
     def taken():
         with interrupts.held():
             came(signal.SIGINT)
-            return [interrupts.is_waiting(), interrupts.take(), interrupts.take()].index(False)
+            return [interrupts.current.waiting, interrupts.take(), interrupts.take()].index(False)
 
     def several():
         with interrupts.held():

@@ -74,7 +74,7 @@ def test_steps_without_xla_have_no_graphs_and_the_untraced_no_trace(program):
 
 
 def test_a_signal_that_waits_ends_a_measurement_before_its_next_step(program, monkeypatch):
-    monkeypatch.setattr(measure.interrupts, "is_waiting", lambda: True)
+    monkeypatch.setattr(measure.interrupts.current, "waiting", True)
     with pytest.raises(KeyboardInterrupt):
         observed(program, Options(batch_size=4), untraced={})
 
@@ -137,7 +137,7 @@ def test_steps_of_another_process_are_sorted_by_job_and_leave_warm_ups_out(monke
     assert len(orders) == 3
     rounds = [taken[start : start + 5] for start in (0, 5, 10)]
     assert rounds[0] == rounds[1][::-1] == rounds[2]
-    monkeypatch.setattr(measure.interrupts, "is_waiting", lambda: True)
+    monkeypatch.setattr(measure.interrupts.current, "waiting", True)
     assert next(stream, None) is None
 
 

@@ -115,11 +115,6 @@ def interruptible(items: Iterator[Item]) -> Iterator[Item]:
         yield item
 
 
-def is_waiting() -> bool:
-    """Return True if a signal waits."""
-    return current.waiting
-
-
 def take() -> bool:
     """Return True if a signal was waiting; it no longer is."""
     taken, current.waiting = current.waiting, False

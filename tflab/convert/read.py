@@ -13,8 +13,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +86,20 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
         for label, metadata in traces_in(path):
             ran.add(metadata.partition_graphs)
             types = {name: node.op for name, node in (beside.nodes | ran.nodes).items()}
+            stats = metadata.step_stats.dev_stats  # which may contain a device more than once
+            rows = {
+                each.device: [
+                    row for one in stats if one.device == each.device for row in one.node_stats
+                ]
+                for each in stats
+            }
             try:
-                recorded = by_device(len(steps), metadata.step_stats, types)
+                recorded = {
+                    name: op_runs.of(
+                        trace.device_runs(len(steps), name, own, typed=row_types(name, types))
+                    )
+                    for name, own in rows.items()
+                }
             except OverflowError as error:
                 raise TflabError(f"'{path}' has times or sizes that do not fit 64 bits.") from error
             kept = timeline.without_repeats(recorded)
@@ -105,7 +115,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
             steps.append(StepTime(len(steps), start, end - start))
             labels.append(label)
             parts.append(own)
-            del metadata  # before the next one is read
+            del metadata, stats, rows  # before the next one is read
     runs = op_runs.concatenated(parts)
     if graph and not any(run[0] in beside.nodes for run in runs.kinds):
         raise UsageError(
@@ -129,18 +139,6 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
 
 
 # Op runs
-
-
-def by_device(step: int, step_stats: Any, types: Mapping[str, str]) -> dict[str, OpRuns]:
-    """Return all rows of a step by device. A trace may contain a device more than once."""
-    rows: dict[str, list[Any]] = {}
-    for device in step_stats.dev_stats:
-        rows.setdefault(device.device, []).append(device.node_stats)
-    runs = partial(trace.device_runs, step)
-    return {
-        device: op_runs.of(runs(device, chain.from_iterable(own), typed=row_types(device, types)))
-        for device, own in rows.items()
-    }
 
 
 def row_types(device: str, types: Mapping[str, str]) -> Callable[[str, str], tuple[str, str]]:

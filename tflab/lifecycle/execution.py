@@ -106,9 +106,11 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         network=network,
         failure=str(ending.failure) if ending.failure else None,
     )
-    if options.values and not (execution.interrupted or interrupts.is_waiting() or options.cluster):
+    if options.values and not (
+        execution.interrupted or interrupts.current.waiting or options.cluster
+    ):
         execution = values.record(execution, placement, options)
-    if options.experiments and not (execution.interrupted or interrupts.is_waiting()):
+    if options.experiments and not (execution.interrupted or interrupts.current.waiting):
         return with_experiments(execution, placement, options)
     return execution
 

@@ -105,7 +105,7 @@ def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
     placement, execution = find_stage(stages, Placement), find_stage(stages, Execution)
     whole = execution and not (execution.interrupted or execution.failure)
     captured = Captures(())
-    if placement and execution and whole and not interrupts.is_waiting():
+    if placement and execution and whole and not interrupts.current.waiting:
         captured = take(placement, options)
     if interrupts.take():
         captured = replace(captured, interrupted=True)

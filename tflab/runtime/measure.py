@@ -148,7 +148,7 @@ def run(job: Job, plan: Plan, observe: Observer) -> Outcome:
             with sessions.ctrl_c_kept():
                 for turns in terminal.track(plan.label, plan.rounds, plan.count):
                     for turn in turns:
-                        if interrupts.is_waiting():
+                        if interrupts.current.waiting:
                             return Outcome(interrupted=True)
                         timed, recorded = runner.take(turn)
                         if not turn.warmup:
@@ -156,7 +156,7 @@ def run(job: Job, plan: Plan, observe: Observer) -> Outcome:
         except KeyboardInterrupt:
             return Outcome(interrupted=True)
         except tf.errors.OpError as error:
-            if interrupts.is_waiting():  # while the step waited for what failed
+            if interrupts.current.waiting:  # while the step waited for what failed
                 return Outcome(interrupted=True)
             return Outcome(failure=session.refused(error, job.options))
     return Outcome()
@@ -305,7 +305,7 @@ def untraced_here(
                     batches = cycle(datasets.slices(columns, 0, whole, size))
                     warm_and_counted = islice(batches, WARMUP_STEPS + rounds)
                     for number, values in enumerate(warm_and_counted, -WARMUP_STEPS):
-                        if interrupts.is_waiting():
+                        if interrupts.current.waiting:
                             return
                         for at in places if number % 2 else reversed(places):
                             try:

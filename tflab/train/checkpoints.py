@@ -107,7 +107,13 @@ def save(saver: tf1.train.Saver, session: tf1.Session, folder: Path, step: int) 
 def restore(saver: tf1.train.Saver, session: tf1.Session, start: Checkpoint) -> None:
     """Give all variables the values in the checkpoint. Raises TflabError if that is impossible."""
     try:
-        check_shapes(session.graph, start)
+        # The runtime would assign the values of another network
+        saved = tf.train.load_checkpoint(start.path).get_variable_to_shape_map()
+        for variable in session.graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES):
+            name, shape = variable.op.name, variable.shape.as_list()
+            if saved.get(name) != shape:
+                has = saved.get(name, "nothing")
+                raise ValueError(f"it has {has} for '{name}', and the network has {shape}")
         with session.graph.as_default():
             saver.restore(session, start.path)
     except (tf.errors.OpError, ValueError, IndexError) as error:
@@ -116,16 +122,6 @@ def restore(saver: tf1.train.Saver, session: tf1.Session, start: Checkpoint) -> 
     # So that the saver removes the oldest later
     state = tf.train.get_checkpoint_state(str(Path(start.path).parent))
     saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
-
-
-def check_shapes(graph: tf.Graph, start: Checkpoint) -> None:
-    """Raise ValueError for another network, whose values the runtime would assign nevertheless."""
-    saved = tf.train.load_checkpoint(start.path).get_variable_to_shape_map()
-    for variable in graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES):
-        name, shape = variable.op.name, variable.shape.as_list()
-        if saved.get(name) != shape:
-            has = saved.get(name, "nothing")
-            raise ValueError(f"it has {has} for '{name}', and the network has {shape}")
 
 
 def unusable(path: str | Path, reason: str) -> TflabError:

@@ -38,11 +38,6 @@ class EventFiles:
     test: tf1.summary.FileWriter
     suffix: str = ""  # of the tags of scalars and images
 
-    def flush(self) -> None:
-        """Write what is buffered, so that it is not lost with the process."""
-        self.train.flush()
-        self.test.flush()
-
 
 @contextmanager
 def opened(folder: Path, done: int, data: Dataset) -> Iterator[EventFiles]:

@@ -187,7 +187,7 @@ def train(
         step_once = trainer.train.callable(live)
         for epoch in range(done // settings.epoch_steps, settings.epochs):
             steps: list[TrainingStep] = []
-            shuffled = order(settings, epoch)
+            shuffled = np.random.default_rng((SEED, epoch)).permutation(settings.train_rows)
             ended = time.perf_counter()
             for index in range(settings.epoch_steps):
                 rows = shuffled[index * settings.batch_size :][: settings.batch_size]
@@ -217,14 +217,10 @@ def train(
                 if predicted is not None:
                     for tag, picture in summaries.pictures(program, predicted):
                         summaries.add_image(files, record.step, tag, picture)
-                files.flush()  # before the checkpoint: later, these steps do not run again
+                files.train.flush()  # before the checkpoint: later, these steps do not run again
+                files.test.flush()
                 checkpoints.save(trainer.saver, live, folder, record.step)
             yield record
-
-
-def order(settings: Settings, epoch: int) -> np.ndarray:
-    """Return the order of the rows of the training data in an epoch; epochs count from 0."""
-    return np.random.default_rng((settings.seed, epoch)).permutation(settings.train_rows)
 
 
 def divergence(settings: Settings, folder: Path, what: str) -> TflabError:
