@@ -28,17 +28,13 @@ class Configuration:
 
 CONFIGURATIONS = {
     DEFAULT: Configuration("the runtime's default settings"),
-    "xla": Configuration(
-        "XLA compiles what it can into its own code",
-        {"xla": True},
-    ),
+    "xla": Configuration("XLA compiles what it can into its own code", {"xla": True}),
     "no-onednn": Configuration(
         "TensorFlow's own kernels, mostly Eigen, instead of oneDNN's",
         environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
     ),
     "no-grappler": Configuration(
-        "the graph runs as written: no pass of Grappler rewrites it",
-        {"without": ("grappler",)},
+        "the graph runs as written: no pass of Grappler rewrites it", {"without": ("grappler",)}
     ),
     # Otherwise all sessions share the threads of the first (core/common_runtime/local_device.cc).
     "one-thread": Configuration(
@@ -48,8 +44,7 @@ CONFIGURATIONS = {
         beside_default=True,
     ),
     "gpu": Configuration(
-        "on a GPU; ops that it cannot run stay on the processor",
-        {"soft_placement": True},
+        "on a GPU; ops that it cannot run stay on the processor", {"soft_placement": True}
     ),
 }
 
@@ -84,11 +79,8 @@ def compare_batch_sizes(
     *,
     options: Options | None = None,
 ) -> Comparison:
-    """Measure a model's step at each batch size, and then untraced under each configuration.
-
-    Raises UsageError for too few images or an unsupported configuration; TflabError if a step
-    fails.
-    """
+    """Measure a model's step at each batch size, and then untraced under each configuration. Raise
+    UsageError for too few images or an unsupported configuration; TflabError if a step fails."""
     # Not at the top: a command that leaves the work to a confined process needs none of these
     from tflab.runtime import dumps, tf_import
 

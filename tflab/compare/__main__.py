@@ -78,18 +78,14 @@ def parser() -> argparse.ArgumentParser:
     )
     group.add_argument("--full", action="store_true", help="show every table")
     group.add_argument(
-        "--plots",
-        metavar="DIR",
-        help="draw the tables into a new folder, as PNG and SVG",
+        "--plots", metavar="DIR", help="draw the tables into a new folder, as PNG and SVG"
     )
     arguments.choice(group, "--format", "format", FORMATS)
 
     group = parser.add_argument_group("saved comparisons, and programs")
     group.add_argument("files", nargs="*", metavar="FILE", help="two comparisons, or programs")
     group.add_argument(
-        "--save",
-        metavar="FILE",
-        help="write what --format json prints to a new file",
+        "--save", metavar="FILE", help="write what --format json prints to a new file"
     )
     group.add_argument(
         "--fail-if-slower",

@@ -136,10 +136,7 @@ def run(
 
 
 def table(
-    batch: MeasuredBatch,
-    placed: Placement,
-    by: str,
-    last: Placement | None = None,
+    batch: MeasuredBatch, placed: Placement, by: str, last: Placement | None = None
 ) -> tuple[OpStats, ...]:
     """Return the rows of one batch size, with the FLOPs of their ops, as far as known. `last` is
     the placement of the smaller batch at the end of the data, if there is one."""
