@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tests.examples import runs as notation
 from tflab.analysis import wires
-from tflab.analysis.wires import Arrival
 from tflab.records.placed import Transfer
 from tflab.records.timed import Offset, OpRun, Received, StepTime
 
@@ -36,7 +35,7 @@ def wire(start, duration, step=0):
 SENT = Transfer("a", "a_S1", "a_S2", ON_A, ON_B, "float32", (8,), 32, edge="edge_7_a")
 RUNS = runs("a 1010e3 20e3 @A; b 1060e3 20e3 @B")
 RECEIVED = Received(0, "edge_7_a", ON_A, ON_B, 1_032_000, 20_000)
-ARRIVAL = Arrival(RECEIVED, SENT)
+ARRIVAL = (RECEIVED, SENT)
 AHEAD_NS = 5_000_000  # of b's clock, in some of the tests
 
 
@@ -148,12 +147,12 @@ def test_a_run_of_a_clock_ahead_is_moved_back_with_its_allocations():
 def test_what_was_received_is_a_run_named_as_the_node_that_received_it():
     for ended in ({}, wires.ends(RUNS)):  # where clocks agree, the end of its maker says nothing
         assert wires.run_on_wire(ARRIVAL, {}, ended) == wire(1_032_000, 20_000)
-    unknown = wires.run_on_wire(Arrival(RECEIVED, None), {}, {})
+    unknown = wires.run_on_wire((RECEIVED, None), {}, {})
     assert (unknown.name, unknown.op) == ("edge_7_a", "RecvTensor")
 
 
 def test_the_start_is_that_of_its_maker_s_end_where_clocks_differ():
     """The runtime mixes both clocks: with the sender's ahead, it leaves a microsecond."""
-    mixed = Arrival(replace(RECEIVED, start_ns=6_051_000, duration_ns=1_000), SENT)
+    mixed = (replace(RECEIVED, start_ns=6_051_000, duration_ns=1_000), SENT)
     ended = wires.ends(RUNS)
     assert wires.run_on_wire(mixed, {B: AHEAD_NS}, ended) == wire(1_030_000, 22_000)

@@ -10,7 +10,7 @@ import pytest
 from tests.commands import in_one_process, run_here
 from tests.examples.lab import COMPARED
 from tests.examples.walk import EXECUTION
-from tflab.analysis import passes, timeline
+from tflab.analysis import timeline
 from tflab.exporters.markdown import rendered
 from tflab.follow import node_history
 from tflab.records.blocks import Table
@@ -55,8 +55,9 @@ def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
     placement = next(stage for stage in stages if isinstance(stage, Placement))
     states = graph_states.states(stages)
     versions = graph_states.versions(states)
-    last = passes.graph_at(versions, len(states) - 1)
-    assert {name: (node.op, node.inputs) for name, node in last.items()} == {
+    every = [version for own in versions.values() for version in own]
+    last = [version.node for version in every if version.last == len(states) - 1]
+    assert {node.name: (node.op, node.inputs) for node in last} == {
         node.name: (node.op, node.inputs) for node in placement.nodes
     }
     sizes = graph_states.node_counts(states, versions)

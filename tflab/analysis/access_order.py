@@ -59,7 +59,6 @@ VARYING = re.compile(rf"Placeholder|{'|'.join(VARIABLES)}|IteratorGetNext|QueueD
 IDLE = ("Const", "ReadVariableOp", "Identity", "Placeholder", "PlaceholderWithDefault", *SHAPES)
 
 Users = Mapping[str, Sequence[tuple[Node, int]]]  # node -> its users, and the index of that input
-Accesses = Sequence[tuple[Node, str]]  # nodes, each with what it does
 
 
 class Step:
@@ -165,18 +164,17 @@ def unordered(step: Step, functions: Iterable[Function]) -> tuple[Unordered, ...
     out are two in branches, and a read in a branch: nothing may be written in the branch that is
     taken."""
     bodies = Bodies(functions)
-    pairs: dict[str, list[tuple[Node, str, Node, str]]] = {}
+    pairs: list[tuple[str, Node, str, Node, str]] = []
     for holder in (node for node in step.nodes if HOLDERS.fullmatch(node.op)):
         every = dict.fromkeys(accesses(holder, step.users, bodies))
-        if found := [*conflicts([access for access in every if step.is_seen(*access)])]:
-            pairs[holder.name] = found
+        seen = [access for access in every if step.is_seen(*access)]
+        pairs += [(holder.name, *pair) for pair in conflicts(seen)]
     if not pairs:
         return ()
     in_branches = step.in_branches()
-    ends = (end.name for found in pairs.values() for pair in found for end in (pair[0], pair[2]))
-    own, earlier = paths(step.before, ends)
+    own, earlier = paths(step.before, (end.name for pair in pairs for end in (pair[1], pair[3])))
     rows: dict[object, Unordered] = {}
-    for name, (one, does, other, its) in ((n, pair) for n in pairs for pair in pairs[n]):
+    for name, one, does, other, its in pairs:
         ordered = earlier[one.name] & own[other.name] or earlier[other.name] & own[one.name]
         may_not_run = one.name in in_branches and (does == "reads" or other.name in in_branches)
         key = name, one.line or one.name, does, other.line or other.name
@@ -184,15 +182,15 @@ def unordered(step: Step, functions: Iterable[Function]) -> tuple[Unordered, ...
             continue
         reached = reach([one.name], step.after) if does in ("reads", "takes") else ()
         into = tuple(fetch for fetch, node in step.results.items() if node in reached)
-        rows[key] = Unordered(name, access(one, does), access(other, its), into)
+        first, second = (
+            Access(node.name, "writes" if kind == "adds" else kind, node.line)
+            for node, kind in ((one, does), (other, its))
+        )
+        rows[key] = Unordered(name, first, second, into)
     return tuple(rows.values())
 
 
-def access(node: Node, does: str) -> Access:
-    return Access(node.name, "writes" if does == "adds" else does, node.line)
-
-
-def conflicts(found: Accesses) -> Iterator[tuple[Node, str, Node, str]]:
+def conflicts(found: Sequence[tuple[Node, str]]) -> Iterator[tuple[Node, str, Node, str]]:
     """Yield the pairs of accesses whose order matters: the second changes what the first finds."""
     for place, (other, its) in enumerate(found):
         for index, (one, does) in enumerate(found if its != "reads" else ()):
@@ -210,15 +208,14 @@ def paths(
     """Return a bit for each of these nodes, and for each node the bits of those with a path to
     it."""
     own = {name: 1 << bit for bit, name in enumerate(dict.fromkeys(names))}
-    order, earlier, again = list(in_order(before)), dict(own), True
-    while again:  # of a graph without loops, the second turn changes nothing
-        again = False
+    order = in_order(before)
+    earlier = dict.fromkeys(order, 0) | own
+    known: dict[str, int] = {}
+    while earlier != known:  # of a graph without loops, the second turn changes nothing
+        known = dict(earlier)
         for name in order:
-            bits = known = earlier.get(name, 0)
             for other in before[name]:
-                bits |= earlier.get(other, 0)
-            if bits != known:
-                earlier[name], again = bits, True
+                earlier[name] |= earlier[other]
     return own, earlier
 
 

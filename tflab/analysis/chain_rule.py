@@ -161,7 +161,8 @@ def kind_of(graph: GradientGraph, node: Node, served: set[str | None]) -> str | 
     """Return the kind of bookkeeping of a node; `served` are the kinds of its users."""
     if not node.outputs:
         return GATES if "/tuple/" in node.name else FETCH
-    if node.op == "Fill" and node.name in graph.starts:
+    is_shared = not graph.owners[node.name]
+    if node.op == "Fill" and is_shared and any(t == node.name for _, t in graph.incoming):
         return STARTS if graph.points.filled(node.name, 1) else None
     if served == {STARTS}:
         return STARTS

@@ -81,12 +81,6 @@ class GradientGraph:
         }
 
     @cached_property
-    def starts(self) -> set[str]:
-        """Return what gradient functions received but did not make: the first gradient, and
-        sums."""
-        return {tensor for _, tensor in self.incoming if not self.owners.get(node_of(tensor))}
-
-    @cached_property
     def all_rows(self) -> set[str]:
         """Return the tensors that are only some rows, and the tensors that join such rows."""
         rows = set(self.rows)

@@ -176,31 +176,17 @@ def replay(changes: Iterable[Change]) -> Versions:
     standing: dict[str, tuple[int, Node]] = {}
     steps = list(changes)
 
-    def end(name: str, last: int) -> None:
-        if name in standing:
-            first, node = standing.pop(name)
-            versions[name].append(Version(first, last, node))
-
     for number, (gone, defined) in enumerate(steps):
-        for name in gone:
-            end(name, number - 1)
+        for name in (*gone, *(node.name for node in defined)):
+            if name in standing:
+                first, node = standing.pop(name)
+                versions[name].append(Version(first, number - 1, node))
         for node in defined:
-            end(node.name, number - 1)
             versions.setdefault(node.name, [])
             standing[node.name] = number, node
-    for name in list(standing):
-        end(name, len(steps) - 1)
+    for name, (first, node) in standing.items():
+        versions[name].append(Version(first, len(steps) - 1, node))
     return versions
-
-
-def graph_at(versions: Versions, state: int) -> dict[str, Node]:
-    """Return the graph in one state, by name."""
-    return {
-        name: version.node
-        for name, all_of_it in versions.items()
-        for version in all_of_it
-        if version.first <= state <= version.last
-    }
 
 
 # The first run

@@ -13,7 +13,7 @@ from itertools import dropwhile
 from tflab.analysis.fates import ROLES
 from tflab.errors import UsageError
 from tflab.records.graph import UPDATE, Source, grouped
-from tflab.records.measured import NodeStats, OpStats
+from tflab.records.measured import NodeStats
 from tflab.records.placed import Fate
 
 KEYS = ("op", "node", "layer", "line")
@@ -67,11 +67,6 @@ def labels_of(nodes: Sequence[NodeStats], by: str, graph: Graph) -> list[str]:
 def unit(by: str) -> str:
     """Return what the time of a row refers to: a call, or a step if it has ops of many kinds."""
     return "step" if by in STEPWISE else "call"
-
-
-def unit_ns(row: OpStats, by: str) -> float:
-    """Return the mean time of a `unit`."""
-    return row.step_ns if by in STEPWISE else row.mean_ns
 
 
 def is_runtime(node: NodeStats) -> bool:

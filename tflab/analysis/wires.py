@@ -7,14 +7,14 @@ the op that made it has ended. If all clocks may be correct, no time is shifted.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf
 
 from tflab.analysis import op_runs
-from tflab.records.graph import node_of
+from tflab.records.graph import grouped, node_of
 from tflab.records.placed import Transfer
 from tflab.records.timed import Offset, OpRun, Received, StepTime
 from tflab.units import short_task, task_of
@@ -29,22 +29,7 @@ Ends = Mapping[tuple[int, str], int]  # (step, node) -> its end, by its own cloc
 Message = tuple[str, str, int]
 
 
-@dataclass(frozen=True)
-class Arrival:
-    """A tensor that a task received, and its transfer if that is known."""
-
-    received: Received
-    transfer: Transfer | None
-
-    @property
-    def tasks(self) -> tuple[str, str]:
-        return task_of(self.received.from_device), task_of(self.received.to_device)
-
-    def made_ns(self, ended: Ends) -> int | None:
-        """Return when the op that made the tensor ended."""
-        if self.transfer is None:
-            return None
-        return ended.get((self.received.step, node_of(self.transfer.tensor)))
+Arrival = tuple[Received, Transfer | None]  # a tensor, and its transfer if that is known
 
 
 @dataclass(frozen=True)
@@ -64,9 +49,7 @@ def one_axis(
 ) -> OneAxis:
     """Return runs that the tasks timed by their own clocks, on one axis."""
     sent = {(one.edge, one.from_device, one.to_device): one for one in transfers}
-    arrivals = [
-        Arrival(one, sent.get((one.edge, one.from_device, one.to_device))) for one in received
-    ]
+    arrivals = [(one, sent.get((one.edge, one.from_device, one.to_device))) for one in received]
     clock_offsets = offsets(messages(runs, arrivals, steps), CLIENT)
     ahead = {offset.clock: offset.applied_ns for offset in clock_offsets}
     moved = [shifted(run, ahead.get(task_of(run.device), 0)) for run in runs]
@@ -92,18 +75,22 @@ def messages(
     """Yield all pairs of events on two clocks whose order is known."""
     in_step = op_runs.of(runs).by_step()
     for step in steps:
-        of_task: dict[str, list[OpRun]] = defaultdict(list)
-        for run in in_step.get(step.step, ()):
-            of_task[task_of(run.device)].append(run)
+        of_task = grouped((task_of(run.device), run) for run in in_step.get(step.step, ()))
         for task, task_runs in of_task.items():
             last = max(run.start_ns + run.duration_ns for run in task_runs)
             yield CLIENT, task, min(run.start_ns for run in task_runs) - step.start_ns
             yield task, CLIENT, step.start_ns + step.wall_ns - last
     ended = ends(runs)
     for one in arrivals:
-        made_ns, received = one.made_ns(ended), one.received
+        made_ns, end = made_at(one, ended), one[0].start_ns + one[0].duration_ns
         if made_ns is not None:
-            yield *one.tasks, received.start_ns + received.duration_ns + US - made_ns
+            yield task_of(one[0].from_device), task_of(one[0].to_device), end + US - made_ns
+
+
+def made_at(arrival: Arrival, ended: Ends) -> int | None:
+    """Return when the op that made a tensor ended; ns. None if that is unknown."""
+    received, transfer = arrival
+    return ended.get((received.step, node_of(transfer.tensor))) if transfer else None
 
 
 def shifted(run: OpRun, ahead_ns: int) -> OpRun:
@@ -116,17 +103,18 @@ def run_on_wire(arrival: Arrival, ahead: Mapping[str, int], ended: Ends) -> OpRu
     """Return a received tensor as a run by the clock of this process, named after its `_Recv`. One
     side of the runtime's own start is by the sender's clock: if the two clocks certainly differ, it
     is replaced by the end of the op that made the tensor, which may include waiting."""
-    received, (sender, receiver) = arrival.received, arrival.tasks
+    received, transfer = arrival
+    sender, receiver = task_of(received.from_device), task_of(received.to_device)
     shift = ahead.get(receiver, 0)
     start = received.start_ns - shift
     end = start + received.duration_ns
-    made_ns = arrival.made_ns(ended)
+    made_ns = made_at(arrival, ended)
     if made_ns is not None and shift != ahead.get(sender, 0):
         start = made_ns
     start = min(start, end)
     return OpRun(
         step=received.step,
-        name=arrival.transfer.recv if arrival.transfer else received.edge,
+        name=transfer.recv if transfer else received.edge,
         op=OP,
         device=f"{ON_WIRE}{short_task(sender)} to {short_task(receiver)}",
         start_ns=start,

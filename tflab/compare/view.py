@@ -139,13 +139,14 @@ def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: 
 def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """Return the time of a call at every batch size; of a step if a row has ops of many kinds."""
     before = dict(pairwise(reversed(comparison.batch_sizes)))
+    a_step = row_labels.unit(comparison.by) == "step"
 
     def column(batch: int) -> Column:
         def cell(row: Compared) -> str:
             if batch not in row.cells:
                 return ""
             known = (row.cells.get(size) for size in (batch, before.get(batch, 0)))
-            mean, *smaller = (row_labels.unit_ns(of, comparison.by) for of in known if of)
+            mean, *smaller = (of.step_ns if a_step else of.mean_ns for of in known if of)
             return f"{time(mean)} ({mean / smaller[0]:.1f} x)" if any(smaller) else time(mean)
 
         return numbers(f"batch {batch}", cell)
@@ -247,7 +248,11 @@ def verdict_columns(usual: str, other: str, key: str = "", batch: bool = True) -
     yield numbers(usual, lambda row: "" if row.first_ns is None else time(row.first_ns))
     yield numbers(other, lambda row: "" if row.second_ns is None else time(row.second_ns))
     yield Column("ratio", ratio)
-    yield Column("control", lambda row: control_text(row.verdict) if row.verdict else "", spare=1)
+    yield Column(
+        "control",
+        lambda row: control_text(row.verdict) if row.verdict else "",
+        spare=1,
+    )
 
 
 def ratio(row: Change) -> str:

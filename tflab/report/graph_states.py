@@ -100,7 +100,8 @@ def versions(states: Sequence[State]) -> Versions:
 
 def node_counts(states: Sequence[State], node_versions: Versions) -> list[int]:
     """Return the number of nodes in each state, from the versions of the nodes."""
-    return [len(passes.graph_at(node_versions, number)) for number in range(len(states))]
+    every = [version for own in node_versions.values() for version in own]
+    return [sum(v.first <= n <= v.last for v in every) for n in range(len(states))]
 
 
 def changes(states: Sequence[State]) -> Table:
