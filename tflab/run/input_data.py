@@ -1,8 +1,5 @@
-"""tensorflow.examples.tutorials.mnist.input_data: MNIST in batches, from tflab's data.
-
-The interface and the order of the rows are those of
-tensorflow/contrib/learn/python/learn/datasets/mnist.py, TensorFlow 1.15.
-"""
+"""tensorflow.examples.tutorials.mnist.input_data: MNIST in batches, from tflab's data, as in
+tensorflow/contrib/learn/python/learn/datasets/mnist.py, TensorFlow 1.15."""
 
 from __future__ import annotations
 
@@ -24,12 +21,8 @@ class DataSet:
     """Images and labels; `next_batch` returns the next ones."""
 
     def __init__(self, images: np.ndarray, labels: np.ndarray) -> None:
-        self.images, self.labels = images, labels
+        self.images, self.labels, self.num_examples = images, labels, len(images)
         self.epochs_completed = self.index_in_epoch = 0
-
-    @property
-    def num_examples(self) -> int:
-        return len(self.images)
 
     def next_batch(
         self, batch_size: int, fake_data: bool = False, shuffle: bool = True
@@ -68,10 +61,8 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str = "",
 ) -> Datasets:
-    """Return MNIST: float32 of 0..1, [n, 784], or without `reshape` [n, 28, 28, 1].
-
-    A split is read from `train_dir` if its files are there, otherwise from where tflab has them.
-    """
+    """Return MNIST, from `train_dir` if its files are there: float32 of 0..1, [n, 784], or without
+    `reshape` [n, 28, 28, 1]."""
     if fake_data:
         raise ValueError("fake_data is not supported; without it, read_data_sets reads MNIST.")
     if tf.as_dtype(dtype).base_dtype != tf.float32:

@@ -478,17 +478,14 @@ class Recorder:
                 parts = self.tracer.parsed(group.executed).partition_graphs
                 group.types = {node.name: node.op for part in parts for node in part.node}
         run = self.calls.get(self.main)
+        kept = ((group.function, group.kept.found) for group in groups if not group.later)
         return {
             "stopped": self.stopped_by_steps,
             "in_run_of": run.group.number if run and run.has_group else 0,
             "groups": [group.segment(self.graphs.graphs) for group in groups],
             "graphs": self.graphs.segment(groups, final),
             "grown": self.graphs.grown_segment(),
-            "kept": [
-                {"function": group.function, **group.kept.found}
-                for group in groups
-                if group.kept.found and not group.later
-            ],
+            "kept": [{"function": name, **found} for name, found in kept if found],
             "fates": self.write_largest(groups) if final else {},
             "notes": [*self.notes.values()],
             "own_ns": self.own_ns,

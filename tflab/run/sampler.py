@@ -42,9 +42,9 @@ BEFORE = "Python before the first step"
 BETWEEN = "Python between steps"
 AFTER = "Python after the last step"
 
-# The time of a line in the main thread: its own Python, with other libraries that it calls, and
-# what it calls of TensorFlow and Keras. Then all its time in other threads; the part of that in
-# functions that TensorFlow called; and the part of its own Python that waits for child processes.
+# The time of a line in the main thread: its own Python, and what it calls of TensorFlow and Keras.
+# Then all its time in other threads; the part of that in functions that TensorFlow called; and the
+# part of its own Python that waits for child processes.
 LINES, CALLS = "lines", "called"
 KINDS = ELSEWHERE, IN_DATA, FOR_CHILDREN = "elsewhere", "in_data", "for_children"
 
@@ -221,10 +221,8 @@ class Sampler:
 
     def line_of(self, stack: Stack) -> Line | None:
         """Return the innermost line of the program."""
-        for frame in stack:
-            if self.kind_of(frame.f_code.co_filename) == PROGRAM:
-                return line_at(frame)
-        return None
+        of_program = (each for each in stack if self.kind_of(each.f_code.co_filename) == PROGRAM)
+        return line_at(frame) if (frame := next(of_program, None)) else None
 
     def kind_of(self, file: str) -> int:
         kind = self.kinds.get(file)

@@ -15,7 +15,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -31,7 +30,6 @@ from tflab.analysis import verdicts
 from tflab.cli import command, interrupts, output_paths, temporary, terminal
 from tflab.compare import RACE_S, saved, view
 from tflab.errors import TflabError, UsageError
-from tflab.escaping import visible
 from tflab.exporters import csv
 from tflab.records.blocks import Block, numbers
 from tflab.records.measured import Change, Gate, Load, Programs
@@ -48,7 +46,6 @@ MOST_ROUNDS = 14
 TURN_NS = 50_000_000  # after which a process stops itself at the end of its next step
 ALLOCATE = "TF_FORCE_GPU_ALLOW_GROWTH"  # otherwise the first process takes all memory of a GPU
 STOP_S = 3.0  # for which an interrupted program may end by itself
-LAST_LINES = 8  # of the output of a program that failed
 WHOLE, OP, LINE = "program", "op", "line"
 STEP, PROCESS = "median step", "whole process"
 NO_STEP = "unknown: nothing ran more than once in a session or tf.function"
@@ -171,18 +168,13 @@ def together(programs: Sequence[Program], steps: int) -> list[Watched]:
 
 def process_of(program: Program, steps: int, turn_ns: int) -> Generator[Watched | None, None, None]:
     """Run a program, interrupted after `steps` steps if they are not 0. Yield None at the end of
-    each turn, and at last what was seen. If it fails, show its last output and raise TflabError."""
+    each turn, and at last what was seen. Raise TflabError if it fails."""
     settings = {"OVERHEAD": "5", "STEPS": str(steps), "TURN": str(turn_ns), "KEEP": "1"}
     with temporary.folder("turn") as folder, temporary.file() as output:
-        process, start_ns = launch.start(
-            program.words,
-            folder,
-            settings,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # a signal to the group of this process is not for it
-        )
+        files = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+        # In its own session: a signal to the group of this process is not for it
+        start = {**files, "start_new_session": True}
+        process, start_ns = launch.start(program.words, folder, settings, **start)
         try:
             # Wait until the process stops itself, or ends
             while os.WIFSTOPPED(status := os.waitpid(process.pid, os.WUNTRACED)[1]):
@@ -201,8 +193,6 @@ def process_of(program: Program, steps: int, turn_ns: int) -> Generator[Watched 
         if segment["faults"]:
             raise TflabError(f"{summary.STOPPED} '{program.name}': {segment['faults'][0]}")
         if process.returncode and not segment["stopped"]:
-            for line in processes.last_lines(output, LAST_LINES):
-                terminal.say(f"  {visible(line)}", sys.stderr)
             raise TflabError(f"'{program.name}' ended {processes.ending(process, output)}")
         graph, _ = program_graph.read(folder)
         yield replace(summary.watched(program.words, segment, wall_ns, 0), graph=graph)
