@@ -43,9 +43,7 @@ class WorkerProcess:
     def start(self) -> None:
         """Start a new process; it is ready after its first line. Ctrl-C is for the server."""
         self.process = processes.start(
-            "tflab.explore.worker",
-            stderr=subprocess.DEVNULL,
-            own_session=True,
+            "tflab.explore.worker", stderr=subprocess.DEVNULL, own_session=True
         )
         self.ready = False
 

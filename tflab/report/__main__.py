@@ -19,15 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import (
-    arguments,
-    command,
-    confined,
-    environment,
-    interrupts,
-    output_paths,
-    terminal,
-)
+from tflab.cli import arguments, command, confined, environment, interrupts, output_paths, terminal
 from tflab.errors import UsageError
 from tflab.escaping import visible
 from tflab.records.options import Saved

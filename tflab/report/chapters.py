@@ -289,8 +289,7 @@ def found(comparison: Comparison) -> Table:
 def finding_at(comparison: Comparison, size: int) -> str:
     """Return how the costliest op changed since the size before, if it ran as often in a step."""
     largest = max(
-        (row for row in comparison.rows if size in row.cells),
-        key=lambda row: row.cells[size].share,
+        (row for row in comparison.rows if size in row.cells), key=lambda row: row.cells[size].share
     )
     cell, name = largest.cells[size], largest.key
     before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=0)
