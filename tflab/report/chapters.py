@@ -29,7 +29,6 @@ from tflab.report.contents import (
     Report,
     Walked,
     nodes_of,
-    title_of,
 )
 from tflab.runtime import trace
 from tflab.train import view as training_view
@@ -57,7 +56,7 @@ def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> 
         if name in names and (whole := tuple(content))
     )
     return Report(
-        title=f"{'Lab report' if handed_in else 'From Python to op runs'}: {title_of(lab.model)}",
+        title=f"{'Lab report' if handed_in else 'From Python to op runs'}: {lab.model}",
         about=f"{ABOUT_LAB if handed_in else ABOUT}{PARTIAL * lab.interrupted}",
         command=command,
         questions=() if handed_in else questions.questions(lab),
@@ -91,7 +90,7 @@ def drafts(lab: Lab) -> Iterator[Draft]:
     """Yield every chapter that was measured except the hand-in, in the order of a report."""
     walked, compared, history = lab.walked, lab.compared, lab.history
     if walked:
-        yield "graph", f"The stages of {title_of(lab.model)}", graph(walked), ""
+        yield "graph", f"The stages of {lab.model}", graph(walked), ""
     if walked and (maps := walked.execution.maps) and len(maps.maps) > 1:
         yield "network", "What the network saw", network(walked, maps), ""
     if history or not lab.interrupted:
@@ -150,7 +149,7 @@ def graph(walked: Walked) -> Iterator[Part]:
     step, placing = walked.execution, walked.placement
     ns = critical_path.median_per_step(step.runs)
     yield DrawnGraph(
-        name=contents.title_of(walked.model),
+        name=walked.model,
         drawing=drawing.draw(walked.stages, walked.histories),
         histories=walked.histories,
         ns=ns,

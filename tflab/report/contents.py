@@ -232,8 +232,6 @@ class Report:
 #
 # A wrong name is refused before anything is imported.
 
-TOY = "toy"
-FORMULA = "x*y + z"  # its name for readers
 # Compared by default: fewer processors, and another library for the same work
 CONFIGS: tuple[str, ...] = ("one-thread", "no-onednn")
 CONFIGS_S = 60  # for comparing them: enough to notice most differences of a tenth
@@ -261,11 +259,6 @@ REFERENCE = ("configurations", "memory", "environment")
 def chosen(names: Sequence[str]) -> tuple[str, ...]:
     """Return the chapters in order, each once. Unless named, a report has no hand-in."""
     return tuple(name for name in CHAPTERS if name in (names or {*CHAPTERS} - {"lab"}))
-
-
-def title_of(model: str) -> str:
-    """Return the name of a model for readers."""
-    return FORMULA if model == TOY else model
 
 
 # The report of the lab in Chinese, from one dictionary, page/chinese.txt

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tflab.analysis import critical_path
 from tflab.analysis.fates import fates_in_step
 from tflab.records.measured import Comparison
-from tflab.report.contents import Lab, Question, Walked, title_of
+from tflab.report.contents import Lab, Question, Walked
 from tflab.report.storage import with_heir
 from tflab.units import percent, plural, time
 
@@ -51,7 +51,7 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
         return
     *_, gone = min(taken, key=lambda row: row[:2])
     yield Question(
-        f"Which of these nodes of {title_of(walked.model)} will not be in the graph that runs?",
+        f"Which of these nodes of {walked.model} will not be in the graph that runs?",
         gone.name,
         f"{gone.by}: {with_heir(gone)}.",
         options=tuple(sorted((gone.name, *stay[: OPTIONS - 1]))),
@@ -74,7 +74,7 @@ def nodes_that_run(walked: Walked) -> Iterator[Question]:
     run = fates.pop("executed", 0)
     others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
     yield Question(
-        f"{title_of(walked.model)} has {plural(len(names), 'node')} as written. How many of these "
+        f"{walked.model} has {plural(len(names), 'node')} as written. How many of these "
         "will run under their own name?",
         str(run),
         f"Fates of the others: {others or 'none'}.",
@@ -96,8 +96,7 @@ def takes_longest(walked: Walked) -> Iterator[Question]:
         return
     most, then = ranked[:2]
     yield Question(
-        f"Which of these nodes of {title_of(walked.model)} will take longest at batch "
-        f"{step.batch_size}?",
+        f"Which of these nodes of {walked.model} will take longest at batch {step.batch_size}?",
         most,
         f"It took {time(median[most])} a step, and {then} took {time(median[then])} (medians of "
         f"{plural(step.steps, 'traced step')}).",
@@ -113,8 +112,7 @@ def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
         return
     most, then = ranked[0].cells[size], ranked[1].cells[size]
     yield Question(
-        f"Which op of {title_of(comparison.model)} will take most of a step's op time at batch "
-        f"{size}?",
+        f"Which op of {comparison.model} will take most of a step's op time at batch {size}?",
         ranked[0].key,
         f"It took {percent(most.share)} of it, {time(most.mean_ns)} a call on average; "
         f"{ranked[1].key} took {percent(then.share)}.",
@@ -132,7 +130,7 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
     first, last = before.median, after.median
     ratio = last / first
     yield Question(
-        f"A step of {title_of(comparison.model)} at batch {large} takes how many times as long as "
+        f"A step of {comparison.model} at batch {large} takes how many times as long as "
         f"one at batch {small}?",
         f"{ratio:.1f}",
         f"The untraced medians are {time(first)} and {time(last)}: {large / small:g} x the "
