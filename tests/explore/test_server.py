@@ -29,7 +29,7 @@ STAGE = {
             },
         ]
     },
-    "nodes": {"a": ["forward", "Const()", None]},
+    "nodes": {"a": ["forward", "Const()"]},
 }
 
 
@@ -191,12 +191,12 @@ def test_stages_are_told_as_markup_in_which_no_name_acts(site):
 def test_an_edit_is_told_against_the_last_life_of_its_own_page(site):
     site.run()
     site.worker.said = [
-        {**STAGE, "nodes": {"b": ["forward", "Add()", None]}},
+        {**STAGE, "nodes": {"b": ["forward", "Add()"]}},
         {"error": {"message": "no", "line": 1}},
     ]
     stage, error = site.run(number=2)
     assert stage["marks"] == {"b": "new"}
-    assert "<td>gone</td><td>1</td><td>a</td>" in stage["since"]
+    assert '<td>gone</td><td class="right">1</td><td>a</td>' in stage["since"]
     assert error == {"error": {"message": "no", "line": 1}}
     site.worker.said = [STAGE, {"done": True}]
     assert "No node is new" in site.run(number=3)[0]["since"]  # a life that failed is not the last

@@ -5,7 +5,7 @@ The drawing, its panel and the tables are those of the report, which also escape
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 import jinja2
 
 from tflab.explore import request
-from tflab.records.blocks import Block, Column, Table, table
+from tflab.records.blocks import Block, Column, numbers, table
 from tflab.records.codec import encoded
 from tflab.records.options import SWITCHES
 from tflab.report import html, storage
@@ -91,9 +91,9 @@ def read(name: str) -> str:
 
 # Changes
 
-LISTED = 8  # names of nodes in a line, and rows of a table
+LISTED = 8  # names of nodes in a line
 
-Nodes = Mapping[str, tuple[str, str, str | None]]  # node -> its kind, its signature, its fate
+Nodes = Mapping[str, tuple[str, str]]  # node -> its kind, its signature
 
 
 def marks(before: Nodes, now: Nodes) -> dict[str, str]:
@@ -110,11 +110,7 @@ def differences(before: Nodes, now: Nodes) -> Iterator[Block]:
     gone = [name for name in before if name not in now]
     rows = [
         # Nodes of the forward graph first
-        (
-            what,
-            f"{len(names):,}",
-            listed(sorted(names, key=lambda n: of[n][0] != "forward"), LISTED),
-        )
+        (what, len(names), listed(sorted(names, key=lambda n: of[n][0] != "forward"), LISTED))
         for what, names, of in (
             ("new", new, now),
             ("gone", gone, before),
@@ -123,19 +119,7 @@ def differences(before: Nodes, now: Nodes) -> Iterator[Block]:
         if names
     ]
     if rows:
-        yield texts("Nodes", ("", "nodes", "which"), rows)
+        columns = (Column("", itemgetter(0)), numbers("nodes", lambda row: f"{row[1]:,}"))
+        yield table("Nodes", rows, *columns, Column("which", itemgetter(2)))
     else:
         yield "No node is new, gone or changed."
-    fates = [
-        (name, earlier_fate, fate)
-        for name, (*_, fate) in now.items()
-        if name in before and fate and (earlier_fate := before[name][2]) not in (None, fate)
-    ]
-    if fates:
-        yield texts("Other fates", ("node", "before", "now"), fates)
-
-
-def texts(title: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
-    """Return a table of texts."""
-    columns = (Column(head, itemgetter(place)) for place, head in enumerate(heads))
-    return table(title, rows, *columns, most=LISTED)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from tflab.analysis import critical_path
 from tflab.analysis.fates import fates_in_step
+from tflab.follow.view import PREPOSITIONS
 from tflab.records.measured import Comparison
 from tflab.report.contents import Lab, Question, Walked
-from tflab.report.storage import with_heir
 from tflab.units import percent, plural, time
 
 OPTIONS = 4  # of a multiple-choice question
@@ -50,10 +50,12 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
     if not taken or len(stay) < OPTIONS - 1:
         return
     *_, gone = min(taken, key=lambda row: row[:2])
+    is_other = gone.into not in (None, gone.name)
+    heir = f" {PREPOSITIONS[gone.fate]} {gone.into}" if is_other else ""
     yield Question(
         f"Which of these nodes of {walked.model} will not be in the graph that runs?",
         gone.name,
-        f"{gone.by}: {with_heir(gone)}.",
+        f"{gone.by}: {gone.fate}{heir}.",
         options=tuple(sorted((gone.name, *stay[: OPTIONS - 1]))),
     )
 

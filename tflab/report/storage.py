@@ -19,9 +19,7 @@ from typing import Any
 
 from tflab.cli import environment
 from tflab.errors import TflabError
-from tflab.follow import view
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.placed import Fate
 from tflab.records.stages import NodeHistory
 from tflab.report import html, viewer_data
 from tflab.report.contents import DrawnGraph
@@ -50,19 +48,11 @@ def life(stage: str, graph: DrawnGraph, parts: Iterable[tuple[str, Iterable[Bloc
     return made
 
 
-def signature(history: NodeHistory) -> list[str | None]:
-    """Return what is compared with the previous life: kind; op, inputs and outputs; fate."""
+def signature(history: NodeHistory) -> list[str]:
+    """Return what is compared with the previous life: kind; op, inputs and outputs."""
     inputs = (*history.inputs, *(f"^{name}" for name in history.control_inputs))
     outputs = [f"{out.dtype} {list(out.shape or ())}" for out in history.outputs]
-    signed = f"{history.op}({', '.join(inputs)}) -> {', '.join(outputs)}"
-    return [history.kind, signed, with_heir(history.fate) if history.fate else None]
-
-
-def with_heir(fate: Fate) -> str:
-    """Return `merged with Const`: the fate, and the node that took over, if it is another one."""
-    if fate.into in (None, fate.name):
-        return fate.fate
-    return f"{fate.fate} {view.PREPOSITIONS[fate.fate]} {fate.into}"
+    return [history.kind, f"{history.op}({', '.join(inputs)}) -> {', '.join(outputs)}"]
 
 
 def block(part: Block) -> object:
