@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from tflab.cli import command, environment
 from tflab.errors import TflabError
 from tflab.records.blocks import Block, Column, sentences, table
+from tflab.records.graph import grouped
 from tflab.units import plural
 
 PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
@@ -67,11 +68,8 @@ def blocks(checks: Sequence[Check]) -> Iterator[Block]:
         Column("checked", lambda check: check.checked),
         Column("found", lambda check: check.found, elastic=True),
     )
-    advised: dict[str, list[str]] = {}
-    for check in checks:
-        if check.remedy:
-            advised.setdefault(check.remedy, []).append(f"{check.what}: {check.found}")
-    if advised:
+    findings = ((check.remedy, f"{check.what}: {check.found}") for check in checks if check.remedy)
+    if advised := grouped(findings):
         said = (f"{'; '.join(found)}. {what}" for what, found in advised.items())
         yield sentences("What to do", said)
     wrong = sum(not check.works for check in checks)

@@ -208,17 +208,9 @@ def test_without_the_kernel_the_same_attacks_succeed(place, attempts):
 
 # The whole command, with a model in a folder of downloads
 
-PROGRAM = """
-import sys
-from tflab.__main__ import main
-from tflab.cli import confined
-confined.IMPORT_S = int(sys.argv[1])  # of this process, which hands it on
-sys.exit(main(["lifecycle", *sys.argv[2:]]))
-"""
 
-
-def run(folder, *arguments, import_s=120):
-    done = run_python(folder, "-c", PROGRAM, str(import_s), "--steps", "2", *arguments)
+def run(folder, *arguments):
+    done = run_python(folder, "-m", "tflab.lifecycle", "--steps", "2", *arguments)
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
@@ -272,11 +264,6 @@ def calling(functions):
     return graph
 
 
-def nested():
-    """2^30 calls, of functions that each call the next twice."""
-    return calling({f"f{n}": 2 * [f"f{n + 1}"] for n in range(30)} | {"f30": []})
-
-
 def endless():
     return calling({"f0": ["f1"], "f1": ["f0"]})
 
@@ -289,11 +276,11 @@ def many():
     return graph
 
 
-@pytest.mark.parametrize("made", [nested, endless, many], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("made", [endless, many], ids=lambda made: made.__name__)
 def test_a_graph_that_asks_for_too_much_is_one_sentence_or_shown(made, tmp_path):
-    """TensorFlow crashes, takes forever, or refuses the graph, which is then only parsed."""
+    """TensorFlow crashes, or refuses the graph, which is then only parsed."""
     model = graphs.write(tmp_path / "g.pb", made())
-    status, said = run(tmp_path, "--model", model, "--stage", "frontend", import_s=2)
-    words = ("within 2 s.", "ended the process that ran it, with SIG", "cannot be run: ")
+    status, said = run(tmp_path, "--model", model, "--stage", "frontend")
+    words = "ended the process that ran it, with SIG", "Frontend: Python calls become nodes"
     assert (any(word in said for word in words), "Traceback" in said) == (True, False), said
-    assert status == (0 if words[2] in said else 1)
+    assert status == (1 if words[0] in said else 0)

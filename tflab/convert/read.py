@@ -23,7 +23,7 @@ from tflab.analysis.memory import US
 from tflab.analysis.op_runs import OpRuns
 from tflab.cli import terminal
 from tflab.errors import TflabError, UsageError
-from tflab.records.graph import Node
+from tflab.records.graph import Node, grouped
 from tflab.records.placed import Transfer
 from tflab.records.timed import Capture, StepTime
 from tflab.runtime import tf_import, trace
@@ -87,12 +87,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
             ran.add(metadata.partition_graphs)
             types = {name: node.op for name, node in (beside.nodes | ran.nodes).items()}
             stats = metadata.step_stats.dev_stats  # which may contain a device more than once
-            rows = {
-                each.device: [
-                    row for one in stats if one.device == each.device for row in one.node_stats
-                ]
-                for each in stats
-            }
+            rows = grouped((one.device, row) for one in stats for row in one.node_stats)
             try:
                 recorded = {
                     name: op_runs.of(

@@ -153,13 +153,8 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 
 def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the edges in the other direction: for edges of `makers`, the nodes that take from
-    each."""
-    turned: dict[str, list[str]] = {}
-    for name, ends in edges.items():
-        for end in dict.fromkeys(ends):
-            turned.setdefault(end, []).append(name)
-    return turned
+    """Return the edges in the other direction: of `makers`, the nodes that take from each."""
+    return grouped((end, name) for name, ends in edges.items() for end in dict.fromkeys(ends))
 
 
 def reach(
