@@ -16,13 +16,8 @@ MODEL = "toy"  # the default model
 EXPERIMENTS_S = 60
 MOST_TASKS = 16  # each new task is a process with its own TensorFlow
 
-# What cannot be combined with --cluster, and why
-NOT_OVER_TASKS = {
-    "devices": "each task has one CPU device; give one of the two",
-    "xla": "XLA compiles for the devices of one process",
-    "experiments": "the experiments run in one process",
-    "configs": "configurations are measured in other processes",
-}
+# What needs a single process, so that it cannot be combined with --cluster
+OF_ONE_PROCESS = ("devices", "xla", "experiments", "configs")
 
 
 # Types
@@ -202,7 +197,7 @@ def saved_of(args: argparse.Namespace) -> Saved:
 
 def check_cluster(args: argparse.Namespace) -> None:
     """Refuse what cannot be combined with --cluster, before anything starts."""
-    for option, reason in NOT_OVER_TASKS.items() if args.cluster else ():
+    for option in OF_ONE_PROCESS if args.cluster else ():
         usual = getattr(DEFAULTS, option, ["default"])  # that of --configs
         if getattr(args, option, None) not in (None, usual):
-            raise UsageError(f"--cluster cannot be combined with --{option}: {reason}.")
+            raise UsageError(f"--cluster cannot be combined with --{option}.")

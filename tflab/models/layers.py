@@ -64,9 +64,8 @@ def dropout(name: str, inputs: tf.Tensor, percent: int, seed: tuple) -> tf.Tenso
     """Set about `percent` % of the elements to zero; the others grow to keep the mean.
 
     (Hinton et al. 2012, "Improving neural networks by preventing co-adaptation of feature
-    detectors"; here as everywhere today the scaling is done while training.) The mask follows from
-    `seed`, two whole numbers, so a step can be computed again. It is drawn as whole numbers, so it
-    is the same in a graph of another precision.
+    detectors".) The mask follows from `seed`, two whole numbers, and is drawn as whole numbers, so
+    that it is the same in a graph of another precision.
     """
     with tf1.name_scope(name):
         drawn = tf.random.stateless_uniform(

@@ -44,10 +44,8 @@ def opened(folder: Path, done: int, data: Dataset) -> Iterator[EventFiles]:
     """Open new event files for a training that has done `done` steps. If the data are not the
     model's own, the tags of all charts have a mark.
 
-    TensorBoard no longer shows later steps of earlier files. Its reader drops them at the second
-    `SessionLog.START` of a run (tensorboard/backend/event_processing/plugin_event_accumulator.py),
-    its fast data server as soon as a tag returns to a step that it had
-    (tensorboard/data/server/reservoir.rs).
+    TensorBoard no longer shows later steps of earlier files: it drops them at the second
+    `SessionLog.START` of a run (tensorboard/backend/event_processing/plugin_event_accumulator.py).
     """
     # TensorBoard reads the files of a run in the order of their names, which have seconds.
     name_suffix = f".{done:09}"
