@@ -12,7 +12,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
+from functools import partial
 
 from tflab import models
 from tflab.cli import (
@@ -142,7 +142,7 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
         cluster=tasks,
     )
     interrupted = cut_short = False
-    left_out: list[str] = []
+    left_out: list[str | None] = []
     stages: list[Stage] = []
     run_folder = output_paths.new_run(args.logdir, args.model) if kept else nullcontext()
     phases = STAGES.index(stop) + 1 + kept  # the last one writes the files
@@ -155,15 +155,24 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
                 raise
             cut_short = True
         if place:
-            interrupted, left_out = write(place.work, args, stages, options)
-            interrupted |= interrupts.take()  # a signal during the writing, which is complete
+            from tflab.explore import stages_as_data
+            from tflab.lifecycle import logdir
+            from tflab.report import storage
+
+            captured = logdir.write(place.work, stages, options)
+            most = max(len(stage.nodes) for stage in stages)
+            life = partial(stages_as_data.life_of, tuple(stages), args.model)
+            lack = environment.lack("TensorBoard's page Profile", "xprof")
+            left_out = [*captured.left_out, lack, storage.keep(place.work, most, life)]
+            # or by a signal during the writing, which is complete
+            interrupted = captured.interrupted | interrupts.take()
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
         with command.reader_may_leave():
             below_more = args.format == "text" and args.stage == "all" and not args.full
             about = "Open it in TensorBoard:" if below_more else "\nOpen it in TensorBoard:"
             terminal.say_command(about, output_paths.opening_line(place.final), stream)
-            for sentence in left_out:
+            for sentence in filter(None, left_out):
                 terminal.say(visible(sentence), stream)
     ran = find_stage(stages, Execution)
     if ran and ran.failure:
@@ -171,27 +180,6 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
     if cut_short:  # there is a stage that was not reached
         raise KeyboardInterrupt
     return command.INTERRUPTED if interrupted or (ran and ran.interrupted) else 0
-
-
-def write(
-    folder: Path, args: argparse.Namespace, stages: Sequence[Stage], options: Options
-) -> tuple[bool, list[str]]:
-    """Write what TensorBoard shows, its tab Life included; return whether that was interrupted, and
-    sentences about what is missing."""
-    from tflab.explore import stages_as_data
-    from tflab.lifecycle import logdir
-    from tflab.report import storage
-
-    captured = logdir.write(folder, stages, options)
-    missing = (
-        environment.lack("TensorBoard's page Profile", "xprof"),
-        storage.keep(
-            folder,
-            max(len(stage.nodes) for stage in stages),
-            lambda: stages_as_data.life_of(tuple(stages), args.model),
-        ),
-    )
-    return captured.interrupted, [*captured.left_out, *filter(None, missing)]
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:
