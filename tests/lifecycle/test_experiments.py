@@ -123,7 +123,7 @@ def test_what_cannot_be_run_twice_says_why(walked):
     update = next(node for node in placement.user_nodes if node.op.startswith("ResourceApply"))
     for names, reason in (
         ("_arg_images_0_0", "the runtime made it, so the program has no node to copy"),
-        (update.name, f"{update.op} changes state or is random, so its copy would not do the"),
+        (update.name, f"a copy of {update.op} might not do the same work"),
         # The copies would wait for one another
         ("conv1/Conv2D conv1/Relu", "other nodes lie between the nodes whose work it does"),
         ("conv1/Conv2D", "None"),

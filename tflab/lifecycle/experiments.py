@@ -31,6 +31,7 @@ ROUNDS = 20  # steps of each variant in an observation
 LEAST = 6  # observations, whatever the budget: fewer give no interval
 CONFIDENCE = 0.95
 SCOPE = "once_more"  # of the nodes that are added to a graph
+OF_LOOPS = ("Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond")
 WAITING = ("last", "first", "all")  # which inputs of a copy wait for the original
 
 
@@ -151,13 +152,10 @@ def refusal(names: Sequence[str], placement: Placement) -> str | None:
         node = by_name.get(name)
         if node is None:
             return "the runtime made it, so the program has no node to copy"
-        definition = graphs.op_def(node.op)
-        if definition is None:
-            return f"{node.op} calls a function of the graph"
-        if definition.is_stateful and node.op != "ReadVariableOp":
-            return f"{node.op} changes state or is random, so its copy would not do the same work"
-        if node.op in ("Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond"):
-            return "it is part of a loop"
+        definition = graphs.op_def(node.op)  # None for a call of a function of the graph
+        stateful = definition is None or (definition.is_stateful and node.op != "ReadVariableOp")
+        if stateful or node.op in OF_LOOPS:
+            return f"a copy of {node.op} might not do the same work"
     edges = makers(placement.user_nodes)
     between = reach(names, edges) & reach(names, turned_around(edges)) - set(names)
     if between:  # the copy would wait for it, and it for the copy

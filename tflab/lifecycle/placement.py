@@ -15,11 +15,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import models
 from tflab.analysis import fates, passes
 from tflab.cli import temporary
-from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
-from tflab.escaping import with_full_stop
+from tflab.errors import TflabError, UsageError, did_you_mean
 from tflab.records.graph import Node, Source, node_of
 from tflab.records.options import Options, Program
 from tflab.records.placed import Fate, FirstRun, Generated, Partition, Snapshot
@@ -59,16 +57,7 @@ def place(backward: Backward, options: Options) -> Placement:
     fetches = tuple(resolve(program.graph, name) for name in options.fetches)
     fetches = fetches or session.default_fetches(session.ready(program))
     step = session.step_of(program, fetches)
-    try:
-        observed = run_instrumented(program, step, options)
-    except RefusedError as error:
-        made_up = program.model.made_up
-        if not (type(error) is RefusedError and made_up and models.is_file(program.name)):
-            raise
-        raise RefusedError(
-            f"{with_full_stop(str(error))} It was fed seeded values; give --feed "
-            f"{made_up[0]}=FILE.npy, --shape {made_up[0]}=SIZES, or --fetch NAME for another part."
-        ) from error
+    observed = run_instrumented(program, step, options)
     graphs = observed.metadata.partition_graphs
     shapes = trace.output_shapes(observed.metadata.step_stats)
     names = (node.name for graph in graphs for node in graph.node)

@@ -83,7 +83,6 @@ def build(file: GraphFile, options: Saved) -> Model:
         fetches=fetches,
         parameters=parameters,
         start=start,
-        made_up=tuple(label(t) for t in fed if not isinstance(given.get(t.name), np.ndarray)),
         unready=None if fetches else TflabError(f"'{file.name}' {NOTHING}"),
     )
 

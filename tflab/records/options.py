@@ -59,7 +59,6 @@ class Model:
     notes: tuple[str, ...] = ()  # what tflab chose or made up for it, for the reader
     start: Start | None = None  # if the variables' own initialisers must not run
     updates: tuple[Live, ...] = ()  # ops that run with every training step: moving averages
-    made_up: tuple[str, ...] = ()  # columns of the data with made-up values
     not_trained: str = ""  # why it has no loss or no optimiser, if that needs a reason
     unready: TflabError | None = None  # why no step of it can run, and what would help
     fixed_batch: int | None = None  # the only batch size that the graph accepts, if it has one

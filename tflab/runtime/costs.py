@@ -6,8 +6,7 @@ in TensorFlow 2.21).
 The formulas are the ones that textbooks give for the layers: Goodfellow, Bengio and Courville,
 "Deep Learning" (MIT Press, 2016), chapter 9, for convolution and pooling; Golub and Van Loan,
 "Matrix Computations" (4th edition, 2013), section 1.1, for products. A multiply-add is two, an
-elementary function (exp, tanh) one; multiplications with padding count. Strides, padding and
-dilation decide the size of the output, so no formula has to ask for them.
+elementary function (exp, tanh) one; multiplications with padding count.
 """
 
 from __future__ import annotations

@@ -24,11 +24,8 @@ Types = tuple[tuple[str, tuple[int, ...]], ...]  # of the attributes of a node
 
 
 def chosen_kernels(partitions: Iterable[GraphDef]) -> Iterator[Kernel]:
-    """Yield for each node of the partition graphs the registration that fits its device and types.
-
-    The rule is that of core/framework/op_kernel.cc: device type, type constraints and label must
-    fit, and the highest priority wins.
-    """
+    """Yield for each node of the partition graphs the registration that fits its device type, types
+    and label, by the rule of core/framework/op_kernel.cc: the highest priority wins."""
     for node in (node for graph in partitions for node in graph.node):
         label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
         given = ((name, tuple(attr.list.type) or (attr.type,)) for name, attr in node.attr.items())
@@ -41,11 +38,8 @@ def chosen_kernels(partitions: Iterable[GraphDef]) -> Iterator[Kernel]:
 
 @cache
 def fitting(op: str, label: str, types: Types, device_type: str) -> str:
-    """Return the conditions of the kernel that runs an op with this label and these types on a type
-    of device: `CPU, T in float32`; "" if there is none.
-
-    Those that are registered for every device (`DEFAULT`) count only if it has none of its own.
-    """
+    """Return the conditions of the kernel that runs such an op: `CPU, T in float32`; "" if there is
+    none. Kernels for every device (`DEFAULT`) count only if the device has none of its own."""
     given = dict(types)
     possible = [
         kernel

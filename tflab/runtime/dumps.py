@@ -41,8 +41,7 @@ def prepare() -> Path | None:
     for name, value in (DUMP_ENVIRONMENT | generated_code.environment(folder)).items():
         if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:
             continue  # the user sets how much TensorFlow logs
-        # The user's own flags stay. A flag that a parent process has set is not repeated, because
-        # TF_XLA_FLAGS must have only one. Without XLA no flag has an effect.
+        # The user's own flags stay. A flag that a parent process has set is not repeated.
         user_flags = os.environ.get(name, "") if name.endswith("XLA_FLAGS") else ""
         os.environ[name] = user_flags if value in user_flags else f"{user_flags} {value}".strip()
     return folder
@@ -70,10 +69,8 @@ def pause() -> None:
 
 
 def read(folder: Path) -> list[Snapshot]:
-    """Return the dumps of a folder in the order in which they were written.
-
-    Raises TflabError if there are none, or if one is not as TensorFlow 2.21 writes it.
-    """
+    """Return the dumps of a folder in the order in which they were written. Raises TflabError if
+    there are none, or if one is not as TensorFlow 2.21 writes it."""
     # If the clock of the file system is coarse, the inode decides: it grows within a folder.
     written = sorted(folder.iterdir(), key=lambda f: (f.stat().st_mtime_ns, f.stat().st_ino))
     files = [file for file in written if not OF_FUNCTION.fullmatch(file.name)]

@@ -169,11 +169,8 @@ Attributes = Mapping[tuple[str | None, str], Mapping[str, str]]
 def origins(
     names: Iterable[str], nodes: Iterable[Node], functions: Iterable[Function]
 ) -> Iterator[tuple[str, Node]]:
-    """Yield the names of inlined nodes, each with the node that it was copied from.
-
-    Without a line of its own, that node has the line of the innermost call; a node without a
-    counterpart in a body gets the node of the call.
-    """
+    """Yield the names of inlined nodes, each with the node that it was copied from, or that of the
+    call. Without a line of its own, it has the line of the innermost call."""
     functions = tuple(functions)
     bodies: dict[str | None, dict[str, Node]] = {
         function.name: {node.name: node for node in function.nodes} for function in functions

@@ -34,13 +34,10 @@ LLVM_METADATA = re.compile(r"(?:, ![\w.]+ ![\w.]+)+$")  # for the optimiser
 
 
 def environment(folder: str | Path) -> dict[str, str]:
-    """Return the environment variables with which XLA compiles and dumps; they count only if they
-    are set before TensorFlow is imported.
-
-    The session also needs `global_jit_level = ON_2`. TF_XLA_FLAGS must have only this flag: with a
-    second one, Grappler's remapper still fuses convolutions and dense layers into kernels of its
-    own, which XLA then cannot compile (seen with TensorFlow 2.21).
-    """
+    """Return the environment variables with which XLA compiles and dumps, to be set before
+    TensorFlow is imported. The session also needs `global_jit_level = ON_2`. With a second flag in
+    TF_XLA_FLAGS, Grappler's remapper still fuses convolutions and dense layers into kernels of its
+    own, which XLA then cannot compile (seen with TensorFlow 2.21)."""
     if '"' in str(folder):
         raise TflabError(f"XLA cannot write to {folder}: its name contains a quotation mark.")
     return {
@@ -50,10 +47,8 @@ def environment(folder: str | Path) -> dict[str, str]:
 
 
 def read(folder: str | Path, fetches: tuple[str, ...], batch_size: int) -> tuple[Generated, ...]:
-    """Return the code of each cluster that XLA compiled, in the order of their file names.
-
-    Raises TflabError if there is none, or if the files are in another format.
-    """
+    """Return the code of each cluster that XLA compiled, in the order of their file names. Raises
+    TflabError if there is none, or if the files are in another format."""
     names = sorted(path.name for path in Path(folder).glob("module_*") if path.is_file())
     generated = []
     for match in filter(None, map(BEFORE.fullmatch, names)):

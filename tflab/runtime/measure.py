@@ -27,8 +27,8 @@ from tflab.records.timed import StepTime
 from tflab.runtime import processes, session
 from tflab.runtime.private import sessions
 
-# A traced loop with 9,000 op runs makes the next step 10 ms slower, which is 6 ns for each byte of
-# the trace: the C library tidies up its memory then. Two steps later that is hardly noticed.
+# A long trace makes the next step slower, by 6 ns for each byte: the C library tidies up memory.
+# Two steps later that is hardly noticed.
 TIDYING_NS = 6
 NOTICED = 0.05  # of the traced step's time
 SETTLING = 2  # steps that are not counted
@@ -105,11 +105,8 @@ Observer = Callable[[Turn, StepTime, Any], None]  # the last argument is Recorde
 
 @dataclass
 class Runner:
-    """A session that is ready to run the step.
-
-    With XLA the graphs that ran are requested once: an extra step after the first traced one
-    returns them, because requesting them with every step would cost as much as its ops.
-    """
+    """A session that is ready to run the step. With XLA an extra step after the first traced one
+    returns the graphs: to request them with every step would cost as much as its ops."""
 
     untraced: session.Run | None
     traced: session.Run | None

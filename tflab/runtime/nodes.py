@@ -3,7 +3,6 @@ nodes that send and receive."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import sys
@@ -215,11 +214,6 @@ STANDARD = os.path.dirname(os.__file__) + os.sep
 TFLAB = str(Path(__file__).parents[1])
 # What tflab makes of a Keras model and of a program on the live page
 OWN = tuple(os.path.join(TFLAB, part) for part in ("models/keras.py", "explore/program.py"))
-FOLDERS = OWN + tuple(
-    os.path.dirname(spec.origin) + os.sep
-    for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras"))
-    if spec and spec.origin
-)
 PACKAGES = ("site-packages", "dist-packages")
 PROGRAMS: set[str] = set()  # installed packages that are programs, or that have models
 
@@ -231,9 +225,9 @@ def add_program(function: Callable[..., object]) -> None:
 
 
 def includes(file: str) -> bool:
-    """Return whether a file is a library's: of TensorFlow, Keras, Python itself, or an installed
-    package that is not the program."""
-    if file.startswith(FOLDERS):
+    """Return whether a file is a library's: of Python itself, or of an installed package that is
+    not the program."""
+    if file.startswith(OWN):
         return True
     package = installed_package(file)
     if package is None or package in PROGRAMS or file.startswith(TFLAB + os.sep):

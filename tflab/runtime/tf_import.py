@@ -1,9 +1,6 @@
-"""Quiet import: TensorFlow is imported without its notes, also in a notebook's first cell, and
-without Keras.
-
-The notes are written before a log level can be set. Everything that is not such a note is passed
-on. Keras takes as long to import as TensorFlow itself; `tf.keras` imports it when it is first used.
-"""
+"""Quiet import: TensorFlow is imported without its notes, which are written before a log level can
+be set, and without Keras, which takes as long to import; `tf.keras` imports it when it is first
+used."""
 
 from __future__ import annotations
 

@@ -42,10 +42,11 @@ STAGE = "Iterator::"  # begins the path of a stage of tf.data, such as Iterator:
 
 
 def op_runs(step: int, step_stats: StepStats, types: Mapping[str, str]) -> Iterator[OpRun]:
-    """Yield every op run of a step, in the runtime's order, which is not that of time.
+    """Yield every op run of a step, in the runtime's order, which is not that of time. Raises
+    TflabError for an incomplete trace.
 
     `types` maps nodes to op types and comes from the partition graph, because fusion reuses names;
-    a node that is not in it gets the type in its label. Raises TflabError for an incomplete trace.
+    a node that is not in it gets the type in its label.
     """
     if is_incomplete(step_stats):
         raise TflabError(INCOMPLETE)
@@ -181,10 +182,8 @@ def node_names(step_stats: StepStats) -> set[str]:
 
 
 def output_shapes(step_stats: StepStats) -> dict[str, Shape]:
-    """Return the shapes of the tensors that a step made, by tensor name (`split:1`, plain `mul`).
-
-    A size that was not always the same is None, as in a loop.
-    """
+    """Return the shapes of the tensors that a step made, by tensor name (`split:1`, plain `mul`). A
+    size that was not always the same is None, as in a loop."""
     shapes: dict[str, Shape] = {}
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
