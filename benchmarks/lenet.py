@@ -66,7 +66,7 @@ class Steps:
         accumulator = measured.accumulator
         nodes = accumulator.stats(self.types, {}, {})
         rows = op_table.rows(nodes, "op", accumulator.steps, measured.rows)
-        return op_table.with_shares(op_table.with_medians(rows, accumulator))
+        return op_table.with_shares(rows)
 
 
 @cache

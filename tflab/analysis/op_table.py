@@ -13,10 +13,10 @@ rows *and* in the row of the call. Ops run in parallel, so all rows together may
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from tflab.analysis.row_labels import (
     labels_of,
     line_labels,
 )
-from tflab.records.graph import BACKWARD, FORWARD, PHASES, UPDATE, grouped
+from tflab.records.graph import BACKWARD, FORWARD, UPDATE, grouped
 from tflab.records.measured import NodeStats, OpStats
 from tflab.records.timed import OpRun
 
@@ -42,9 +42,6 @@ class Row:
     stats: OpStats
     nodes: tuple[NodeStats, ...]
     steps: int  # that the nodes cover
-
-    def plus(self, **values: Any) -> Row:
-        return replace(self, stats=replace(self.stats, **values))
 
 
 Rows = Sequence[Row]
@@ -80,53 +77,38 @@ def rows(
     code = code_of_lines(graph.sources) if by == "line" else {}
     made = []
     for (label, _), members in groups.items():
-        in_order = sorted(members, key=lambda node: (node.start_ns, node.name))
-        row = measured(label, tuple(in_order), steps, images)
-        fused = dict.fromkeys(part for name in row.stats.nodes for part in parts.get(name, ()))
-        spent = dict.fromkeys(PHASES, 0)
-        for node in members:
+        own = tuple(sorted(members, key=lambda node: (node.start_ns, node.name)))
+        names = tuple(dict.fromkeys(node.name for node in own))
+        fused = dict.fromkeys(part for name in names for part in parts.get(name, ()))
+        calls, total_ns = sum(node.calls for node in own), sum(node.total_ns for node in own)
+        spent: Counter[str] = Counter()
+        for node in own:
             spent[graph.phases.get(node.name, FORWARD)] += node.total_ns
-        made.append(
-            row.plus(
-                fused_from=tuple(part for part in fused if part != label),
-                code=code.get(label),
-                forward_ns=spent[FORWARD],
-                backward_ns=spent[BACKWARD],
-                update_ns=spent[UPDATE],
-            )
+        stats = OpStats(
+            key=label,
+            ops=tuple(dict.fromkeys(node.op for node in own)),
+            nodes=names,
+            fused_from=tuple(part for part in fused if part != label),
+            calls=calls,
+            total_ns=total_ns,
+            mean_ns=total_ns / calls,
+            # Of several nodes it is the mean of their medians, weighted by calls
+            median_ns=sum(node.calls * node.median_ns for node in own) / calls,
+            share=0,
+            requested_bytes=round(sum(node.requested_bytes * node.calls for node in own) / steps),
+            flops=None,
+            gflops=None,
+            step_ns=total_ns / steps,
+            image_ns=None if images is None else total_ns / images,
+            forward_ns=spent[FORWARD],
+            backward_ns=spent[BACKWARD],
+            update_ns=spent[UPDATE],
+            code=code.get(label),
         )
+        made.append(Row(stats, own, steps))
     if by == "layer":  # variables of a layer are read long before its work
         return sorted(made, key=lambda row: (row.nodes[-1].start_ns, row.stats.key))
     return sorted(made, key=lambda row: (-row.stats.total_ns, row.stats.key))
-
-
-def measured(key: str, nodes: tuple[NodeStats, ...], steps: int, images: int | None) -> Row:
-    """Return a row with the measurements of its nodes. With several nodes its median is the mean of
-    their medians, weighted by calls."""
-    calls = sum(node.calls for node in nodes)
-    total_ns = sum(node.total_ns for node in nodes)
-    requested = sum(node.requested_bytes * node.calls for node in nodes)
-    stats = OpStats(
-        key=key,
-        ops=tuple(dict.fromkeys(node.op for node in nodes)),
-        nodes=tuple(dict.fromkeys(node.name for node in nodes)),
-        fused_from=(),
-        calls=calls,
-        total_ns=total_ns,
-        mean_ns=total_ns / calls,
-        median_ns=sum(node.calls * node.median_ns for node in nodes) / calls,
-        share=0,
-        requested_bytes=round(requested / steps),
-        flops=None,
-        gflops=None,
-        step_ns=total_ns / steps,
-        image_ns=None if images is None else total_ns / images,
-        forward_ns=total_ns,
-        backward_ns=0,
-        update_ns=0,
-        code=None,
-    )
-    return Row(stats, nodes, steps)
 
 
 def with_flops(rows: Rows, flops_of: Mapping[str, float | None]) -> Rows:
@@ -138,7 +120,8 @@ def with_flops(rows: Rows, flops_of: Mapping[str, float | None]) -> Rows:
         if len(known) < len(each):
             return row
         per_ns = sum(known) / row.stats.total_ns if row.stats.total_ns else None
-        return row.plus(flops=round(sum(known) / row.steps), gflops=per_ns)
+        stats = replace(row.stats, flops=round(sum(known) / row.steps), gflops=per_ns)
+        return replace(row, stats=stats)
 
     return list(map(with_own, rows))
 
