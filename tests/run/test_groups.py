@@ -21,7 +21,7 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
     group = group_of(900, 10, 30, 20)
     group.ops = {"y": (2, 70, 2, 40)}
     own = {"graph": 2, "fetches": ("loss:0",), "feeds": {"x:0": "(8,)"}, "calls": 4}
-    spent = {"cold_ns": 900, "total_ns": 60, "main_ns": (900, 60), "traced_ns": 0}
+    spent = {"cold_ns": 900, "total_ns": 60, "main_ns": [900, 60], "traced_ns": 0}
     sample = {"times": [10, 30, 20], "ops": {"y": (2, 70, 2, 40)}}
     assert group.segment(["other", GRAPH]) == RUNS | own | spent | sample
     elsewhere = group_of(900, 10, main=False, timed=False)

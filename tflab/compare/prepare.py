@@ -135,9 +135,8 @@ def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOpt
             f"inference.{why}"
         )
     dataset = program.dataset(SPLITS[chosen.phase])
-    usual = dataset.size
-    if chosen.phase == "training":
-        usual = min(max(TRAINING_IMAGES, largest), usual)
+    most = max(TRAINING_IMAGES, largest) if chosen.phase == "training" else dataset.size
+    usual = min(most, dataset.size)
     count = chosen.steps * largest if chosen.steps else chosen.images or usual
     if not largest <= count <= dataset.size:
         raise UsageError(
@@ -150,8 +149,5 @@ def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOpt
 
 def trains(backward: Backward) -> bool:
     """Return whether a step of the program updates variables."""
-    program = backward.program
-    if program.train_op:
-        return True
-    needed = nodes_needed(backward.nodes, program.model.fetches, ())
-    return not needed.isdisjoint(backward.update_nodes)
+    needed = nodes_needed(backward.nodes, backward.program.model.fetches, ())
+    return bool(backward.program.train_op) or not needed.isdisjoint(backward.update_nodes)

@@ -15,7 +15,6 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -148,8 +147,7 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         graph, values = program_graph.read(folder)
         os.umask(0o077)  # lines and values of a program may be private
         status = 0 if segment["stopped"] else ended
-        seen = summary.watched(args.program, segment, wall_ns, status)
-        seen = replace(seen, graph=graph, values=values)
+        seen = summary.watched(args.program, segment, wall_ns, status, graph, values)
         shown = command.run(lambda: show(args, seen, outputs))
     return status or shown
 

@@ -9,6 +9,7 @@ import weakref
 from _thread import get_ident
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -38,7 +39,7 @@ MOST_GUESSED_NS = 50_000_000
 # Fields that are written as they are
 WRITTEN = (
     *("function", "later", "fetches", "feeds", "calls", "first_runs", "cold_ns", "total_ns"),
-    *("in_other_threads", "traced", "traced_ns"),
+    *("main_ns", "in_other_threads", "traced", "traced_ns", "times", "types", "ops", "not_finite"),
 )
 
 
@@ -176,16 +177,11 @@ class RunGroup:
     def segment(self, graphs: list[tf.Graph]) -> dict[str, object]:
         """Return what the command needs, while another thread may add runs."""
         return {
-            **{name: getattr(self, name) for name in WRITTEN},
+            **{name: copy(getattr(self, name)) for name in WRITTEN},
             "graph": graphs.index(self.graph) + 1 if self.graph is not None else 0,
-            "main_ns": tuple(self.main_ns),
             "scale": self.scale(),
             "waited_ns": self.all_waited_ns(),
-            "times": list(self.times),
-            "types": dict(self.types),
             "stages": dict(self.stages),
-            "ops": dict(self.ops),
-            "not_finite": self.not_finite and dict(self.not_finite),
         }
 
     def affords(self, share: float) -> bool:
@@ -257,15 +253,14 @@ class Functions:
         self.sampler, self.broke = sampler, broke
         self.traced: dict[object, dict[str, Any]] = {}  # the fields of `TracedFunction`
         self.earlier: dict[object, deque[Parts]] = {}  # the arguments of the last tracings
-        self.depth: Counter[int] = Counter()  # depth of nested tracings, by thread
+        self.tracing: set[int] = set()  # threads
 
     def begin_tracing(self, function_type: Any, options: Any) -> tuple[object, int] | None:
         """Note that a Python function is traced, which makes a graph of it."""
-        thread = get_ident()
-        self.depth[thread] += 1
-        key = name, code = watched_functions.traced_function(options)
-        if self.depth[thread] > 1:
+        if get_ident() in self.tracing:
             return None  # the time of an inner tracing is part of the outer one
+        self.tracing.add(get_ident())
+        key = name, code = watched_functions.traced_function(options)
         new = {"name": name, "made": place(*code, MODULE) if code else ""}
         function = self.traced.setdefault(key, {**new, **dict.fromkeys(SUMS, 0)})
         earlier = self.earlier.setdefault(key, deque(maxlen=COMPARED))
@@ -280,11 +275,8 @@ class Functions:
         return key, perf_counter_ns()
 
     def end_tracing(self, begun: tuple[object, int] | None) -> None:
-        thread = get_ident()
-        self.depth[thread] -= 1
-        if not self.depth[thread]:
-            del self.depth[thread]
         if begun:
+            self.tracing.discard(get_ident())
             key, start_ns = begun
             function, ns = self.traced[key], perf_counter_ns() - start_ns
             function["first_ns"] = function["first_ns"] or ns
@@ -295,17 +287,14 @@ class Functions:
         return [{**each} for each in [*self.traced.values()] if each["tracings"]]
 
 
-def nearest(parts: Parts, earlier: Iterable[Parts]) -> tuple[tuple[str, str, str], ...]:
+def nearest(parts: Parts, earlier: Sequence[Parts]) -> tuple[tuple[str, str, str], ...]:
     """Return name, then and now of each argument unlike that of the most similar tracing."""
-    changes = [
-        tuple(
-            (name, before.get(name, "nothing"), parts.get(name, "nothing"))
-            for name in {**before, **parts}
-            if before.get(name) != parts.get(name)
-        )
-        for before in reversed([*earlier])
-    ]
-    return min(changes, key=len, default=())
+
+    def changes(before: Parts) -> tuple[tuple[str, str, str], ...]:
+        both = ((n, before.get(n, "nothing"), parts.get(n, "nothing")) for n in {**before, **parts})
+        return tuple((name, then, now) for name, then, now in both if then != now)
+
+    return min(map(changes, reversed(earlier)), key=len, default=())
 
 
 # Results that the program keeps

@@ -69,8 +69,15 @@ def read(folder: Path) -> Segment:
     return known
 
 
-def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int) -> records.Watched:
-    """Return the record of a process, without a graph and values."""
+def watched(
+    program: Sequence[str],
+    segment: Segment,
+    wall_ns: int,
+    status: int,
+    graph: records.Recorded | None = None,
+    values: records.RecordedValues | None = None,
+) -> records.Watched:
+    """Return the record of a process."""
     segment = {**NOTHING, **segment}
     groups, fates = segment["groups"], segment["fates"]
     ops = [[*op_times(group, segment["graphs"])] for group in groups]
@@ -101,8 +108,8 @@ def watched(program: Sequence[str], segment: Segment, wall_ns: int, status: int)
         notes=tuple(notes_of(segment, wall_ns)),
         functions=tuple(records.TracedFunction(**function) for function in segment["functions"]),
         compiled=tuple(sorted(compiled, key=lambda row: -row.ns)),
-        values=None,
-        graph=None,
+        values=values,
+        graph=graph,
     )
 
 

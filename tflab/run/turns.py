@@ -195,7 +195,7 @@ def process_of(program: Program, steps: int, turn_ns: int) -> Generator[Watched 
         if process.returncode and not segment["stopped"]:
             raise TflabError(f"'{program.name}' ended {processes.ending(process, output)}")
         graph, _ = program_graph.read(folder)
-        yield replace(summary.watched(program.words, segment, wall_ns, 0), graph=graph)
+        yield summary.watched(program.words, segment, wall_ns, 0, graph)
 
 
 def run_of(seen: Watched, place: int, group: str | None) -> Run:

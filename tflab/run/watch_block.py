@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from time import perf_counter_ns
 
 from tflab.cli import temporary
@@ -19,8 +18,6 @@ from tflab.records.watched import Watched
 from tflab.run import Settings, program_graph, summary
 from tflab.run.watcher import Watcher
 from tflab.runtime.private import sessions
-
-ELSEWHERE = "This process is already being watched, so nothing is shown here."
 
 
 class Seen:
@@ -54,7 +51,7 @@ def watch(overhead: float = 5.0) -> Iterator[Seen]:
     its sessions and functions. In a process that is watched already, it has no results."""
     seen = Seen()
     if sessions.is_watched():
-        seen.why = ELSEWHERE
+        seen.why = "This process is already being watched, so nothing is shown here."
         yield seen
         return
     turn_s = sys.getswitchinterval()
@@ -75,5 +72,4 @@ def watch(overhead: float = 5.0) -> Iterator[Seen]:
             wall_ns = segment["own_ns"] + sum(segment["owners"].values())
             wall_ns += sum(sum(group["main_ns"]) for group in segment["groups"])
             graph, _ = program_graph.read(folder)
-            watched = summary.watched(("a part of a program",), segment, wall_ns, 0)
-            seen.run = replace(watched, graph=graph)
+            seen.run = summary.watched(("a part of a program",), segment, wall_ns, 0, graph)

@@ -50,10 +50,9 @@ class Watcher:
 
     def begin(self) -> None:
         atexit.register(self.finish)  # registered first, so called last
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=self.pause, after_in_parent=self.go_on, after_in_child=self.leave_alone
-            )
+        os.register_at_fork(
+            before=self.pause, after_in_parent=self.go_on, after_in_child=self.leave_alone
+        )
         sys.meta_path.insert(0, self)
         sys.setswitchinterval(sampler.TURN_S)
         self.resume()
