@@ -56,8 +56,7 @@ def reason(error: BaseException) -> str:
 
 
 def did_you_mean(name: str, names: Sequence[str], most: int = 1) -> str:
-    """Return ` Did you mean 'lenet'?`, with the nearest of these names, first those in another
-    scope; "" if none is near."""
+    """Return ` Did you mean 'lenet'?`, with the nearest names; "" if none is near."""
     import difflib  # most commands do not need it
 
     in_scopes = [known for known in names if known.endswith(f"/{name}")]

@@ -15,8 +15,7 @@ SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}  # unit -> bytes
 
 
 def time(ns: float) -> str:
-    """Return `812 ns`, `18.3 us`, `2.40 ms`, `1.25 s`: three digits and the unit that suits
-    them."""
+    """Return `812 ns`, `18.3 us`, `2.40 ms`, `1.25 s`."""
     return in_units(ns, TIMES)
 
 

@@ -12,7 +12,6 @@ A Chrome trace opens in ui.perfetto.dev and chrome://tracing.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -55,12 +54,16 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.out is not None and (not args.out or os.path.lexists(args.out)):
-        what = f"'{args.out}' exists already" if args.out else "The name of the output is empty"
-        raise UsageError(f"{what}; give --out a new name.")
     if args.to == "xspace":
-        return write_xspace(args)
-    if args.out is None:
+        from tflab.exporters import xspace
+
+        if not args.out:
+            raise UsageError("An xspace goes into a logdir of TensorBoard; name one with --out.")
+        with output_paths.new(Path(args.out), "folder", folder=True) as place:
+            xspace.write(place.work, [recorded(args).capture()])
+        terminal.say_command("Open it in TensorBoard:", output_paths.opening_line(place.final))
+        return 0
+    if not args.out:
         write(args.to, sys.stdout, recorded(args))
         return 0
     with (
@@ -92,28 +95,15 @@ def write(to: str, stream: TextIO, recorded: Recording) -> None:
     from tflab.convert import conversion
     from tflab.exporters import chrome_trace, text
 
-    capture = [recorded.capture()]
-    writers = {
-        "text": lambda: text.show_blocks(
-            [*conversion.blocks(conversion.convert(recorded))], stream
-        ),
-        "json": lambda: conversion.write_json(stream, conversion.convert(recorded)),
-        "csv": lambda: conversion.write_csv(stream, recorded),
-        "chrome": lambda: chrome_trace.write(stream, capture),
-    }
     with interrupts.held():  # half a JSON document is useless
-        writers[to]()
-
-
-def write_xspace(args: argparse.Namespace) -> int:
-    from tflab.exporters import xspace
-
-    if args.out is None:
-        raise UsageError("An xspace goes into a logdir of TensorBoard; name one with --out.")
-    with output_paths.new(Path(args.out), "folder", folder=True) as run:
-        xspace.write(run.work, [recorded(args).capture()])
-    terminal.say_command("Open it in TensorBoard:", output_paths.opening_line(run.final))
-    return 0
+        if to == "csv":
+            conversion.write_csv(stream, recorded)
+        elif to == "chrome":
+            chrome_trace.write(stream, [recorded.capture()])
+        elif to == "json":
+            conversion.write_json(stream, conversion.convert(recorded))
+        else:
+            text.show_blocks([*conversion.blocks(conversion.convert(recorded))], stream)
 
 
 FORMATS = ("text", "json", "csv", "xspace", "chrome")

@@ -118,8 +118,7 @@ def check(right: bool) -> None:
 
 
 def read_object(path: str, give: str) -> dict[str, Any]:
-    """Return the JSON object in a file. Raise UsageError if there is none; it ends with `give`,
-    which says what file to give."""
+    """Return the JSON object in a file. Raises UsageError, which ends with `give`."""
     try:
         content = json.loads(Path(path).read_bytes())
         check(isinstance(content, dict))

@@ -56,8 +56,7 @@ class Node:
 
     @property
     def line(self) -> Source | None:
-        """Return the line whose work the node does: costs by line have the gradients of a line in
-        its row."""
+        """Return the line whose costs the node belongs to; that of a gradient is its op's."""
         return self.forward_source or self.source
 
 
@@ -129,8 +128,7 @@ def session_name(tensor: str) -> str:
 
 
 def output_name(node: str, slot: int) -> str:
-    """Return an output as a GraphDef writes it: `split:1`, but `mul` for the first output of
-    `mul`."""
+    """Return an output as a GraphDef writes it: `mul` for the first one, `split:1`."""
     return f"{node}:{slot}" if slot else node
 
 
@@ -227,9 +225,8 @@ def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[
 
 @dataclass(frozen=True)
 class GradientCall:
-    """One call of a gradient function: the gradients with respect to the op's outputs that it
-    received, and those with respect to the op's inputs that it returned, as tensors; None if
-    there was none."""
+    """One call of a gradient function: the gradients that it received for the op's outputs, and
+    those that it returned for its inputs, as tensors; None if there was none."""
 
     forward: str
     incoming: tuple[str | None, ...]
@@ -264,8 +261,7 @@ class GradientStop:
 
 @dataclass(frozen=True)
 class Link:
-    """One step of the chain rule: from the gradient with respect to an op's output to that with
-    respect to an input."""
+    """One step of the chain rule: from the gradient of an op's output to that of an input."""
 
     forward: str  # `error`
     computes: str  # `(add - targets)**2`; "" if no formula gives its value

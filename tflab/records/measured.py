@@ -13,11 +13,7 @@ from tflab.records.timed import Spread
 
 @dataclass(frozen=True)
 class NodeStats:
-    """All runs of one node as one type: the input for a table of `OpStats`.
-
-    An accumulator returns one for each node, whatever the table; the table combines those of a
-    type, layer or line, and adds shares and work. Times in nanoseconds.
-    """
+    """All runs of one node as one type. Tables combine them to `OpStats`."""
 
     name: str
     op: str  # the type that ran

@@ -69,8 +69,7 @@ class CriticalPath:
 
 @dataclass(frozen=True)
 class Holder:
-    """An op, and the bytes that it had allocated and that were alive, whichever op used them by
-    then."""
+    """An op, and the bytes that it had allocated and that were still alive."""
 
     name: str
     op: str  # the type that ran

@@ -113,8 +113,7 @@ class GrownGraph:
 
 @dataclass(frozen=True)
 class KeptResults:
-    """Results of a function that the program keeps, call after call. Of each call, up to four
-    tensors are counted."""
+    """Results of a function that the program keeps; up to four tensors of a call count."""
 
     function: str
     calls: int  # when they were last counted
@@ -256,8 +255,7 @@ def as_text(seen: Watched) -> str:
 
 
 def read(path: str) -> Watched:
-    """Return the watched program in a file, or in the logdir of one. Raise UsageError for another
-    file."""
+    """Return the watched program in a file or in a logdir. Raises UsageError."""
     content = codec.read_object(os.path.join(path, FILE) if os.path.isdir(path) else path, GIVE)
     if (content.get("kind"), content.get("format")) != (KIND, FORMAT):
         raise UsageError(f"'{path}' is not a watched run of this version of tflab; {GIVE}.")
