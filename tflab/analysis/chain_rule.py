@@ -10,7 +10,6 @@ from tflab.analysis.expressions import Expression, Name
 from tflab.analysis.gradient_graph import GradientGraph, gradient_name
 from tflab.records.graph import (
     VARIABLES,
-    GradientCall,
     GradientNode,
     Link,
     Node,
@@ -26,7 +25,25 @@ def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
     """Return the steps of the chain rule that lead to a variable, from the loss on; all steps if
     none does."""
     needed = with_makers(graph.nodes, ends)
-    every = [link(graph, *own) for own in graph.returned if node_of(own[-1]) in needed]
+    every = []
+    for call, tensor, gradient in graph.returned:
+        if node_of(gradient) not in needed:
+            continue
+        if (call.forward, gradient) in graph.incoming:
+            formula = graph.incoming_name(call.forward, gradient)
+        else:
+            formula = graph.gradient_text(gradient)
+        incoming = [t for t in call.incoming if t and not graph.points.filled(t, 0)]
+        own = Link(
+            forward=call.forward,
+            computes=graph.computes(call.forward),
+            by=graph.label(tensor),
+            source=node_of(tensor),
+            gradient=graph.contribution(call, tensor, gradient),
+            formula=formula,
+            alone=len(incoming) == 1 == graph.parts[graph.label(tensor)],
+        )
+        every.append(own)
     kept: set[str] = set()  # ops with a link on such a way
     on_way = []
     for step in reversed(every):  # the link of an op comes before the links of its inputs
@@ -35,23 +52,6 @@ def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
             kept.add(step.forward)
             on_way.append(step)
     return tuple(on_way[::-1] or every)
-
-
-def link(graph: GradientGraph, call: GradientCall, tensor: str, gradient: str) -> Link:
-    if (call.forward, gradient) in graph.incoming:
-        formula = graph.incoming_name(call.forward, gradient)
-    else:
-        formula = graph.gradient_text(gradient)
-    incoming = [t for t in call.incoming if t and not graph.points.filled(t, 0)]
-    return Link(
-        forward=call.forward,
-        computes=graph.computes(call.forward),
-        by=graph.label(tensor),
-        source=node_of(tensor),
-        gradient=graph.contribution(call, tensor, gradient),
-        formula=formula,
-        alone=len(incoming) == 1 == graph.parts[graph.label(tensor)],
-    )
 
 
 def path(links: Sequence[Link], loss: str) -> list[Link]:

@@ -161,22 +161,17 @@ def origins(
     folder = {fate.name: fate.by for fate in ledger if fate.fate == "folded"}
     for node in executed:
         if node.name not in executed_names:
-            by = role(node) or maker.get(node.name) or folder.get(node.name)
+            by = ROLES.get(node.op) or maker.get(node.name) or folder.get(node.name)
+            # Over several tasks, the runtime feeds and fetches through these (subgraph.cc)
+            if node.op == "_Recv" and FED.fullmatch(node.name):
+                by = "feed"
+            elif node.op == "_Send" and node.name.startswith("_send_"):
+                by = "fetch"
             # A node that was inlined has the call of the function as the prefix of its name
             parts = node.name.removeprefix("Func/").split("/") if by in INLINERS else []
             prefixes = ("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
             call = next((prefix for prefix in prefixes if prefix in user_names), None)
             yield Origin(node.name, f"{by}{INLINED_FROM}{call}" if call else by or "unknown")
-
-
-def role(node: Node) -> str | None:
-    """Return why the runtime added a node. Over several tasks, the runtime feeds through a `_Recv`
-    and fetches through a `_Send`, named like `_recv_images_0` (core/graph/subgraph.cc)."""
-    if node.op == "_Recv" and FED.fullmatch(node.name):
-        return "feed"
-    if node.op == "_Send" and node.name.startswith("_send_"):
-        return "fetch"
-    return ROLES.get(node.op)
 
 
 # Replacements: which node does the work of a node that a pass removed, or left without users

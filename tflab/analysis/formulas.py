@@ -147,9 +147,7 @@ class Composer:
     def formula(self, node: Node, args: Parts) -> Expression:
         """Return the formula of a node from those of its inputs; its name if there is no rule."""
         own = self.constant(node) or Name(node.name, node.name)
-        if not args:
-            return own
-        if self.rounds(node):
+        if not args or self.rounds(node):
             return own
         goals = [arg for arg in args if ex.calls(arg, "shape")] if node.op in REPEATS else []
         goals += [self.goals[name] for name in map(node_of, node.inputs) if name in self.goals]
@@ -235,17 +233,15 @@ def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
     if undoes_broadcasting(composer.nodes, node):
         return sum_to(composer, node, args)
     axes, shape = composer.axes(node), composer.shape(node.inputs[0])
-    if axes == ():
-        return args[0]
-    if axes is not None and shape is not None and set(axes) == set(range(len(shape))):
+    if not axes:
+        return args[0] if axes == () else None
+    if shape is not None and set(axes) == set(range(len(shape))):
         if node.op == "Sum" and not ex.tensors(args[0]):  # one number stands for all elements
             goal = composer.goals.get(node_of(node.inputs[0]))
             if None not in shape:
                 return ex.times(ex.number(prod(dim or 0 for dim in shape)), args[0])
             return ex.times(Call("size", *goal.args, shape=goal.shape), args[0]) if goal else None
         return ex.total(args[0], shape) if node.op == "Sum" else Call(node.op.lower(), args[0])
-    if axes is None:
-        return None
     options = over(axes)
     if composer.attributes.get(node.name, {}).get("keep_dims"):
         options.append(ast.keyword("keepdims", ast.Constant(True)))

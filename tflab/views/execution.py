@@ -9,7 +9,7 @@ from tflab.records.blocks import Block, Column, Fact, Table, dearest, numbers, t
 from tflab.records.graph import Node
 from tflab.records.measured import Load, OpStats
 from tflab.records.stages import Execution
-from tflab.records.timed import CriticalPath, Memory, Offset, Owner
+from tflab.records.timed import CriticalPath, Memory, Owner
 from tflab.units import percent, plural, short_task, size, time
 from tflab.views import op_table, values
 
@@ -181,12 +181,8 @@ def clocks(stage: Execution) -> Iterator[Block]:
         "The tasks' clocks, compared with the client's through the messages of the steps",
         network.offsets,
         Column("clock", lambda offset: short_task(offset.clock)),
-        numbers("ahead by", lambda offset: time_or_unknown(offset.ahead_ns, offset)),
-        numbers("+/-", lambda offset: time_or_unknown(offset.uncertainty_ns, offset)),
+        numbers("ahead by", lambda o: "unknown" if o.uncertainty_ns == inf else time(o.ahead_ns)),
+        numbers("+/-", lambda o: "unknown" if o.uncertainty_ns == inf else time(o.uncertainty_ns)),
         numbers("times shifted by", lambda offset: time(offset.applied_ns)),
     )
     yield from network.left_out
-
-
-def time_or_unknown(ns: float, offset: Offset) -> str:
-    return "unknown" if offset.uncertainty_ns == inf else time(ns)

@@ -12,8 +12,9 @@ from typing import Any
 from tflab.analysis import row_labels
 from tflab.records.blocks import Column, Table, dearest, numbers, table
 from tflab.records.measured import Comparison, OpStats
-from tflab.units import ROUNDS_UP, percent, size, three_digits, time
+from tflab.units import in_units, percent, size, three_digits, time
 
+FLOPS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 CODE = 22  # characters of a line's code for which spare columns are omitted
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
@@ -21,14 +22,6 @@ NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"
 def text_or_blank(value: float | None, write: Callable[[float], str]) -> str:
     """Return the text of a value, empty if it is unknown."""
     return "" if value is None else write(value)
-
-
-def flops_text(flops: float) -> str:
-    """Return `624 k`, `15.3 M`, `1.02 G`: FLOPs with three digits."""
-    for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if flops >= factor * ROUNDS_UP:
-            return f"{three_digits(flops / factor)} {unit}"
-    return f"{flops:.0f}"
 
 
 def last_parts(row: OpStats) -> str:
@@ -49,7 +42,9 @@ COLUMNS = {
     "image": numbers("an image", lambda row: text_or_blank(row.image_ns, time)),
     "share": numbers("share", lambda row: percent(row.share)),
     "requested": numbers("requested", lambda row: size(row.requested_bytes), 2),
-    "flops": numbers("FLOPs", lambda row: text_or_blank(row.flops, flops_text)),
+    "flops": numbers(
+        "FLOPs", lambda row: text_or_blank(row.flops, lambda flops: in_units(flops, FLOPS).rstrip())
+    ),
     "all flops": numbers("FLOPs", lambda row: text_or_blank(row.flops, "{:,}".format)),
     "gflops": numbers("GFLOP/s", lambda row: text_or_blank(row.gflops, three_digits)),
     "fused from": Column("fused from", last_parts, elastic=True, least=15, spare=1),
