@@ -34,20 +34,14 @@ def process_folder() -> Path:
             f"No temporary folder can be written: {error.strerror}. Set TMPDIR to a folder that "
             "you may write to."
         ) from error
-    atexit.register(remove, made, os.getpid())
+    atexit.register(remove, os.getpid())
     return made
 
 
-def remove(made: Path, process: int) -> None:
-    """Remove the temporary folder, unless this is a fork of its process."""
-    if os.getpid() == process:
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def remove_now() -> None:
-    """Remove the temporary folder of a process that ends without `atexit`."""
-    if process_folder.cache_info().currsize:
-        remove(process_folder(), os.getpid())
+def remove(process: int | None = None) -> None:
+    """Remove the temporary folder; at the end, unless this is a fork of its process."""
+    if process in (None, os.getpid()) and process_folder.cache_info().currsize:
+        shutil.rmtree(process_folder(), ignore_errors=True)
 
 
 def file() -> BinaryIO:

@@ -149,7 +149,7 @@ def leave(status: int) -> int:
         return status
     sys.stdout.flush()
     sys.stderr.flush()
-    temporary.remove_now()
+    temporary.remove()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has written one, if any
     with suppress(OSError):  # SIGKILL already has its default handler
         signal.signal(-status, signal.SIG_DFL)
