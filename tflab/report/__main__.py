@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, confined, environment, interrupts, output_paths, terminal
@@ -25,9 +24,6 @@ from tflab.escaping import visible
 from tflab.records.options import Saved
 from tflab.report import contents
 from tflab.runtime import dumps, tf_import
-
-if TYPE_CHECKING:
-    from tflab.report.contents import Lab
 
 OUT = "report"
 LANGUAGES = ("en", "zh")
@@ -79,6 +75,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         with output_paths.new(given, "folder", "--out", folder=True) as run:
             with interrupts.released():
                 tf_import.load()
+                from tflab.report import chapters, handout, html
                 from tflab.report import lab as measuring
             start = time.monotonic()
 
@@ -86,21 +83,15 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
                 terminal.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
 
             lab = measuring.measure(args.model, names, args.data_dir, args.trust, announce)
-            write(lab, args, names, run.work)
+            report = chapters.report(lab, repeated(args), names)
+            if args.language == "zh":
+                report = contents.in_chinese(report)
+            handout.write_pictures(report, run.work / "report_files")
+            (run.work / "report.md").write_text(handout.page(report), encoding="utf-8")
+            (run.work / "report.html").write_text(html.page(report), encoding="utf-8")
         out = run.final
         terminal.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
-
-
-def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path) -> None:
-    from tflab.report import chapters, handout, html
-
-    report = chapters.report(lab, repeated(args), names)
-    if args.language == "zh":
-        report = contents.in_chinese(report)
-    handout.write_pictures(report, folder / "report_files")
-    (folder / "report.md").write_text(handout.page(report), encoding="utf-8")
-    (folder / "report.html").write_text(html.page(report), encoding="utf-8")
 
 
 def repeated(args: argparse.Namespace) -> str:

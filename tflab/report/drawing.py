@@ -154,8 +154,7 @@ def anchors_of(
 
 
 def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
-    """Give nodes without an anchor the anchor of their users, otherwise of the nodes that they wait
-    for, if these agree. Return whether any node got one."""
+    """Give nodes the anchor on which their users, or those that they wait for, agree."""
     known = len(anchors)
     for name in [name for name in waits if name not in anchors]:
         for around in (waits[name], waits.users[name]):  # the last counts
@@ -168,8 +167,8 @@ def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
 def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors) -> tuple[Box, ...]:
     """Return three boxes with common rows."""
     ladder = rows(forward, waits)
-    gradients = place_beside(ladder, 1, True, waits, homes, anchors)
-    updates = place_beside(ladder, 2, False, waits, homes, anchors)
+    gradients = place_beside(ladder, 1, waits, homes, anchors)
+    updates = place_beside(ladder, 2, waits, homes, anchors)
     high = max(map(len, (ladder, gradients, updates)))
     return tuple(
         Box(name, label, (*rows, *((),) * (high - len(rows))), framed=False)
@@ -182,10 +181,10 @@ def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors)
 
 
 def place_beside(
-    ladder: Sequence[Row], track: int, up: bool, waits: Waits, homes: Homes, anchors: Anchors
+    ladder: Sequence[Row], track: int, waits: Waits, homes: Homes, anchors: Anchors
 ) -> tuple[Row, ...]:
-    """Return the rows of another track: each box is next to the forward box that it belongs to. A
-    box that belongs to none has a free row, as near to its beginning as possible."""
+    """Return the rows of another track, each box next to its forward box. A box that belongs to
+    none has a free row, as near to its beginning as possible."""
     nodes = members(homes, track)
     common = len(shared([path for path, name in nodes if name in anchors]))
     groups = grouped(
@@ -198,17 +197,14 @@ def place_beside(
         for anchor, inside in groups.items()
     }
     alike = Counter(box.label for box in boxes.values())
-    boxes = {
-        anchor: replace(box, label=f"{box.label} of {labels[anchor]}")
-        if alike[box.label] > 1 and box.rows and anchor
-        # A forward box may have the same label
-        else replace(box, label=f"{box.label} {KINDS[track]}s")
-        if box.rows and box.label in labels.values()
-        else box
-        for anchor, box in boxes.items()
-    }
-    if up:
-        boxes = {anchor: upside_down(box) for anchor, box in boxes.items()}
+    up = KINDS[track] == "gradient"
+    for anchor, box in boxes.items():
+        label = box.label
+        if anchor and box.rows and alike[label] > 1:
+            label = f"{label} of {labels[anchor]}"
+        elif box.rows and label in labels.values():  # of a forward box
+            label = f"{label} {KINDS[track]}s"
+        boxes[anchor] = replace(upside_down(box) if up else box, label=label)
 
     def entries(row: Row) -> Iterator[Box | Lane]:
         for entry in row:

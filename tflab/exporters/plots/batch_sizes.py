@@ -42,7 +42,18 @@ def draw(comparison: Comparison) -> Figure:
         "larger batch saves nothing."
     )
     about += " The measurement did not finish." * comparison.partial
-    figure, panels = style.canvas(headline(comparison), about, 6.8, panels=2)
+    sizes = list(steps)
+    title = (
+        f"{fitting.short_name(comparison.model, 30)} at batch {sizes[0]:,}, the only one measured"
+    )
+    if len(sizes) > 1:
+        small, large = sizes[0], sizes[-1]
+        ratio = steps[large].untraced_ns.median / steps[small].untraced_ns.median
+        title = (
+            f"From batch {small:,} to {large:,}, a step takes {three_digits(ratio)} x as long, one "
+            f"{comparison.unit} {three_digits(ratio * small / large)} x"
+        )
+    figure, panels = style.canvas(title, about, 6.8, panels=2)
     times = {"whole step": {size: row.untraced_ns.median for size, row in steps.items()}}
     names = style.distinct_names([row.key for row in rows], 24)
     for name, row in zip(names, rows, strict=True):
@@ -68,15 +79,3 @@ def draw(comparison: Comparison) -> Figure:
     legend = panels[1].legend(panels[1].lines, list(times), loc="upper center", ncols=3)
     legend.set_bbox_to_anchor((0.5, -0.25), panels[1].transAxes)
     return style.settled(figure)
-
-
-def headline(comparison: Comparison) -> str:
-    sizes = list(comparison.steps)
-    if len(sizes) == 1:
-        name = fitting.short_name(comparison.model, 30)
-        return f"{name} at batch {sizes[0]:,}, the only one measured"
-    first, last = (comparison.steps[size].untraced_ns.median for size in (sizes[0], sizes[-1]))
-    return (
-        f"From batch {sizes[0]:,} to {sizes[-1]:,}, a step takes {three_digits(last / first)} x as "
-        f"long, one {comparison.unit} {three_digits(last / sizes[-1] / (first / sizes[0]))} x"
-    )

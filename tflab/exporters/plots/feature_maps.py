@@ -47,7 +47,14 @@ def draw(maps: Maps) -> Figure:
     about = ABOUT
     if maps.left_out:
         about += f" Too many or too large to be drawn: {plural(maps.left_out, 'more map')}."
-    figure, _ = style.canvas(headline(maps), about, sum(heights) + 0.2, panels=0)
+    title = "What the network saw of the first image"
+    if record and record.best is None:
+        title += ": its probabilities are not all finite"
+    elif record:
+        share = percent(float(record.array[record.best]))
+        title = f"The network reads the first image as {record.best}, with {share}"
+        title += "" if record.label is None else f"; its label is {record.label}"
+    figure, _ = style.canvas(title, about, sum(heights) + 0.2, panels=0)
     rows = figure.subplots(len(heights), 2, squeeze=False, height_ratios=heights)
     for (left, right), item in zip(rows, maps.maps, strict=False):
         show(left, item.array, item.kind)
@@ -153,14 +160,3 @@ def bars(
     axes.set(xticks=[], yticks=[])
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
-
-
-def headline(maps: Maps) -> str:
-    record = maps.probabilities
-    if record is None:
-        return "What the network saw of the first image"
-    if record.best is None:
-        return "What the network saw of the first image: its probabilities are not all finite"
-    share = percent(float(record.array[record.best]))
-    reads = f"The network reads the first image as {record.best}, with {share}"
-    return reads if record.label is None else f"{reads}; its label is {record.label}"
