@@ -10,7 +10,7 @@ import pytest
 
 from tests.approval import approve, refused
 from tflab.errors import UsageError
-from tflab.explore import markup, server, sources
+from tflab.explore import markup, server
 from tflab.explore import request as requests
 from tflab.explore.__main__ import opening, parser, run
 
@@ -204,11 +204,14 @@ def test_an_edit_is_told_against_the_last_life_of_its_own_page(site):
 
 
 def test_the_file_is_followed(site):
-    known = sources.mark("x = 1\n")
+    known = requests.mark("x = 1\n")
     assert site.request("GET", f"/file?known={known}")[0] == 204
     site.path.write_text("x = 2\n")
     status, _, text = site.request("GET", f"/file?known={known}")
-    assert (status, json.loads(text)) == (200, {"text": "x = 2\n", "mark": sources.mark("x = 2\n")})
+    assert (status, json.loads(text)) == (
+        200,
+        {"text": "x = 2\n", "mark": requests.mark("x = 2\n")},
+    )
     site.path.unlink()
     assert site.request("GET", "/")[0] == 200
     status, _, text = site.request("GET", f"/file?known={known}")

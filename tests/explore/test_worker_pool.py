@@ -7,8 +7,7 @@ from contextlib import closing
 import pytest
 
 from tflab.explore import worker, worker_pool
-from tflab.explore.request import ProgramRequest, Source
-from tflab.explore.sources import TOY
+from tflab.explore.request import TOY, ProgramRequest, Source
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 

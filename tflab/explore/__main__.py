@@ -92,20 +92,20 @@ def run(args: argparse.Namespace) -> int:
 
 def opening(path: Path | None, model: str | None) -> tuple[FirstContent, Source]:
     """Return the first program of the page, and where it comes from."""
-    from tflab.explore import markup, sources
+    from tflab.explore import markup, request
     from tflab.explore.request import Source
 
     if path:
         if path.suffix != ".py":
             raise UsageError(f"'{path}' is not a Python file; give one whose name ends with .py.")
-        text = sources.text_of(path)
-        first = markup.FirstContent(path.name, text, sources.mark(text))
+        text = request.text_of(path)
+        first = markup.FirstContent(path.name, text, request.mark(text))
         return first, Source(path.name, str(path.resolve().parent))
     if model:
         file, function = source_of(model)
-        first = markup.FirstContent(file.name, sources.text_of(file))
+        first = markup.FirstContent(file.name, request.text_of(file))
         return first, Source(file.name, function=function)
-    return markup.FirstContent("program.py", sources.TOY), Source("program.py")
+    return markup.FirstContent("program.py", request.TOY), Source("program.py")
 
 
 def source_of(model: str) -> tuple[Path, str]:

@@ -1,12 +1,14 @@
-"""Requests of the page, checked before anything runs."""
+"""Requests of the page, checked before anything runs, and the program with which it opens."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
-from tflab.errors import UsageError
+from tflab.errors import UsageError, reason
 from tflab.records.options import SWITCHES, Options
 
 LARGEST_TEXT = 100_000  # characters of a program
@@ -14,6 +16,19 @@ MOST_ROWS = 1024
 MOST_DEVICES = 4
 STEPS, WARMUP = 5, 2  # enough for a median within a second of an edit
 NONSENSE = "A request must be an object with the program and its switches."
+# The first program of the page, if no file is given
+TOY = """\
+# Change a line, and see what moves.
+x = tf1.placeholder(tf.float32, [None], name="x")
+y = tf1.get_variable("y", initializer=2.0)
+z = tf1.get_variable("z", initializer=1.0)
+output = x * y + z
+targets = tf1.placeholder(tf.float32, [None], name="targets")
+error = tf.math.squared_difference(output, targets)
+loss = tf.reduce_mean(error)
+rows = np.linspace(-1, 1, 64)
+feeds = {x: rows, targets: 3 * rows + 2}
+"""
 
 Message = dict[str, Any]  # an object of JSON: what page, server and worker tell each other
 
@@ -76,3 +91,24 @@ def read(given: object) -> ProgramRequest:
 
 def is_count(value: object, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a program. Raises UsageError if there is none that the page can show."""
+    try:
+        if path.stat().st_size > LARGEST_TEXT:
+            raise UsageError(
+                f"'{path}' is too large for the page, which takes {LARGEST_TEXT:,} characters."
+            )
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UsageError(f"There is no file '{path}'.") from error
+    except OSError as error:
+        raise UsageError(f"'{path}' cannot be read: {reason(error)}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"'{path}' is not UTF-8 text.") from error
+
+
+def mark(text: str) -> str:
+    """Return a short hash that distinguishes texts."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

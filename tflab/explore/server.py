@@ -19,8 +19,8 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
 from tflab.errors import TflabError, UsageError, reason
-from tflab.explore import markup, sources
-from tflab.explore.request import LARGEST_TEXT, Message, ProgramRequest
+from tflab.explore import markup
+from tflab.explore.request import LARGEST_TEXT, Message, ProgramRequest, mark, text_of
 from tflab.explore.request import read as read_program
 from tflab.explore.worker_pool import WorkerProcess
 
@@ -127,10 +127,10 @@ class App:
         """Return the text of the file, if it differs from the one that the page has."""
         if self.path is None:
             abort(404, "The page follows no file.")
-        text = sources.text_of(self.path)
-        if sources.mark(text) == request.args.get("known"):
+        text = text_of(self.path)
+        if mark(text) == request.args.get("known"):
             return Response(status=204)
-        content = json.dumps({"text": text, "mark": sources.mark(text)})
+        content = json.dumps({"text": text, "mark": mark(text)})
         return Response(content, mimetype="application/json")
 
 
