@@ -29,8 +29,8 @@ def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
     for call, tensor, gradient in graph.returned:
         if node_of(gradient) not in needed:
             continue
-        if (call.forward, gradient) in graph.incoming:
-            formula = graph.incoming_name(call.forward, gradient)
+        if output := graph.incoming.get((call.forward, gradient)):
+            formula = graph.named(graph.label(output), gradient)
         else:
             formula = graph.gradient_text(gradient)
         incoming = [t for t in call.incoming if t and not graph.points.filled(t, 0)]

@@ -206,7 +206,7 @@ class GradientGraph:
         if node_of(tensor) not in self.owners:
             return self.forward_name(tensor)
         if (owner, tensor) in self.incoming:
-            return Name(self.incoming_name(owner, tensor), tensor)
+            return Name(self.named(self.label(self.incoming[owner, tensor]), tensor), tensor)
         if self.owners[node_of(tensor)] != owner or not owner:
             name = self.names.get(tensor)
             return Name(name, tensor) if name else None
@@ -222,10 +222,6 @@ class GradientGraph:
             if derivative := formulas.applied(formulas.DERIVATIVES[node.op], args):
                 return derivative
         return self.composer.constant(node) or Name(self.label(tensor), tensor)
-
-    def incoming_name(self, forward: str, tensor: str) -> str:
-        """Return the name of a gradient that a gradient function received."""
-        return self.named(self.label(self.incoming[forward, tensor]), tensor)
 
     def gradient_text(self, tensor: str) -> str:
         """Return the formula of a gradient as it is printed, checked once; "" if it does not give

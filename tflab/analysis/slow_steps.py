@@ -139,10 +139,6 @@ class Evidence:
     runs: str = ""  # of a watched program: `run of group 2`
 
     @property
-    def step(self) -> str:
-        return f"median {self.runs or f'step at batch {self.batch_size}'}"
-
-    @property
     def ops_ns(self) -> float:
         return sum(node.ns for node in self.nodes)
 
@@ -263,7 +259,7 @@ def costliest(
             cost_ns = step.cost_ns(nodes) if nodes else step.outside_ns
             share = cost_ns / step.step_ns
             sentence = (
-                f"{percent(share)} of a {step.step} "
+                f"{percent(share)} of a median {step.runs or f'step at batch {step.batch_size}'} "
                 f"({time(cost_ns)} of {time(step.step_ns)}) is {about}. Try {TRY[kind]}."
             )
             diagnosis = Diagnosis(sentence, cost_ns, share, step.batch_size, kind)

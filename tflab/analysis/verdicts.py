@@ -87,14 +87,6 @@ def log_mean(values: Sequence[float]) -> tuple[float, float]:
     return fmean(kept), error
 
 
-def of_pair(pair: Pair) -> Estimate:
-    """Return the estimate of the ratio of the two means. It counts as many observations as the
-    shorter one has, which never makes its interval too narrow."""
-    (usual, usual_error), (other, other_error) = map(log_mean, pair)
-    error = sqrt(usual_error**2 + other_error**2)
-    return Estimate(other - usual, error, min(map(len, pair)))
-
-
 def of_race(groups: Sequence[tuple[Ratios, Ratios]]) -> tuple[Verdict, ...]:
     """Return a verdict for each group: the observed ratios, and the ratios of its control."""
     return decided(
@@ -107,7 +99,13 @@ def of_files(pairs: Sequence[Pair]) -> tuple[Verdict, ...]:
     """Return a verdict for each pair of times that two processes took in their rounds. The control
     is the largest ratio of two rounds of one process, or DRIFT if that is larger."""
     drifts = (max(DRIFT, *(max(times) / min(times) for times in pair)) for pair in pairs)
-    return decided([of_pair(pair) for pair in pairs], [(1 / drift, drift) for drift in drifts])
+    estimates = []
+    for pair in pairs:
+        (usual, usual_error), (other, other_error) = map(log_mean, pair)
+        error = sqrt(usual_error**2 + other_error**2)
+        # As many observations as the shorter one has: that never makes the interval too narrow
+        estimates.append(Estimate(other - usual, error, min(map(len, pair))))
+    return decided(estimates, [(1 / drift, drift) for drift in drifts])
 
 
 def decided(estimates: Sequence[Estimate], controls: Sequence[Interval]) -> tuple[Verdict, ...]:
