@@ -141,15 +141,10 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     plain = drawing.draw(stages, histories)
     missing = len(not_taken(graph.executed, graph.ops))
     some = f"{len(graph.executed) - missing:,} of " if missing else ""
-    ran = State(
-        stage="execution",
-        title="Execution",
-        about="The ops ran in the order of their dependencies.",
-        lines=(
-            f"{some}{units.plural(len(graph.executed), 'node')}; times are means of "
-            f"{units.plural(graph.traced, 'traced run')} of the program",
-        ),
-    )
+    what = f"{some}{units.plural(len(graph.executed), 'node')}"
+    how = f"times are means of {units.plural(graph.traced, 'traced run')} of the program"
+    about = "The ops ran in the order of their dependencies."
+    ran = State(stage="execution", title="Execution", about=about, lines=(f"{what}; {how}",))
     states = (*plain.states, ran) if graph.executed else plain.states
     return DrawnGraph(
         name=f"the graph of group {graph.group}",

@@ -221,12 +221,16 @@ class Watcher:
             except OSError:
                 pass  # for example a full disk; the command reports missing results
         if getattr(sys, "last_type", None) is KeyboardInterrupt:
-            # Python ends by SIGINT if the last text that it executed ended so (`run_eval_code_obj`
-            # in Python/pythonrun.c), and the import of a dataclass executes text
-            try:  # noqa: SIM105  (the program may have a contextlib.py)
-                exec("raise KeyboardInterrupt")
-            except KeyboardInterrupt:
-                pass
+            end_by_interruption()
+
+
+def end_by_interruption() -> None:
+    """Let Python end by SIGINT, as it does if the last text that it executed ended so
+    (`run_eval_code_obj` in Python/pythonrun.c): the import of a dataclass executes text."""
+    try:  # noqa: SIM105  (the program may have a contextlib.py)
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        pass
 
 
 def begin(given: dict[str, str]) -> None:
