@@ -34,7 +34,8 @@ T = TypeVar("T")
 
 def of_model(model: str, options: Options) -> Frontend:
     """Call `build` for the model with this name, with the options of a graph from a file."""
-    return build((model, models.find(model, options.of_file)), options)
+    saved = replace(options.saved, fetches=options.fetches)
+    return build((model, models.find(model, saved)), options)
 
 
 def build(program: tuple[str, Callable[[], Model]], options: Options) -> Frontend:
@@ -148,7 +149,7 @@ def from_keras(
     if not keras.is_keras(result):
         return None
     export = "save it with its method export, and give that folder"
-    if options.saved != Saved(fetches=options.saved.fetches, trust=options.saved.trust):
+    if options.saved != Saved(trust=options.saved.trust):
         raise UsageError(
             f"'{name}' is a Keras model, which takes no --feed, --shape, --signature or --loss. To "
             f"choose them, {export}."

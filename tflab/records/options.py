@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tflab.errors import TflabError
@@ -96,11 +96,6 @@ class Options:
     first_run: bool = True  # whether to time the first run of the step
     saved: Saved = Saved()
     cluster: tuple[str, ...] = ()  # addresses of the tasks to run on; empty: this process alone
-
-    @property
-    def of_file(self) -> Saved:
-        """Return the options for a graph from a file, whose feeds depend on the fetches."""
-        return replace(self.saved, fetches=self.fetches or self.saved.fetches)
 
 
 SWITCHES = {  # graph pass -> its field in tensorflow/core/protobuf/rewriter_config.proto
