@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tflab.analysis import access_order, chain_rule
 from tflab.analysis.gradient_graph import GradientGraph
@@ -20,7 +21,7 @@ from tflab.lifecycle.frontend import step_of
 from tflab.lifecycle.gradient_check import Checked
 from tflab.lifecycle.gradients import Pairs
 from tflab.records.graph import BACKWARD, UPDATE, Function, Node, Source, node_of
-from tflab.records.options import Model, Options, Program
+from tflab.records.options import Options, Program
 from tflab.records.stages import UNEXPLAINED, Backward, Frontend
 from tflab.runtime import functions, nodes
 from tflab.runtime.private import graphs
@@ -35,11 +36,9 @@ NO_LOSS = "the model has no loss or no optimiser, and its graph holds no gradien
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
-    """Add gradients and the optimiser's updates to the graph, and record what came from what.
-
-    A model without a loss or an optimiser passes unchanged. Raises TflabError if the loss cannot be
-    differentiated.
-    """
+    """Add gradients and the optimiser's updates to the graph, and record what came from what. A
+    model without a loss or an optimiser passes unchanged. Raises TflabError if the loss cannot be
+    differentiated."""
     program = frontend.live
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
         return unchanged(frontend)
@@ -129,16 +128,13 @@ def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Op
         parts = (part for gradient, _ in pairs for part in gradients.parts_of(gradient))
         # A small batch or, if the graph does not accept that, the usual one
         batches = [points.small, graph_copies.batch_of(program, options.batch_size)]
-        fetches = [program.loss.name, *parts]
-        opened = graph_copies.opened(program, fetches, points.tensors, batches, options)
-        with opened as copy:
+        ends = [program.loss.name, *parts]
+        with graph_copies.opened(program, ends, points.tensors, batches, options) as copy:
             graph = replace(graph, points=graph_copies.computed(copy, points))
             loss_pairs = gradients.of_loss(graph, pairs)
             # What no gradient function made is that of the loss if finite differences agree.
-            candidates = [
-                (own if own is not None else g, v)
-                for (g, v), (own, _) in zip(pairs, loss_pairs, strict=True)
-            ]
+            both = zip(pairs, loss_pairs, strict=True)
+            candidates = [(g if own is None else own, v) for (g, v), (own, _) in both]
             checked = gradient_check.check(copy, program, candidates)
             checked = gradient_check.with_derivatives(
                 checked, copy, program, loss_pairs, graph, options.batch_size
@@ -187,13 +183,18 @@ def with_chain_rule(
 
 
 def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:
-    """Return the (gradient, variable) pairs, the ops that gradients and updates added, the train
-    op."""
+    """Return the (gradient, variable) pairs of the optimiser's variables or the chosen parameters,
+    the ops that gradients and updates added, the train op."""
     graph, loss, optimizer = program.graph, program.loss, program.model.optimizer
     before = len(graph.get_operations())
     try:
         with graph.as_default():
-            pairs = gradient_pairs(program.model, together)
+            if optimizer is not None:
+                pairs = optimizer.compute_gradients(loss, colocate_gradients_with_ops=together)
+            else:
+                chosen = list(program.model.parameters)
+                made = tf1.gradients(loss, chosen, colocate_gradients_with_ops=together)
+                pairs = list(zip(made, chosen, strict=True))
             between = len(graph.get_operations())
             if optimizer is None or all(gradient is None for gradient, _ in pairs):
                 return pairs, graph.get_operations()[before:], [], None
@@ -209,15 +210,6 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
     return pairs, ops[before:between], ops[between:], train.name
 
 
-def gradient_pairs(model: Model, together: bool) -> list:
-    """Return (gradient, variable) pairs of the optimiser's variables, or the chosen parameters."""
-    if model.optimizer is not None:
-        return model.optimizer.compute_gradients(model.loss, colocate_gradients_with_ops=together)
-    parameters = list(model.parameters)
-    made = tf.compat.v1.gradients(model.loss, parameters, colocate_gradients_with_ops=together)
-    return list(zip(made, parameters, strict=True))
-
-
 def with_lines(
     forward: tuple[Node, ...], program: Program, pairs: list, ops: Iterable[tf.Operation]
 ) -> Iterable[Node]:
@@ -226,9 +218,8 @@ def with_lines(
     of the loss. An update has the line that made the optimiser."""
     lines = {node.name: node.line for node in forward}
     for gradient, variable in pairs:
-        for tensor in (getattr(gradient, "values", gradient), getattr(gradient, "indices", None)):
-            if tensor is not None:
-                lines.setdefault(tensor.op.name, lines.get(variable.op.name))
+        for name in gradients.names_of(gradient):
+            lines.setdefault(node_of(name), lines.get(variable.op.name))
     for op in ops:
         node, origin = nodes.from_operation(op), graphs.derived_from(op)
         if node.phase == UPDATE:

@@ -49,10 +49,8 @@ class Measured:
 
 
 def execute(placement: Placement, options: Options) -> Execution:
-    """Run real, warm steps, and account for their time.
-
-    Raises TflabError if a step fails. Ctrl-C keeps the steps so far.
-    """
+    """Run real, warm steps, and account for their time. Raises TflabError if a step fails. Ctrl-C
+    keeps the steps so far."""
     with interrupts.held():
         execution = measure_steps(placement, options)
         return replace(execution, interrupted=True) if interrupts.take() else execution

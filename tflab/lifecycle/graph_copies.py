@@ -208,10 +208,7 @@ MOST_NODES = 8_000  # formulas of a larger graph are neither checked nor printed
 BYTES = 16_000_000  # of all values of a point; the largest tensors are omitted
 SECONDS = 20  # for all points: a changed value may make a loop endless
 ROUNDING = {tf.float64: 1e-6, tf.float32: 1e-4}
-MOVES = (  # how far values are changed: relative to their size, and at least
-    (0.1, 0.05),
-    (0.5, 0.7),
-)
+MOVES = ((0.1, 0.05), (0.5, 0.7))  # how far values are changed: by their size, and in addition
 REAL = ("float", "int", "uint", "bool")  # prefixes of types
 
 
@@ -299,9 +296,8 @@ def computed(copy: Copy, points: CheckPoints) -> Points:
 def perturbed(value: np.ndarray, rng: np.random.Generator, parts: float, more: float) -> np.ndarray:
     """Return floating-point numbers, each changed by about these parts of it, and by more."""
     value = np.asarray(value)
-    if value.dtype.kind == "f" and (parts or more):
-        moved = value + more * rng.standard_normal(value.shape, np.float32)
-        return moved + (
-            parts * rng.standard_normal(value.shape, np.float32) * value if parts else 0
-        )
+    if value.dtype.kind == "f" and more:
+        value = value + more * rng.standard_normal(value.shape, np.float32)
+        if parts:  # large models have many numbers, and each draw takes its time
+            value *= 1 + parts * rng.standard_normal(value.shape, np.float32)
     return value

@@ -17,7 +17,6 @@ from tflab.records.options import BATCH_SIZES, Options, Program
 from tflab.records.stages import Execution, Placement, Stage, find_stage
 from tflab.records.timed import Capture, StepTime
 from tflab.runtime import measure, nodes, session, trace
-from tflab.units import plural
 
 STEPS = 5  # of each batch size
 
@@ -33,23 +32,14 @@ class Captures:
     interrupted: bool = False
 
 
-def chosen_sizes(placement: Placement) -> tuple[list[int], list[str]]:
-    """Return the batch sizes to capture, that of the walk first, and a sentence for each other size
-    of which the data have too few rows."""
-    data, own = placement.program.dataset("train"), placement.batch_size
-    wanted = [own] if placement.program.model.fixed_batch else [*dict.fromkeys((own, *BATCH_SIZES))]
-    rows = f"the data ({data.name}) have {plural(data.size, 'row')}"
-    left_out = [
-        f"A batch of {size} is not captured: {rows}." for size in wanted if size > data.size
-    ]
-    return [size for size in wanted if size <= data.size], left_out
-
-
 def take(placement: Placement, options: Options) -> Captures:
-    """Run warm, traced steps of several batch sizes, in one session, so that XLA numbers its
-    clusters equally for all of them. A step that fails ends it."""
-    program = placement.program
-    sizes, left_out = chosen_sizes(placement)
+    """Run warm, traced steps of the walk's batch size, and of others of which the data have enough
+    rows, in one session, so that XLA numbers its clusters equally for all of them. A step that
+    fails ends it."""
+    program, own = placement.program, placement.batch_size
+    others = () if program.model.fixed_batch else BATCH_SIZES
+    rows, left_out = program.dataset("train").size, []
+    sizes = [size for size in dict.fromkeys((own, *others)) if size <= rows]
     types = {node.name: node.op for node in placement.nodes}
     traced: dict[int, list[tuple[StepTime, tf1.RunMetadata]]] = {size: [] for size in sizes}
 
@@ -63,7 +53,7 @@ def take(placement: Placement, options: Options) -> Captures:
     ended = measure.run(measure.job_of(program, step, options), plan, observe)
     if ended.failure:
         failed = [size for size in sizes if len(traced[size]) < STEPS]
-        left_out += [f"A batch of {size} is not captured. {ended.failure}" for size in failed]
+        left_out = [f"A batch of {size} is not captured. {ended.failure}" for size in failed]
     captured = []
     for size in sorted(sizes):
         if len(traced[size]) == STEPS:

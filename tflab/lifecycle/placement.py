@@ -232,10 +232,8 @@ MOST_NODES = 10_000  # of a graph; a larger one takes long to prepare once more
 
 def first_run_of(job: measure.Job, values: Sequence[np.ndarray]) -> FirstRun:
     """Run a step for the first time in a new session of this process, neither traced nor dumped.
-
-    The variables get their values in between, which does not count. Raises TflabError if the graph
-    is too large, this TensorFlow has no log that can be set, or a step fails.
-    """
+    Raises TflabError if the graph is too large, this TensorFlow has no log that can be set, or a
+    step fails."""
     if (size := len(job.graph.get_operations())) > MOST_NODES:
         raise TflabError(f"The graph has {size:,} nodes, more than {MOST_NODES:,}.")
     log = sessions.Log()

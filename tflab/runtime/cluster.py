@@ -129,24 +129,22 @@ def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError 
         return None
     clauses = failures(addresses)
     if not clauses and isinstance(error, tf.errors.DeadlineExceededError):
-        clauses = [
-            "it did not end in time; perhaps a task cannot reach another one, or this process"
-        ]
+        clauses = ["it did not end in time; perhaps a task cannot reach another one"]
     if not clauses and "Session handle is not found" in str(error.message):
         # A task ends the sessions of a master when another one with the same name starts
         clauses = ["a task was restarted, or is used by another command, and serves one at a time"]
-    return lost(addresses, " and ".join(clauses)) if clauses else None
+    return lost(addresses, clauses) if clauses else None
 
 
 def check_all(addresses: Sequence[str]) -> None:
     """Raise RefusedError if a task is gone: a session would wait until its time limit."""
     if clauses := failures(addresses):
-        raise lost(addresses, " and ".join(clauses))
+        raise lost(addresses, clauses)
 
 
-def lost(addresses: Sequence[str], why: str) -> RefusedError:
+def lost(addresses: Sequence[str], clauses: Sequence[str]) -> RefusedError:
     tasks = plural(len(addresses), "task")
-    return RefusedError(f"A step over {tasks} was abandoned: {why}.")
+    return RefusedError(f"A step over {tasks} was abandoned: {' and '.join(clauses)}.")
 
 
 # A session over the tasks
@@ -181,8 +179,7 @@ def client_host(addresses: Sequence[str]) -> str:
 
 
 def close(session: tf1.Session) -> None:
-    """Close a session over tasks. The runtime asks each task and waits for ever for a dead one, so
-    this waits for a few seconds only."""
+    """Close a session over tasks; the runtime would wait for ever for a dead one."""
     closing = threading.Thread(target=session.close, daemon=True)
     closing.start()
     closing.join(ANSWER_S)

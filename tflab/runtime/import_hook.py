@@ -1,8 +1,5 @@
-"""Import hook: a function is called around the execution of a module, when that is imported.
-
-This imports nothing at its start: it is there before a watched program, whose files may have the
-names of other modules.
-"""
+"""Import hook: a function is called around the execution of a module, when that is imported. This
+imports nothing at its start: the files of a watched program may have the names of other modules."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Machine load: what else keeps the processors of the machine busy before and during a measurement.
-
-The system counts the time of all processors in /proc/stat, and in a virtual machine also the time
-that the host took. Where there is no such file, the load during a measurement is unknown.
-"""
+"""Machine load: what else keeps the processors of the machine busy before and during a measurement,
+by the time of all processors in /proc/stat, and by that which the host of a virtual machine took."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def shape_of(shape: tf.TensorShape) -> Shape:
 
 
 def line_of_work(op: tf.Operation) -> Source | None:
-    """Return the line whose work a node does: of the forward op, if a gradient function made the
-    node or if it adds up the op's gradients; otherwise the line that made the node."""
+    """Return the line whose work a node does: of the forward op that it differentiates, otherwise
+    the line that made the node."""
     forward = graphs.derived_from(op)
     return made_by(op)[0] if forward is None else line_of_work(forward)
 

@@ -104,8 +104,8 @@ def start_of(program: Program) -> Start:
 
 
 def initializers(graph: tf.Graph) -> tuple[str, ...]:
-    """Return the nodes that initialise the variables, global and local (such as those of a metric),
-    the tables, and the iterators of tf.data (by a first data set that needs no feed)."""
+    """Return the nodes that initialise the variables, global and local, the tables, and the
+    iterators of tf.data (by a first data set that needs no feed)."""
     keys = tf1.GraphKeys
     variables = map(graph.get_collection, (keys.GLOBAL_VARIABLES, keys.LOCAL_VARIABLES))
     ops = graph.get_operations()

@@ -67,8 +67,8 @@ def config_of(options: Options) -> tf1.ConfigProto:
 
 
 def selected(graph: tf.Graph, tensors: Iterable[str], rows: int) -> list[str]:
-    """Return these tensors (`mul:0`) without scratch memory. Raises TflabError if they are too
-    large to be kept; `rows` is the size of the dimensions that the graph leaves open."""
+    """Return these tensors (`mul:0`) without scratch memory; `rows` is the size of open dimensions.
+    Raises TflabError if they are too large to be kept."""
     kept, whole = [], 0
     for tensor in map(graph.get_tensor_by_name, tensors):
         args, output = nodes.output_args(tensor.op.type), tensor.value_index

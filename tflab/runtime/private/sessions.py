@@ -30,8 +30,7 @@ WATCHER = "__tflab__"  # the name of the watcher in these modules
 # Local variables: the result of the first call, for the second one, and an error of the watcher
 NOTED, ERROR = "tflab_noted", "tflab_error"
 
-# Code for methods of BaseSession: at the start, at the end, and at the end of a method that returns
-# a result, which takes the place of None
+# Code for methods of BaseSession: at the start, at the end, and for a result, in the place of None
 RUN = (f"{NOTED} = {WATCHER}.enter()", f"{WATCHER}.leave({NOTED})")
 STEP = (
     f"{NOTED} = {WATCHER}.begin(self, options, feed_dict, fetch_list, target_list)\n"
@@ -109,8 +108,8 @@ def is_watched() -> bool:
 
 
 def instrumented(function: Any, first: str, last: str = "", result: str = "") -> CodeType:
-    """Return the function's code between two calls, on the lines and columns that it had. What it
-    returns is the last argument of the call `result`, which returns it."""
+    """Return the function's code between two calls, on the lines and columns that it had. The call
+    `result` gets what it returns as its last argument."""
     code = function.__code__
     number = code.co_firstlineno
     # Not inspect.getsourcelines: that looks at the files of all modules first
