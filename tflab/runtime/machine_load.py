@@ -1,5 +1,5 @@
 """Machine load: what else keeps the processors of the machine busy before and during a measurement,
-by the time of all processors in /proc/stat, and by that which the host of a virtual machine took."""
+by the time of all processors in /proc/stat, and that of the host of a virtual machine."""
 
 from __future__ import annotations
 
