@@ -32,6 +32,43 @@ def came(*numbers):
         time.sleep(0)
 
 
+# The only step of this graph waits for a queue that nobody fills
+STUCK = """
+import sys
+from tflab.runtime import tf_import
+tf_import.load()
+import tensorflow.compat.v1 as tf
+from tflab.cli import command, interrupts, temporary
+from tflab.records import Options
+from tflab.runtime import session
+interrupts.PATIENCE_S = 1.0
+graph = tf.Graph()
+with graph.as_default():
+    queue = tf.raw_ops.FIFOQueueV2(component_types=[tf.float32])
+    out = tf.raw_ops.QueueDequeueV2(handle=queue, component_types=[tf.float32])[0]
+def body():
+    temporary.process_folder()
+    with session.fresh(graph, Options()) as live:
+        print("begun", flush=True)
+        live.run(out)
+sys.exit(command.run(body))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_step_that_does_not_return_ends_with_its_process(tmp_path):
+    variables = {**os.environ, "TMPDIR": str(tmp_path)}
+    with started(["-c", STUCK], env=variables) as process:
+        process.stdout.readline()
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        last = process.stderr.read().splitlines()[-1]
+        assert last == "tflab: interrupted by SIGINT; a step did not return."
+    assert not any(tmp_path.iterdir())
+
+
 def test_a_signal_raises_a_keyboard_interrupt(capsys):
     before = signal.getsignal(signal.SIGTERM)
     assert command.run(lambda: came(signal.SIGTERM)) == 143

@@ -2,12 +2,14 @@
 has measured.
 
 Python handles a signal only between two of its own instructions, so not while a step of TensorFlow
-runs; `runtime.session` limits the time of a step.
+runs. If the step does not return within PATIENCE_S, a thread ends the process.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -17,10 +19,13 @@ from signal import Signals
 from types import FrameType
 from typing import TypeVar
 
+from tflab.cli import temporary
+
 Item = TypeVar("Item")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
+PATIENCE_S = 10.0  # time limit for a step of TensorFlow to return after a signal
 ONE_S = 0.3  # signals within this many seconds are one: `timeout` sends each twice
 
 
@@ -64,6 +69,10 @@ def raised() -> Iterator[Interrupts]:
     before = {number: signal.getsignal(number) for number in SIGNALS}
     ours = {number: handler for number, handler in before.items() if handler in usual}
     outer, current = current, command
+    came, coming = os.pipe()
+    os.set_blocking(coming, False)
+    wakeup = signal.set_wakeup_fd(coming, warn_on_full_buffer=False)
+    threading.Thread(target=end_if_stuck, args=(command, came), daemon=True).start()
     try:
         for number in ours:
             signal.signal(number, command)
@@ -71,7 +80,24 @@ def raised() -> Iterator[Interrupts]:
     finally:
         for number, handler in ours.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup)
+        os.close(coming)
         current = outer
+
+
+def end_if_stuck(command: Interrupts, came: int) -> None:
+    """End the process after a signal that the main thread does not handle, as in a step that does
+    not return. `came` is a pipe with the numbers of signals, which Python writes at once."""
+    with open(came, "rb", buffering=0) as signals:
+        while number := signals.read(1):
+            now = time.monotonic()
+            time.sleep(PATIENCE_S)
+            # A signal of the second before may have been handled instead: the next one ends it
+            if command.at < now - 1 and signal.getsignal(number[0]) is command:
+                name = Signals(number[0]).name
+                print(f"tflab: interrupted by {name}; a step did not return.", file=sys.stderr)
+                temporary.remove_now()
+                os._exit(128 + number[0])
 
 
 @contextmanager
