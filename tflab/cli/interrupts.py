@@ -96,7 +96,7 @@ def end_if_stuck(command: Interrupts, came: int) -> None:
             if command.at < now - 1 and signal.getsignal(number[0]) is command:
                 name = Signals(number[0]).name
                 print(f"tflab: interrupted by {name}; a step did not return.", file=sys.stderr)
-                temporary.remove_now()
+                temporary.remove()
                 os._exit(128 + number[0])
 
 
