@@ -117,19 +117,18 @@ def test_a_stopped_training_goes_on_from_its_last_epoch_to_the_same_end(
 
 def test_a_loss_that_is_no_number_ends_it_and_keeps_what_was_good(tmp_path):
     records = []
-    with pytest.raises(TflabError, match=r"^The training diverged: the loss of step ") as error:
+    with pytest.raises(TflabError, match=r"^The training diverged: at step \d+ 'loss' is not fin"):
         records.extend(
             record for record in trained(tmp_path, with_rate(lambda n, *_: 1e38 if n > 5 else 0.01))
         )
-    assert ", in epoch 2, is " in str(error.value)
     assert steps_in(tmp_path) == [5]
 
 
 def test_weights_that_are_no_numbers_are_never_saved(tmp_path):
     records = trained(tmp_path, with_rate(lambda n, *_: math.inf if n == 9 else 0.01))
     assert refused(list, records) == (
-        "TflabError: The training diverged: after step 10 'weights' has values that are not "
-        f"finite. The earlier checkpoints are kept in '{tmp_path}/checkpoints'. "
+        "TflabError: The training diverged: at step 10 'weights' is not finite. "
+        f"The earlier checkpoints are kept in '{tmp_path}/checkpoints'. "
         "`python -m tflab.lifecycle --model small` shows the values of the first step."
     )
     assert steps_in(tmp_path) == [5]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -194,9 +194,7 @@ def train(
                 before = epoch * settings.epoch_steps + index  # steps, of the whole training
                 rate = float(recipe.rate(before, settings.epoch_steps, settings.steps))
                 loss, *right = step_once(*(column[rows] for column in columns), np.float32(rate))
-                if not math.isfinite(loss):
-                    what = f"the loss of step {before + 1:,}, in epoch {epoch + 1}, is {loss}"
-                    raise divergence(settings, folder, what)
+                check_finite(settings, folder, before + 1, {"loss": loss})
                 began, ended = ended, time.perf_counter()
                 accuracy = int(right[0]) / len(rows) if right else math.nan
                 step = TrainingStep(before + 1, float(loss), accuracy, rate, ended - began)
@@ -205,10 +203,7 @@ def train(
                 steps.append(step)
                 yield step
             weights = live.run({weight.op.name: weight for weight in trainer.weights})
-            for name, values in weights.items():
-                if not np.isfinite(values).all():
-                    what = f"after step {before + 1:,} '{name}' has values that are not finite"
-                    raise divergence(settings, folder, what)
+            check_finite(settings, folder, before + 1, weights)
             *test, predicted = evaluate(trainer, live)
             record = epoch_of(settings, steps, *test)
             with writing(folder, record.step):
@@ -223,13 +218,17 @@ def train(
             yield record
 
 
-def divergence(settings: Settings, folder: Path, what: str) -> TflabError:
-    """Return the error of a training with values that are not finite."""
-    return TflabError(
-        f"The training diverged: {what}. The earlier checkpoints are kept in "
-        f"'{folder / checkpoints.FOLDER}'. `python -m tflab.lifecycle --model {settings.model}` "
-        "shows the values of the first step."
-    )
+def check_finite(
+    settings: Settings, folder: Path, step: int, values: Mapping[str, np.ndarray]
+) -> None:
+    """Raise TflabError for values of a step that are not finite."""
+    for name, value in values.items():
+        if not np.isfinite(value).all():
+            raise TflabError(
+                f"The training diverged: at step {step:,} '{name}' is not finite. The earlier "
+                f"checkpoints are kept in '{folder / checkpoints.FOLDER}'. `python -m "
+                f"tflab.lifecycle --model {settings.model}` shows the values of the first step."
+            )
 
 
 def evaluate(trainer: Trainer, live: tf1.Session) -> tuple[float, float, np.ndarray | None]:
