@@ -6,8 +6,7 @@ import pytest
 
 from tests.examples.lab import COMPARED, LAB, LINEAR
 from tests.examples.printed import approve_text
-from tests.examples.walk import EXECUTION, PLACEMENT
-from tflab.follow import node_history
+from tests.examples.walk import PLACEMENT
 from tflab.records.placed import Fate
 from tflab.records.timed import Spread
 from tflab.report import questions
@@ -25,12 +24,6 @@ def placed(**changes):
     """The walk with these changes of its placement."""
     stages = (replace(stage, **changes) if stage is PLACEMENT else stage for stage in LINEAR.stages)
     return replace(LINEAR, stages=tuple(stages))
-
-
-def ran(**changes):
-    """The walk with these changes of its execution."""
-    stages = (*LINEAR.stages[:-1], replace(EXECUTION, **changes))
-    return replace(LINEAR, stages=stages, histories=node_history.histories(stages))
 
 
 def slowed(median, p10, **changes):
@@ -54,7 +47,6 @@ PLAIN = placed(
 
 def test_the_questions_are_those_that_this_run_can_answer():
     variants = {
-        "a program": questions.of_program(ran()),
         "a branch that was not taken": questions.nodes_that_run(BRANCH),
         "a node that was merged": questions.node_that_goes(MERGED),
         "a variable that was fused, and an op that was removed": questions.node_that_goes(PLAIN),
@@ -69,10 +61,6 @@ def test_the_questions_are_those_that_this_run_can_answer():
 POOL, CONV, LATE = COMPARED.rows
 NEAR = replace(CONV.cells[4], share=0.75 / 1.29)
 CLOSE = replace(COMPARED, rows=(POOL, replace(CONV, cells={4: NEAR}), LATE))
-# In one step, another node took as long as the one with the larger median
-AS_LONG = tuple(
-    run._replace(duration_ns=7_000) if run.name == "loss" else run for run in EXECUTION.runs
-)
 NONE_TAKEN = {
     fate: placed(ledger=tuple(Fate(row.name, fate, None, None) for row in PLACEMENT.ledger))
     for fate in ("executed", "unreached")
@@ -88,7 +76,6 @@ NONE_TAKEN = {
         questions.longer(COMPARED, 4, 4),
         questions.node_that_goes(NONE_TAKEN["executed"]),
         questions.node_that_goes(NONE_TAKEN["unreached"]),
-        questions.takes_longest(ran(runs=AS_LONG)),
     ],
 )
 def test_nothing_is_asked_whose_answers_are_not_all_known_clear_and_different(asked):

@@ -38,11 +38,8 @@ RATE = 0.1  # of the gradient descent, if the program names no optimiser
 
 
 def build(request: ProgramRequest, source: Source) -> Model:
-    """Build a program in the default graph; return its model, or what the function of its source
-    returns. A program that is a file imports modules from its folder.
-
-    Raises the exceptions of the program, and TflabError if it makes no node.
-    """
+    """Build a program in the default graph; return its model, or what its function returns. Raises
+    the exceptions of the program, and TflabError if it makes no node."""
     text, file, folder, function = request.text, source.file, source.folder, source.function
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     names: Names = {"__name__": "__main__", "tf": tf, "tf1": tf1, "np": np}

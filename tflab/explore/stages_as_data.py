@@ -65,10 +65,8 @@ VALUES = "values"  # the last message: the last stage with the values of a step
 
 
 def walk_program(request: ProgramRequest, source: Source) -> Iterator[storage.Life]:
-    """Yield the data of the page after each stage. The last data also have the values of a step.
-
-    Raises TflabError if a stage is impossible.
-    """
+    """Yield the data of the page after each stage, and with the values of a step. Raises TflabError
+    if a stage is impossible."""
     file, options = source.file, request.options
     seen: Frontend | Backward | None = None
     try:

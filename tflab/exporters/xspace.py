@@ -60,11 +60,8 @@ MEMORY_LINE = 0xDEADBEEF - 2**32 + 7
 def write(
     logdir: str | Path, captures: Iterable[Capture], *, host: str | None = None
 ) -> list[Path]:
-    """Write each capture to `<logdir>/plugins/profile/<name>/<host>.xplane.pb`; return the paths.
-
-    Each task of a capture gets a file of its own, as a host with its name. A capture never goes
-    into a folder that exists, because XProf caches its results there.
-    """
+    """Write each capture to `<logdir>/plugins/profile/<name>/<host>.xplane.pb`, with a file for
+    each task; return the paths. The folder is new, because XProf caches its results there."""
     host = file_name(host or socket.gethostname(), "localhost")
     paths: list[Path] = []
     for capture in captures:
@@ -314,10 +311,9 @@ def add_steps(
 def add_memory(plane: Plane, runs: OpRuns, groups: Mapping[int, int]) -> None:
     """Add the allocations and releases of these runs to a line of events, and to a curve.
 
-    Their times are known to the microsecond. All events of one microsecond state the bytes at its
-    end, as in `memory.curve`, and are one nanosecond apart, so that they keep their order. A
-    release does not name its allocation. Here it is matched with the oldest allocation of the same
-    op run, allocator and size that is not matched yet; the two share an `addr`.
+    All events of one microsecond state the bytes at its end, as in `memory.curve`, and are one
+    nanosecond apart, so that they keep their order. A release shares its `addr` with the oldest
+    allocation of the same op run, allocator and size that is not released yet.
     """
     line, curve = plane.line("memory", MEMORY_LINE), plane.line("_counters_")
     events, names = runs.allocations, [runs.kinds[kind][0] for kind in runs.kind.tolist()]

@@ -22,12 +22,9 @@ MOST_S = 20  # if a step takes long, fewer rows
 def follow(
     stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
 ) -> tuple[node_history.Histories, bool]:
-    """Measure a walk's step at each batch size in turn. Return the history of every node, and
-    whether a signal ended the measurement early.
-
-    The walk has measured its own batch size already, so those times are taken from it. A batch size
-    is omitted if the training data do not fill a batch or if its step fails.
-    """
+    """Measure a walk's step at each batch size in turn, except its own. Return the history of every
+    node, and whether a signal came. A batch size is omitted if the training data do not fill a
+    batch or if its step fails."""
     backward = find_stage(stages, Backward)
     placed, ran = find_stage(stages, Placement), find_stage(stages, Execution)
     assert backward and placed and ran

@@ -52,11 +52,8 @@ text.show_as(NodeHistory, view.blocks)
 def histories(
     stages: Sequence[Stage], tables: Mapping[int, Sequence[OpStats]] | None = None
 ) -> Histories:
-    """Return the history of every node that any stage knows: the user's in the order in which they
-    were made, then those of the runtime.
-
-    `stages` are the results of a walk; `tables` hold the rows by node of its step, by batch size.
-    """
+    """Return the history of every node of a walk: the user's in their order, then the runtime's.
+    `tables` hold the rows by node of its step, by batch size."""
     backward, ran = find_stage(stages, Backward), find_stage(stages, Execution)
     by_name = from_program(stages[0], backward)
     if placement := find_stage(stages, Placement):

@@ -24,10 +24,8 @@ from tflab.records.watched import Recorded, RecordedValues
 
 
 def stages(graph: Recorded) -> tuple[Stage, ...]:
-    """Return the graph as it was written, with any gradients, and as it was placed.
-
-    For a function, only the graph that its tracing made is known, with its gradients.
-    """
+    """Return the graph as it was written, with any gradients, and as it was placed. Of a function
+    only the graph that its tracing made is known."""
     forward = tuple(n for n in graph.nodes if n.phase == FORWARD or not graph.executed)
     frontend = Frontend(
         None, forward, notes=(), blocked=None, functions=(), unordered=(), always_run=()
@@ -136,12 +134,11 @@ def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
     name = history.carrier
     if name is None or history.not_run is not False:
         return
-    op = graph.ops.get(name)
-    if op is None or not graph.traced:
+    if (op := graph.ops.get(name)) and graph.traced:
+        yield (
+            f"In {units.plural(graph.traced, 'traced run')} of the program, "
+            f"{'it' if name == history.name else name} ran {units.plural(op.runs, 'time')}. It "
+            f"took {units.time(op.ns / graph.traced)} of each run on average."
+        )
+    else:
         yield "No traced run of the program has times for this node."
-        return
-    yield (
-        f"In {units.plural(graph.traced, 'traced run')} of the program, "
-        f"{'it' if name == history.name else name} ran {units.plural(op.runs, 'time')}. It took "
-        f"{units.time(op.ns / graph.traced)} of each run on average."
-    )

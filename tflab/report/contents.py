@@ -85,10 +85,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Box:
-    """A node, or a scope with boxes of its own in rows from top to bottom.
-
-    A scope may have the name of a node inside it, so names of scopes end with a slash.
-    """
+    """A node, or a scope with boxes of its own in rows; names of scopes end with a slash."""
 
     name: str
     label: str  # its name inside the box around it
@@ -114,10 +111,8 @@ class State:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One graph with all nodes that it ever had, each at a fixed place.
-
-    The tracks are side by side and share their rows: a layer's gradients are beside the layer.
-    """
+    """One graph with all nodes that it ever had, each at a fixed place. The tracks are side by side
+    and share their rows."""
 
     tracks: tuple[Box, ...]  # forward, backward, update
     states: tuple[State, ...]

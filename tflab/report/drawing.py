@@ -280,12 +280,9 @@ class Waits(dict[str, set[str]]):
 
 
 def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
-    """Return the boxes in rows from top to bottom, an edge's source above its target.
-
-    A long edge has a lane in each row that it crosses, and so has an edge that enters or leaves
-    these boxes. If there are more lanes than MOST_LANES, the longest edges have none. One edge of a
-    cycle points upwards.
-    """
+    """Return the boxes in rows from top to bottom, an edge's source above its target. A long edge,
+    and one that enters or leaves these boxes, has a lane in each row that it crosses. One edge of a
+    cycle points upwards."""
     by_name = {box.name: box for box in boxes}
     around = {name: box.name for box in boxes for name in nodes_of(box)}
     parents: dict[str, dict[str, None]] = {box.name: {} for box in boxes}
@@ -343,11 +340,8 @@ def with_lanes(edges: Sequence[tuple[str, str]], level: Mapping[str, int]) -> li
 
 
 def levels(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return a row for each box, below those of its parents; `parents` come before their children.
-
-    A box with at most as many parents as children moves down to just above the first child: a box
-    that is used late is not drawn early.
-    """
+    """Return a row for each box, below those of its parents, which come before their children. A
+    box with at most as many parents as children moves down to just above the first child."""
     level: dict[str, int] = {}
     children: dict[str, list[str]] = {}
     for name, before in parents.items():

@@ -135,10 +135,7 @@ def readable(value: object) -> Any:
 
 
 def inline(svg: str) -> Markup:
-    """Return a plot as an element of the page, so that its text can be selected and searched.
-
-    The page's policy allows no inline style, so styles become attributes.
-    """
+    """Return a plot as an element of the page, whose policy allows attributes instead of styles."""
     root = ElementTree.fromstring(svg)
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]

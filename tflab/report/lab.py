@@ -30,11 +30,8 @@ Announce = Callable[[str], None]  # receives the name of each part before it sta
 def measure(
     model: str, chapters: Sequence[str], data_dir: str | None, trust: bool, announce: Announce
 ) -> Lab:
-    """Walk, train and compare a model, as far as the chapters need it.
-
-    A signal ends it: the lab then has the measurements so far. Raises TflabError if a part fails,
-    KeyboardInterrupt if a signal came before any part was complete.
-    """
+    """Walk, train and compare a model, as far as the chapters need it, or until a signal comes.
+    Raises TflabError if a part fails, KeyboardInterrupt if no part was complete."""
     options = Options(
         steps=STEPS,
         data_dir=data_dir,

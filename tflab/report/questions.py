@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tflab.analysis import critical_path
 from tflab.analysis.fates import fates_in_step
 from tflab.follow.view import PREPOSITIONS
 from tflab.records.measured import Comparison
@@ -24,15 +23,18 @@ PLAIN = ("VarHandleOp", "ReadVariableOp", "Const", "Placeholder")  # ops that ma
 
 def questions(lab: Lab) -> tuple[Question, ...]:
     """Return the questions that this run can answer."""
-    asked: list[Question] = []
-    if lab.walked:
-        asked += (*nodes_that_run(lab.walked), *node_that_goes(lab.walked))
+    asked = list(of_program(lab.walked)) if lab.walked else []
     if lab.compared:
         sizes = lab.compared.batch_sizes
         for size in (sizes[0], sizes[-1]):
             asked += costs_most(lab.compared, size)
         asked += longer(lab.compared, sizes[0], sizes[-1])
     return tuple(asked)
+
+
+def of_program(walked: Walked) -> tuple[Question, ...]:
+    """Return the questions about the graph of one program."""
+    return (*nodes_that_run(walked), *node_that_goes(walked))
 
 
 def node_that_goes(walked: Walked) -> Iterator[Question]:
@@ -60,11 +62,6 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
     )
 
 
-def of_program(walked: Walked) -> tuple[Question, ...]:
-    """Return the questions about one program of a reader."""
-    return (*nodes_that_run(walked), *node_that_goes(walked), *takes_longest(walked))
-
-
 def nodes_that_run(walked: Walked) -> Iterator[Question]:
     """Ask how many nodes of the forward graph run."""
     placing = walked.placement
@@ -81,28 +78,6 @@ def nodes_that_run(walked: Walked) -> Iterator[Question]:
         str(run),
         f"Fates of the others: {others or 'none'}.",
         unit="nodes",
-    )
-
-
-def takes_longest(walked: Walked) -> Iterator[Question]:
-    """Ask which node takes longest, if one of them does in every step."""
-    step = walked.execution
-    drawn = [run for run in step.runs if run.name in walked.histories]
-    median = critical_path.median_per_step(drawn)
-    ranked = sorted(median, key=lambda name: -median[name])[:OPTIONS]
-    if len(ranked) < 2:
-        return
-    spent = critical_path.per_step(drawn)
-    longest, *others = (spent[name].values() for name in ranked)
-    if min(longest) <= max(map(max, others)):
-        return
-    most, then = ranked[:2]
-    yield Question(
-        f"Which of these nodes of {walked.model} will take longest at batch {step.batch_size}?",
-        most,
-        f"It took {time(median[most])} a step, and {then} took {time(median[then])} (medians of "
-        f"{plural(step.steps, 'traced step')}).",
-        options=tuple(sorted(ranked)),
     )
 
 

@@ -121,11 +121,8 @@ def read(path: Path) -> Life:
 
 
 def runs(logdir: str | Path) -> dict[str, Path]:
-    """Return the runs below a logdir that have a life: the name of each, and its file.
-
-    Links to folders are not followed. In a huge or slow logdir the search ends before it is
-    complete.
-    """
+    """Return the runs below a logdir that have a life: the name of each, and its file. Links to
+    folders are not followed, and in a huge or slow logdir the search ends early."""
     end = time.monotonic() + SEARCH_S
     folders = takewhile(lambda _: time.monotonic() < end, os.walk(logdir))
     paths = (Path(folder, NAME) for folder, _, names in folders if NAME in names)
