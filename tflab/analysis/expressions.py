@@ -239,16 +239,6 @@ def tensors(value: Expression) -> set[str]:
 # The functions of formulas
 
 
-def size(value: Array, *axes: float) -> int:
-    """Return the number of elements, in total or along these axes."""
-    return int(np.prod(shape(value, *axes)))
-
-
-def shape(value: Array, *axes: float) -> tuple[int, ...]:
-    dims = np.shape(value)
-    return tuple(dims[int(axis)] for axis in axes) if axes else dims
-
-
 def sum_to(value: Array, dims: object) -> Array:
     """Return the sum over the axes along which an array of this shape would be broadcast."""
     goal = np.asarray(dims, np.int64).ravel()
@@ -283,7 +273,10 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
             *("transpose", "where"),
         )
     },
-    **{own.__name__: own for own in (cross_entropy, one_hot, shape, size, softmax, sum_to)},
+    **{own.__name__: own for own in (cross_entropy, one_hot, softmax, sum_to)},
+    # In total, or along these axes
+    "shape": lambda v, *axes: tuple(np.shape(v)[int(axis)] for axis in axes) or np.shape(v),
+    "size": lambda v, *axes: np.prod([np.shape(v)[int(axis)] for axis in axes] or np.shape(v)),
     "expand_dims": lambda value, axis: np.expand_dims(value, int(axis)),
     "reshape": lambda value, dims: np.reshape(value, np.asarray(dims, np.int64).ravel()),
     "sigmoid": lambda value: 1 / (1 + np.exp(-value)),

@@ -139,10 +139,6 @@ class Evidence:
     runs: str = ""  # of a watched program: `run of group 2`
 
     @property
-    def ops_ns(self) -> float:
-        return sum(node.ns for node in self.nodes)
-
-    @property
     def outside_ns(self) -> float:
         """Return the least that an untraced step spends before its first op and after its last.
         Tracing makes both parts of a step longer: the true time lies between these two, unless
@@ -151,10 +147,11 @@ class Evidence:
 
     def cost_ns(self, nodes: Iterable[Work]) -> float:
         """Return what these nodes cost an untraced step; an upper bound if ops run in parallel."""
-        if not self.ops_ns:
+        ops_ns = sum(node.ns for node in self.nodes)
+        if not ops_ns:
             return 0.0
         in_ops_ns = min(self.step_ns - self.outside_ns, self.ops_span_ns)
-        return sum(node.ns for node in nodes) / self.ops_ns * in_ops_ns
+        return sum(node.ns for node in nodes) / ops_ns * in_ops_ns
 
 
 # The kind of a reason, what a part of the step is, its nodes, and its subject. Each subject is the

@@ -34,14 +34,9 @@ def facts(stage: Placement) -> Iterator[Fact]:
     yield from balance(stage)
     if names := sorted(short_device(part.device) for part in stage.partitions):
         yield Fact("devices", listed(names, 3), detail=len(names) == 1)
-    compiled = {fate.name: fate.into for fate in stage.ledger if fate.fate == "compiled"}
-    if compiled:
-        clusters = plural(len({*compiled.values()}), "cluster")
+    if compiled := [row.into for row in stage.ledger if row.fate == "compiled"]:
+        clusters = plural(len({*compiled}), "cluster")
         yield Fact("compiled", plural(len(compiled), "node"), f"by XLA, as {clusters}")
-    lost = unreached(stage) | {*compiled}
-    fused = [line for step in stage.passes for line in fusions(step, lost)]
-    if fused:
-        yield Fact("fused", fused[0], f"{plural(len(fused), 'fusion')} in all")
     yield from transferred(stage)
     yield from first_run(stage)
 
@@ -272,7 +267,7 @@ def pass_log(stage: Placement) -> Table:
 
 def changes(stage: Placement) -> Iterator[tuple[Pass, tuple[str, ...]]]:
     """Yield each pass with what it did, a line for each kind of change."""
-    lost = unreached(stage)
+    lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
     types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
     for step in stage.passes:
         # Until a pass defines a node anew, the node has the type that earlier passes gave it
@@ -280,10 +275,6 @@ def changes(stage: Placement) -> Iterator[tuple[Pass, tuple[str, ...]]]:
         types |= {name: defined[name] for name in step.added if name in defined}
         yield step, tuple(happened(step, lost, types))
         types |= defined
-
-
-def unreached(stage: Placement) -> set[str]:
-    return {fate.name for fate in stage.ledger if fate.fate == "unreached"}
 
 
 def happened(step: Pass, lost: set[str], types: Mapping[str, str]) -> Iterator[str]:
