@@ -72,6 +72,9 @@ def test_spans_become_longer_so_that_they_stay_few(memory):
     seen = memory(*range(100, 1_100))
     assert (len(seen.spans) <= growth.MOST_SPANS, seen.span_ns) == (True, 16 * growth.SPAN_NS)
     assert seen.segment()["place"] == "a.py:3 in main"
+    rare = memory(100, 101, 102)
+    rare.look(1_000 * growth.SPAN_NS, sampler_at(LINE))  # after a long time without a look
+    assert len(rare.spans) <= growth.MOST_SPANS
 
 
 def test_elsewhere_than_on_linux_nothing_is_known(monkeypatch):

@@ -62,17 +62,17 @@ class Memory:
             size = int(file.read(64).split()[1]) * self.page
         self.since_ns = self.since_ns or now_ns
         while (now_ns - self.since_ns) // self.span_ns >= MOST_SPANS:
-            self.spans = [joined(self.spans[at : at + 2]) for at in range(0, MOST_SPANS, 2)]
+            self.spans = [joined(self.spans[at : at + 2]) for at in range(0, len(self.spans), 2)]
             self.span_ns *= 2
         rise, self.last = size - (self.last or size), size
-        new = Span(size, Counter())
-        if rise < 0 or rise >= NOTED_RISE:
-            new.moved[FELL if rise < 0 else sampler.main_line()] = abs(rise)
         at = (now_ns - self.since_ns) // self.span_ns
-        if at < len(self.spans):
-            self.spans[-1] = joined([self.spans[-1], new])
-        else:  # the spans between were not looked at
-            self.spans += [*(Span(size, Counter()) for _ in range(at - len(self.spans))), new]
+        # The spans between were not looked at
+        self.spans += [Span(size, Counter()) for _ in range(at + 1 - len(self.spans))]
+        span = self.spans[-1]
+        if size < span.size:
+            self.spans[-1] = span._replace(size=size)
+        if rise < 0 or rise >= NOTED_RISE:
+            span.moved[FELL if rise < 0 else sampler.main_line()] += abs(rise)
 
     def segment(self) -> dict[str, object] | None:
         """Return the fields of `GrownMemory`; None if it did not grow late."""

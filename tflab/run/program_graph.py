@@ -273,7 +273,7 @@ class Largest:
             for fate in self.ledger[: self.built]
         )
         counts[LATER] = len(self.ledger) - counts.total()
-        return {"findings": self.findings(), "counts": {**+counts}}
+        return {"findings": self.findings(), "counts": dict(+counts)}
 
     def notes(self) -> Iterator[str]:
         """Yield which reads and writes of a session have no order, and why nodes have no fates."""

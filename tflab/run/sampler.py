@@ -61,8 +61,6 @@ OWNERS = {
 }
 # Where Python begins a function, it looks for signals. Before Python 3.11 no instruction does that.
 RESUME = (lambda: None).__code__.co_code[0] if sys.version_info >= (3, 11) else -1
-# Folders of the library's files in which a process waits for the children that it made with them
-CHILDREN = ("multiprocessing", "process.py")
 # In which TensorFlow calls Python, as it does from the threads of tf.data
 CALLED = "ops/script_ops.py"
 # Files of the library in which a thread waits for another one, or for data
@@ -181,12 +179,12 @@ class Sampler:
     def waits_for_children(self, stack: Stack) -> bool:
         """Return whether the library waits for processes that the program made."""
         for frame in stack:
-            if self.kind_of(frame.f_code.co_filename) == PROGRAM:
+            file = frame.f_code.co_filename
+            if self.kind_of(file) == PROGRAM:
                 break
-            *_, folder, file = f"/{frame.f_code.co_filename}".split(os.sep)
-            if file == "subprocess.py":
+            if file.endswith("subprocess.py"):
                 return True
-            if folder == CHILDREN[0] or (folder, file) == ("futures", CHILDREN[1]):
+            if "/multiprocessing/" in file or file.endswith("futures/process.py"):
                 module = sys.modules.get("multiprocessing.process")
                 return bool(getattr(module, "_children", ()))
         return False

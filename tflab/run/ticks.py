@@ -1,15 +1,11 @@
 """Ticks: the moments at which a thread looks where the main thread is, and which thread looks.
 
-A thread that waits for the GIL gets it where the main thread releases it, so in a loop that calls C
-code it would always see that call. The main thread can look itself in the handler of a signal, but
-Python calls that only after the C code, often on another line.
-
-So whenever the main thread has used the processor for so long, the kernel sends a signal to both
-threads, and the first that can look does. In bytecode that is the main thread. In C code that
-released the GIL it is the sampler's thread. The clock of these signals stops while the main thread
-waits, so that none interrupts it. Every so often the sampler's thread finds out whether it waits,
-and then looks as well. It also changes the interval between ticks, so that they are not in step
-with a loop of the program.
+A thread that waits for the GIL gets it where the main thread releases it: in a loop that calls C
+code it would always see that call. The handler of a signal in the main thread is called only after
+the C code. So whenever the main thread has used the processor for so long, the kernel sends a
+signal to both, and the first that can look does: in C code that released the GIL the sampler's
+thread. The clock of these signals stops while the main thread waits, so that none interrupts it.
+Every so often the sampler's thread finds out whether it waits, and then looks as well.
 """
 
 from __future__ import annotations

@@ -3,9 +3,7 @@
 A round has three processes, watched as `tflab.run` watches them: A B A, then B A B, and so on. They
 live at once, and one of them runs at a time. At the end of a step, a process that has run for
 TURN_NS stops itself, and the next one goes on. So a machine that gets slower or faster changes all
-three alike. The process in the middle and the mean of the two others are one observation of the
-ratio, the last process compared with the first is one of the control. Before that, each program
-runs once: that fills caches of files, and does not count.
+three alike. Before that, each program runs once: that fills caches of files, and does not count.
 """
 
 from __future__ import annotations

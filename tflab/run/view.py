@@ -33,7 +33,6 @@ MOST_LINES = 15
 PRECISE = 0.1  # the largest error of a time that is shown as one number
 ONCE = "*"  # marks a time that comes from one traced run
 ORIGINS = 2  # of NaN and Inf, each with a sentence
-WHERE = "Where the time went (shares are of all time but tflab's)"
 GROUPS = (
     "A group is the runs of one graph with the same fetches and fed shapes, or the calls of one "
     "traced function. Its first run is in the first runs, all others are its steps."
@@ -70,7 +69,8 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     if seen.stopped:
         ending = "; --steps interrupted it."
     yield " ".join((f"{took}{ending}", *in_short(seen)))
-    yield table(WHERE, rows(seen), *OWNERS, drawing=True)
+    title = "Where the time went (shares are of all time but tflab's)"
+    yield table(title, rows(seen), *OWNERS, drawing=True)
     if any(map(is_run, seen.process.owners)):
         yield GROUPS
     yield from seen.findings
