@@ -36,13 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("train", __doc__)
+    arguments.model(parser, models.MODELS)
     add = parser.add_argument
-    add(
-        "--model",
-        default=arguments.MODEL,
-        metavar="M",
-        help=f"{', '.join(models.MODELS)}, or package.module:function (default: %(default)s)",
-    )
     add(
         "--epochs",
         type=command.count("number of epochs"),

@@ -27,10 +27,6 @@ SETTINGS = "settings.json"  # in the logdir
 FOLDER = "checkpoints"  # in the logdir
 STATE = "checkpoint"  # in the folder: names the newest checkpoint
 KEPT = 3  # the newest ones
-RESTORED = (
-    "Restored: all variables and the order of the rows. Not restored: the state of random ops, "
-    "such as dropout, which start again."
-)
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,12 @@ def progress(folder: Path, settings: Settings, start: Checkpoint | None) -> str:
         raise unusable(start.path, f"step {start.step:,} is not the end of an epoch")
     done = start.step if start else 0
     note = f"Continuing in '{folder}': {done:,} of {settings.steps:,} steps are done."
-    return f"{note} {RESTORED}" if 0 < done < settings.steps else note
+    if not 0 < done < settings.steps:
+        return note
+    return (
+        f"{note} Restored: all variables and the order of the rows. Not restored: the state of "
+        "random ops, such as dropout, which start again."
+    )
 
 
 def saver(graph: tf.Graph) -> tf1.train.Saver:
