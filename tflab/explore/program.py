@@ -177,8 +177,7 @@ def ends(
 
 
 def values_of(graph: tf.Graph, given: object) -> dict[str, np.ndarray]:
-    """Return the value that the program gives for each tensor, in the dtype of the tensor. Raises
-    TflabError for values that cannot be fed, and if they have different numbers of rows."""
+    """Return the value for each tensor in its dtype. Raises TflabError for what cannot be fed."""
     if not isinstance(given, Mapping):
         raise TflabError(
             f"`feeds` is {type(given).__name__}; write a dict such as "

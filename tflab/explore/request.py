@@ -82,15 +82,11 @@ def read(given: object) -> ProgramRequest:
         raise UsageError(
             f"The program has {size:,} characters; it may have at most {LARGEST_TEXT:,}."
         )
-    if not is_count(request.batch_size, MOST_ROWS):
+    if type(request.batch_size) is not int or not 1 <= request.batch_size <= MOST_ROWS:
         raise UsageError(f"A batch must have 1 to {MOST_ROWS} rows.")
-    if not is_count(request.devices, MOST_DEVICES):
+    if type(request.devices) is not int or not 1 <= request.devices <= MOST_DEVICES:
         raise UsageError(f"The number of devices must be from 1 to {MOST_DEVICES}.")
     return replace(request, without=tuple(without))
-
-
-def is_count(value: object, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most
 
 
 def text_of(path: Path) -> str:

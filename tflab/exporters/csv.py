@@ -32,8 +32,7 @@ def comparison(comparison: Comparison) -> str:
 
 
 def changes(kinds: Mapping[str, Iterable[Change]]) -> str:
-    """Return one line for each change of each kind, in two saved comparisons or programs. The cells
-    of a ratio without an interval are empty, and so is an infinite end."""
+    """Return one line for each change of each kind; unknown and infinite cells are empty."""
     names = ("batch_size", "kind", "key", "first_ns", "second_ns", *COMPARED[:-1], "verdict")
     lines: list[Iterable[object]] = [names]
     for kind, of_kind in kinds.items():

@@ -62,8 +62,7 @@ def sized(column: Column, cells: Sequence[str]) -> Sized:
 
 
 def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
-    """Return the columns that stay. The most spare ones are omitted first, equals together; then
-    the last numbers, but not all of them, because a cut number is worse than none."""
+    """Return the columns that stay: spare ones go first, equals together, then the last numbers."""
     kept = list(columns)
     while sum(one.least for one in kept) + GAP * (len(kept) - 1) > available:
         numbers = [one for one in kept if one.column.right]
@@ -77,8 +76,7 @@ def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
 
 
 def fit_widths(columns: Sequence[Sized], available: int) -> None:
-    """Reduce the widths to what is available. Headers of numbers are wrapped first; then elastic
-    columns shrink, the widest and names last; then the widest column does."""
+    """Reduce widths: wrapped headers, then elastic columns, names last, then the widest column."""
 
     def excess() -> int:
         return max(0, sum(one.width for one in columns) - available)

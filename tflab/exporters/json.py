@@ -59,9 +59,8 @@ def plain(value: Any, within: str = "", text: Callable[[str], str] = lambda text
 
 
 def parts(record: Any, within: str) -> codec.Parts:
-    """Yield key, name and value of each field of a record that JSON has; `within` is the field of
-    another record that holds it. If a key is a mapping, the fields of that field take its place,
-    with these keys, or nothing if it is None."""
+    """Yield key, name and value of each field of a record in JSON; `within` is the field of another
+    record that holds it. If a key is a mapping, the fields of that field take its place."""
     if isinstance(record, OpStats):
         for key, name in OP_STATS.get(within, ROW).items():
             yield key, name, getattr(record, name)

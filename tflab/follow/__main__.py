@@ -99,8 +99,7 @@ def run_recorded(args: argparse.Namespace) -> int:
 
 
 def show(history: NodeHistory, stages: Sequence[Stage], more: Iterable[str] = ()) -> None:
-    """Print a history, with what differs from nodes that had another fate; `more` is what is known
-    of its node in a watched program."""
+    """Print a history, with what differs from other nodes, and `more` from a watched program."""
     from tflab.exporters import text
     from tflab.follow import node_history, view
 

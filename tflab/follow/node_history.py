@@ -258,8 +258,7 @@ NUMBER = re.compile(r"(?<=[A-Za-z/])[_.-]?\d+|^\d+(?=/|$)")
 
 
 def unlike_peers(placement: Placement, name: str) -> Iterator[str]:
-    """Yield what differs from a node of the same type that was fused, merged or folded: one with a
-    like name, or with a common input or user. Nothing is yielded for a node that did not run."""
+    """Yield what differs from a fused, merged or folded node of its type, like it or near it."""
     written = {node.name: node for node in placement.user_nodes}
     if not any(fate.name == name and fate.fate == "executed" for fate in placement.ledger):
         return

@@ -110,8 +110,7 @@ def text_of(line: Line) -> str:
 
 
 def fate_words(history: NodeHistory) -> str:
-    """Return the fate of the node. The value of a removed node may still have been needed, and the
-    value of a folded node may be in no constant."""
+    """Return the fate of the node in words; its value may still have been needed."""
     fate, itself = history.fate, history.carrier == history.name
     if itself and history.not_run is not False and (not fate or fate.fate == "executed"):
         no_step = "in the graph that runs, but its branch was not taken in any traced step"

@@ -33,8 +33,7 @@ ABOUT = (
 
 @style.applied()
 def draw(maps: Maps) -> Figure:
-    """Draw a row for the image, for each layer and kernel in the order of the network, and for the
-    probabilities: on the left the values, on the right their gradients."""
+    """Draw a row for each map and the probabilities: values on the left, gradients on the right."""
     record = maps.probabilities
     if not maps.maps and record is None:
         return style.message("No feature maps", "The step computed no images.")

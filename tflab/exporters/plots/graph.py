@@ -26,8 +26,7 @@ Place = tuple[int, float, float, float]  # track, centre, row, width
 
 @style.applied()
 def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
-    """Draw the boxes of each track in rows that the tracks share, with an arrow for each edge that
-    passes behind no box: straight, or along the outer side of its track."""
+    """Draw the boxes of each track in common rows, with an arrow where none passes behind a box."""
     tracks = [track for track in tracks if any(track[1])]
     if not tracks:
         return style.message("An empty graph", f"{model} has no nodes.")

@@ -66,8 +66,7 @@ SETTINGS: dict[str, object] = {
 
 
 def short_name(name: str, most: int = 30) -> str:
-    """Return a name on one line, of at most `most` characters. `canvas` makes its text visible
-    itself, and a backslash must not be doubled twice."""
+    """Return a name on one line for text that is drawn as it is; `canvas` makes its own visible."""
     return fitting.short_name(visible(name), most)
 
 
@@ -130,8 +129,7 @@ def write(axes: Axes, x: float, y: float, words: str, **look: Any) -> None:
 
 
 def ruled(axis: Axis, limit: float, words: Callable[[float], str], most: int = 5) -> None:
-    """Set round ticks from 0 to a limit in ns or bytes, `most` of them beside 0, all in the unit in
-    which `words` writes the limit."""
+    """Set up to `most` round ticks from 0 to a limit, in the unit in which `words` writes it."""
     unit = words(limit).split()[1]
     factor = (TIMES | SIZES)[unit]
     ticks = MaxNLocator(most, steps=(1, 2, 2.5, 5, 10)).tick_values(0, limit / factor)
