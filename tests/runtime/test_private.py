@@ -68,9 +68,7 @@ IMPORTED = {  # what of TensorFlow is imported -> what uses it
     f"{PYTHON}.framework.ops.get_gradient_function": (
         lambda graph: graphs.gradient_function(op(graph, "square"))
     ),
-    f"{PYTHON}.ops.gradients_util._LogOpGradients": (
-        lambda graph: next(graphs.gradient_calls().gen)
-    ),
+    f"{PYTHON}.ops.gradients_util._LogOpGradients": (lambda graph: next(graphs.derivations().gen)),
     f"{PYTHON}.eager.context.Context.context_switches": lambda graph: sessions.Building(0),
     f"{PYTHON}.client.pywrap_tf_session.TF_NewBufferFromString": (
         lambda graph: sessions.TraceBuffers()
@@ -128,7 +126,8 @@ def test_a_gradient_op_knows_its_forward_op_and_the_calls_of_gradient_functions_
     assert not graphs.is_made_in(square, file)
     assert graphs.gradients_file() == str(folder / "gradients_util.py")
     log = gradients_util._LogOpGradients
-    with graph.as_default(), graphs.gradient_calls() as calls:
+    calls = []
+    with graph.as_default(), graphs.derivations(lambda *call: calls.append(call)):
         (gradient,) = tf.gradients(square.outputs[0], op(graph, "x").outputs[0])
     assert gradients_util._LogOpGradients is log
     ((differentiated, given, returned),) = calls

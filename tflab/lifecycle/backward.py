@@ -43,7 +43,8 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
         return unchanged(frontend)
     # TensorFlow does not do so by default; over several devices a gradient follows its forward op.
-    with graphs.gradient_calls() as calls:
+    calls: list[gradients.Call] = []
+    with graphs.derivations(lambda op, *ends: calls.append((op, *map(tuple, ends)))):
         derived = derive(program, together=options.devices > 1 or bool(options.cluster))
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops

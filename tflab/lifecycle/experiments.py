@@ -1,9 +1,8 @@
 """Experiments: what an op costs a step, measured by running it once more in place.
 
-For each of the largest ops there is a step in which that op runs twice. All of these take turns
-with the unchanged step, and with a copy of it under another name, the control: its apparent cost is
-the error of the method. Every observation has new sessions, because the place of a session in
-memory makes all of its steps faster or slower.
+Steps in which one op runs twice take turns with the unchanged step, and with a copy of it, the
+control: its apparent cost is the error of the method. Every observation has new sessions, because
+the place of a session in memory makes all of its steps faster or slower.
 """
 
 from __future__ import annotations
@@ -59,8 +58,8 @@ def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> E
 def observe(
     jobs: Sequence[measure.Job], placement: Placement, options: Options
 ) -> list[list[float]]:
-    """Return by how many ns the step of each other job exceeds the step of the first job. There is
-    a list of medians for each observation, until the time is over or Ctrl-C comes."""
+    """Return by how many ns the step of each other job exceeds that of the first job: a list of
+    medians for each observation, until the time is over or Ctrl-C comes."""
     size = options.batch_size
     columns = [*session.feed_columns(placement.program, "train").values()]
     observed = measure.untraced_here(jobs, columns, (size,), ROUNDS, turns=1)
@@ -182,7 +181,6 @@ def with_copy(
                 node.input[index] = gate_of(tensor)
 
     def add(name: str, tensor: tf.Tensor, *inputs: str) -> None:
-        """Add a node that hands on a tensor."""
         gate = changed.node.add(name=name, op="Identity", input=inputs)
         gate.attr["T"].type = tensor.dtype.base_dtype.as_datatype_enum
 

@@ -51,7 +51,8 @@ GradientTensor: TypeAlias = (
     tf.Tensor | tf.IndexedSlices | None
 )  # if it is only some rows, or there is none
 Pairs = Sequence[tuple[GradientTensor, tf.Variable]]
-Calls = Sequence[tuple[tf.Operation, Sequence[GradientTensor], Sequence[GradientTensor]]]
+Call = tuple[tf.Operation, Sequence[GradientTensor], Sequence[GradientTensor]]
+Calls = Sequence[Call]
 
 
 def registered(op: tf.Operation) -> tuple[str | None, str]:

@@ -55,7 +55,7 @@ def place(backward: Backward, options: Options) -> Placement:
 
         frontend.ask(program.graph, program.places)
     fetches = tuple(resolve(program.graph, name) for name in options.fetches)
-    fetches = fetches or session.default_fetches(session.ready(program))
+    fetches = fetches or session.default_fetches(program)
     step = session.step_of(program, fetches)
     observed = run_instrumented(program, step, options)
     graphs = observed.metadata.partition_graphs

@@ -180,13 +180,6 @@ def default_fetches(program: Program) -> tuple[str, ...]:
     return model.fetches or (() if model.output is None else (model.output.name,))
 
 
-def ready(program: Program) -> Program:
-    """Return the program, if its steps can run. Raises the TflabError that says why they cannot."""
-    if program.model.unready:
-        raise program.model.unready
-    return program
-
-
 def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
     """Return the whole data of a split by fed tensor, in the order of `Step.feeds`. Raises
     TflabError if the data have no such column, or one that does not fit its placeholder."""
@@ -221,7 +214,8 @@ def feed_batches(
 ) -> Iterator[list[np.ndarray]]:
     """Yield real batches, endlessly, each a list of values in the order of `Step.feeds`. Raises the
     TflabError that says why no step of the model can run."""
-    ready(program)
+    if program.model.unready:
+        raise program.model.unready
     dataset = program.dataset(split)
     columns = feed_columns(program, split) or dataset.columns
     for batch in datasets.batches(replace(dataset, columns=columns), batch_size):

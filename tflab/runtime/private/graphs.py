@@ -73,21 +73,12 @@ def live_op(reference: Kept | None) -> Operation | None:
 
 
 @contextmanager
-def gradient_calls() -> Iterator[list[tuple[Operation, Sequence[Gradient], Sequence[Gradient]]]]:
-    """Add to the list, while this is open, each op whose gradient function `tf.gradients` calls:
-    the op, the gradients that the function received and those that it returned."""
-    calls: list[tuple[Operation, Sequence[Gradient], Sequence[Gradient]]] = []
-    with derivations(lambda op, *gradients: calls.append((op, *map(tuple, gradients)))):
-        yield calls
-
-
-@contextmanager
 def derivations(
     note: Note = lambda *call: None, broke: Callable[[Exception], None] | None = None
 ) -> Iterator[None]:
     """Note, while this is open, the ops that gradient functions derive from ops of another graph,
-    and the ops that add up gradients. `note` is called with each call of such a function, `broke`
-    with an error of all this."""
+    and the ops that add up gradients. `note` is called with each call of such a function: the op,
+    the gradients that it received and those that it returned; `broke` with an error."""
     with corner(
         "the calls of gradient functions",
         "`_LogOpGradients` in tensorflow/python/ops/gradients_util.py",

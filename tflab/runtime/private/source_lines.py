@@ -1,6 +1,5 @@
-"""Source lines: the user's line behind a node, also where the Python stack does not show it: an
-optimiser is created on one line and makes its step on another, and the nodes of a Keras layer are
-made when the model is called."""
+"""Source lines: the user's line behind a node, also where the Python stack does not show it: of an
+optimiser or a Keras layer, the line that created it."""
 
 from __future__ import annotations
 
@@ -188,8 +187,8 @@ def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any
 
 
 def calling(original: Any) -> Any:
-    """Return a `Layer.__call__` that records which nodes it made, and in which name scope; the
-    innermost of nested layers counts, but inside a layer that is not a model the outer one."""
+    """Return a `Layer.__call__` that records which nodes it made, and in which name scope. Of
+    nested layers the innermost counts, but inside a layer that is not a model the outer one."""
     import tensorflow as tf
 
     around: list[Any] = []  # the calls that are running, the outermost first
@@ -218,8 +217,8 @@ def calling(original: Any) -> Any:
 
 
 def opened_scope(outer: str, name: str, ops: Sequence[Any]) -> str | None:
-    """Return the name scope that a layer's call opened in the scope around it: the one with the
-    layer's name, which TensorFlow may have numbered. None if there are none or several."""
+    """Return the name scope that a layer's call opened in the scope around it, with the layer's
+    name, perhaps numbered. None if there are none or several."""
     prefix = f"{outer}/" if outer else ""
     parts = (op.name.removeprefix(prefix).split("/") for op in ops if op.name.startswith(prefix))
     numbered = re.compile(re.escape(name) + r"(_\d+)?")
