@@ -53,7 +53,7 @@ RECORDED = Recording(
     tracks=(
         TrackSummary(CPU, timeline.OPS, 9, 173_000),
         TrackSummary(GPU, timeline.LAUNCHES, 3, 15_000),
-        TrackSummary(STREAM, timeline.KERNELS, 4, 190_000),
+        TrackSummary(STREAM, timeline.ON_GPU, 4, 190_000),
     ),
     nodes=graph("x=Const; neg=Neg; untimed=Identity(x); conv=Conv2D(untimed); y=Range"),
     notes=("In 'traces/first.pb' something was odd.",),

@@ -85,7 +85,7 @@ def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list
     starts = runs.start_ns.tolist()
     ends = (runs.start_ns + runs.duration_ns).tolist()
     places = grouped((runs.kinds[kind][0], place) for place, kind in enumerate(runs.kind.tolist()))
-    on_gpu = {name for name, _, device in runs.kinds if track_kind(device) in ON_GPU}
+    on_gpu = {name for name, _, device in runs.kinds if track_kind(device) == ON_GPU}
     ends_of = {name: [ends[place] for place in own] for name, own in places.items()}
     before: list[list[int]] = [[] for _ in starts]
     for name, own in places.items():

@@ -142,16 +142,10 @@ def median_step(steps: Sequence[StepTime]) -> StepTime:
 
 OPS = "ops"
 LAUNCHES = "launches of GPU kernels"
-KERNELS = "work of a stream"
-COPIES = "copies"
-OTHERS = "other work of a GPU"
+ON_GPU = "work of a GPU"
 WAITS = "waits for a GPU"
-ON_GPU = (KERNELS, COPIES, OTHERS)
 
-TRACER = re.compile(
-    r"(?P<gpu>.*)/(?P<track>memcpy|sync|stream:(?P<stream>\w*)(<((?P<copies>memcpy).*|.*)>)?)",
-    re.IGNORECASE,
-)
+TRACER = re.compile(r"(?P<gpu>.*)/(?P<track>memcpy|sync|stream:(?P<stream>\w*)(<.*>)?)")
 GPU = re.compile(r"(.*[/:_])?gpu:\d+", re.IGNORECASE)
 HOST = "/host:CPU"
 # The annotation of the kernels that an op launches: `conv1/Conv2D:Conv2D`; for a copy in old traces
@@ -162,13 +156,8 @@ ANNOTATION = re.compile(r"(?P<node>[^:\s]+):(?P<op>[A-Za-z_]\w*)(:\w+)?")
 @functools.lru_cache(1_000)  # there are few devices, and many ask
 def track_kind(device: str) -> str:
     """Return the kind of rows that a device has, by the device's name."""
-    match = TRACER.fullmatch(device)
-    if match and match["track"] == "sync":
-        return WAITS
-    if match and (match["track"] == "memcpy" or match["copies"]):
-        return COPIES
-    if match:
-        return KERNELS if match["stream"] else OTHERS
+    if match := TRACER.fullmatch(device):
+        return WAITS if match["track"] == "sync" else ON_GPU
     return LAUNCHES if GPU.fullmatch(device) else OPS
 
 
@@ -186,7 +175,6 @@ def without_repeats(runs: Mapping[str, OpRuns]) -> dict[str, OpRuns]:
     streams of a GPU have all kernels and copies."""
     matches = {device: TRACER.fullmatch(device) for device in runs}
     streamed = {m["gpu"] for m in matches.values() if m and m["stream"] not in (None, "", "all")}
-
     repeated = {
         device
         for device, match in matches.items()
@@ -202,12 +190,11 @@ def work_runs(runs: Iterable[OpRun]) -> OpRuns:
     """Return the runs that show the work of nodes: of a node with kernels or copies on a GPU only
     these, because the launch of a kernel ends before the work is done."""
     table = op_runs.of(runs)
-    tracks = {device: track_kind(device) for *_, device in table.kinds}
-    on_gpu = {name for name, _, device in table.kinds if tracks[device] in ON_GPU}
+    on_gpu = {name for name, _, device in table.kinds if track_kind(device) == ON_GPU}
 
     def is_work(kind: Kind) -> bool:
         name, _, device = kind
-        track = tracks[device]
-        return track in ON_GPU or (track in (OPS, LAUNCHES) and name not in on_gpu)
+        track = track_kind(device)
+        return track == ON_GPU or (track != WAITS and name not in on_gpu)
 
     return table.of_kinds(is_work)

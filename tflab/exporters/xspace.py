@@ -234,7 +234,7 @@ def display_name(node: str) -> str:
 def gpu_plane(device: str) -> str:
     """Return the plane of the GPU that did this work, `/device:GPU:0`; "" for work of the host."""
     match = GPU_NUMBER.search(device)
-    if match and timeline.track_kind(device) in timeline.ON_GPU:
+    if match and timeline.track_kind(device) == timeline.ON_GPU:
         return f"/device:GPU:{match[1]}"
     return ""
 

@@ -59,7 +59,6 @@ def checks(stage: Backward) -> Iterator[Fact]:
     if not made:
         yield Fact("checked", "nothing", stage.unchecked)
         return
-    zero = [check.tensor for check in made if check.zero]
     odd = [check.tensor for check in made if not isfinite(check.max_relative_error)]
     errors = [c.max_relative_error for c in made if not c.zero and c.tensor not in odd]
     worst = f", largest relative error {max(errors):.1e}" if errors else ""
@@ -67,8 +66,6 @@ def checks(stage: Backward) -> Iterator[Fact]:
     yield Fact("checked", of_all + worst, f"by finite differences in {made[0].precision}")
     if odd:
         yield Fact("NaN or infinite", listed(odd, NAMED), "the gradient or the difference")
-    if zero:
-        yield Fact("0 within rounding", listed(zero, NAMED), "gradients and differences")
 
 
 def tables(stage: Backward) -> Iterator[Block]:
