@@ -20,7 +20,6 @@ from tflab.run import sampler, view
 from tflab.views import values
 
 NOT_NEEDED = "not needed by this group"
-MOST_FILES = 10
 MOST_LINES = 5_000  # of a file that is shown completely
 Place = tuple[str, int]  # file and line
 HEADERS = (*view.HEADERS, "op runs")
@@ -89,7 +88,7 @@ def scripts(seen: Watched) -> Iterator[Script]:
         note, made = notes.get((file, number), ""), tuple(nodes.get((file, number), ()))
         return ScriptLine(number, code.expandtabs(4), times, share, note, made)
 
-    for file in files[:MOST_FILES]:
+    for file in files:
         within = os.path.relpath(file)  # of the working directory
         texts = lines_of_file(file, by_file[file])
         about = "" if texts else "the file has changed; only the recorded lines are shown"

@@ -145,7 +145,7 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
             run_of(of, place, groups.get(place) or groups.get(0))
             for of, place in zip(seen, places, strict=True)
         ]
-        groups = {each.place: each.group for each in runs} | groups
+        groups = {each.place: each.group for each in runs if each.group} | groups
         yield runs
 
 
@@ -281,8 +281,8 @@ def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
     for row in dict.fromkeys(row for each in chain(*rounds) for row in each.times):
         if row[0] != kind:
             continue
-        of_runs = [(each.place, each.times.get(row, 0)) for each in counted_of(rounds)]
-        times = [[ns for at, ns in of_runs if at == place] for place in (0, 1)]
+        runs = counted_of(rounds)
+        times = [[each.times.get(row, 0) for each in runs if each.place == at] for at in (0, 1)]
         if any(map(any, times)) and all(all(own) or not any(own) for own in times):
             rows[row] = times
     both = [row for row in rows if all(map(any, rows[row])) and len(rounds) > len(FIRST)]
@@ -302,8 +302,7 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
         return f"{ratio:.2f} x" if isfinite(ratio) else ""
 
     names = result.programs
-    observations = [row.verdict.observations for row in result.whole if row.verdict]
-    proven = max(observations, default=0) >= verdicts.LEAST
+    proven = any(row.verdict and row.verdict.observations >= verdicts.LEAST for row in result.whole)
     last = [numbers("smallest shown", least)] * proven
     yield from execution.load_line(result.load)
     yield from execution.partial(result.interrupted, result.failure)
