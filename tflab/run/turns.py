@@ -130,7 +130,7 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
     """Yield rounds until the time is over, at least LEAST_ROUNDS that count."""
     start = time.monotonic()
     # The largest of each program, in its first process; of the second the same, if it has that
-    groups: dict[int, str | None] = {}
+    groups: dict[int, str] = {}
     order = (*FIRST, *islice(cycle(ORDER), MOST_ROUNDS))
 
     def about(places: Sequence[int]) -> str:
