@@ -22,9 +22,13 @@ PACKAGES = ("tensorflow", "tensorboard", "xprof", "numpy", "protobuf")
 
 def describe() -> dict[str, Any]:
     """Return Python, operating system, processors and packages; import none of them."""
+    try:
+        system = platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        system = platform.platform()
     return {
         "python": platform.python_version(),
-        "os": operating_system(),
+        "os": system,
         "processor": processor(),
         "cpus": len(os.sched_getaffinity(0)) if HAS_AFFINITY else os.cpu_count(),
         "date": now(),
@@ -74,13 +78,6 @@ def require(what: str, *packages: str) -> None:
     """Raise TflabError if one of the packages that something needs is missing."""
     if sentence := lack(what, *packages):
         raise TflabError(sentence)
-
-
-def operating_system() -> str:
-    try:
-        return platform.freedesktop_os_release()["PRETTY_NAME"]
-    except (OSError, KeyError):
-        return platform.platform()
 
 
 def processor() -> str:

@@ -120,7 +120,13 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     if conversion.critical_path:
         facts += execution.parallel(conversion.critical_path)
     yield fact_table([*facts, *execution.memory_facts(conversion.memory)])
-    yield top_nodes(conversion)
+    several = len({kind for kind, _ in conversion.top_ops}) > 1
+    headers = {"share": "share of kind"} if several else {}
+    every = (op_columns.key("node"), *op_columns.columns(op_columns.MOST_EXPENSIVE, headers))
+    columns = [*op_columns.columns_of(every, lambda item: item[1])]
+    columns[2:2] = [Column("kind", lambda item: item[0])] * several
+    title = "The most expensive nodes (total time)"
+    yield table(title, conversion.top_ops, *columns, most=TOP)
     if conversion.critical_path is None:
         yield "The trace has no graph. With --graph, the critical path is shown too."
     elif not conversion.critical_path.nodes:
@@ -157,14 +163,3 @@ def steps(conversion: Conversion) -> Table:
         numbers("start to end", lambda step: time(step.wall_ns)),
         numbers("op runs", lambda step: f"{len(runs[step.step]):,}"),
     )
-
-
-def top_nodes(conversion: Conversion) -> Table:
-    """Return the nodes of all kinds; a share refers to a kind."""
-    several = len({kind for kind, _ in conversion.top_ops}) > 1
-    headers = {"share": "share of kind"} if several else {}
-    every = (op_columns.key("node"), *op_columns.columns(op_columns.MOST_EXPENSIVE, headers))
-    columns = [*op_columns.columns_of(every, lambda item: item[1])]
-    columns[2:2] = [Column("kind", lambda item: item[0])] * several
-    title = "The most expensive nodes (total time)"
-    return table(title, conversion.top_ops, *columns, most=TOP)
