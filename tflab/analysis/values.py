@@ -3,7 +3,7 @@ that made NaN or Inf from finite inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,7 +143,7 @@ def bad_elements(array: np.ndarray) -> Bad | None:
 
 def origins(
     nodes: Sequence[Node],
-    known: Collection[str],
+    known: Set[str],
     bads: Mapping[str, Bad],
     spoiled: Mapping[str, str],
 ) -> list[tuple[Node, str]]:
@@ -156,6 +156,13 @@ def origins(
     constant is."""
     by_name = {node.name: node for node in nodes}
     outputs = grouped((node_of(tensor), tensor) for tensor in bads)
+    # Tensors without a value, such as handles, stand for what their nodes take
+    passing = {
+        tensor: by_name[node_of(tensor)].inputs
+        for node in nodes
+        for tensor in node.inputs
+        if tensor not in known and node_of(tensor) in by_name
+    }
     found: list[tuple[Node, str]] = []
     constants: list[tuple[Node, str]] = []
     meant: set[str] = set()  # tensors that only infinite constants make infinite
@@ -165,7 +172,7 @@ def origins(
         own = [variable] if variable else outputs.get(node.name, [])
         if not own:
             continue
-        taken = consumed(node, by_name, known)
+        taken = graph.reach(node.inputs, passing) & known
         if not variable and taken & {*spoiled.values()} - {*bads}:
             continue
         causes = {tensor for tensor in taken if tensor in bads}
@@ -179,21 +186,6 @@ def origins(
             found.append((node, own[0]))
         changed |= {variable} if variable else set()
     return found or constants
-
-
-def consumed(node: Node, by_name: Mapping[str, Node], known: Collection[str]) -> set[str]:
-    """Return the known tensors and variables that a node takes, through inputs without a value."""
-    waiting, seen, taken = [*node.inputs], set[str](), set[str]()
-    while waiting:
-        tensor = waiting.pop()
-        if tensor in seen:
-            continue
-        seen.add(tensor)
-        if tensor in known:
-            taken.add(tensor)
-        elif node_of(tensor) in by_name:
-            waiting += by_name[node_of(tensor)].inputs
-    return taken
 
 
 # Feature maps
