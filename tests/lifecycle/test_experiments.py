@@ -1,7 +1,5 @@
 """Experiments: ops of a real step are run once more; what that adds comes with its interval."""
 
-from dataclasses import replace
-
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -61,11 +59,9 @@ def test_a_step_of_updates_and_the_runtimes_own_nodes_has_nothing_to_try(walked)
 
 def test_ctrl_c_keeps_the_execution_and_says_so(walked, monkeypatch):
     monkeypatch.setattr(measure, "untraced_here", lambda *_, **__: iter([[]]))
-    stages = walked("toy")
-    kept = execution.with_experiments(
-        stages["execution"], stages["placement"], Options(experiments=1)
-    )
-    assert kept == replace(stages["execution"], interrupted=True)
+    options = Options(experiments=1, steps=2, values=False)
+    kept = execution.execute(walked("toy")["placement"], options)
+    assert (kept.steps, kept.experiments, kept.interrupted) == (2, None, True)
 
 
 # The graph in which an op runs twice

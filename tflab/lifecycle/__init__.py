@@ -14,12 +14,11 @@ from tflab.records.stages import Stage
 
 
 def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> Iterator[Stage]:
-    """Yield the result of each stage, up to and including `stop`.
+    """Yield the result of each stage, up to and including `stop`. Raises TflabError if a stage is
+    impossible.
 
     `model` is a name in `models.MODELS`, `package.module:function`, or the path of a saved graph.
-    Raises TflabError if a stage is impossible. If a step will run, its data are checked before the
-    first stage is returned. A graph that cannot run is shown nevertheless, and the first stage that
-    has to run it refuses it.
+    If a step will run, its data are checked before the first stage is returned.
     """
     # Not at the top: a command that leaves the work to a confined process needs none of these
     from tflab import models

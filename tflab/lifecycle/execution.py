@@ -109,7 +109,10 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     ):
         execution = values.record(execution, placement, options)
     if options.experiments and not (execution.interrupted or interrupts.current.waiting):
-        return with_experiments(execution, placement, options)
+        from tflab.lifecycle import experiments  # few walks want them
+
+        tried = experiments.run(placement, execution.top_ops, options)
+        return replace(execution, experiments=tried, interrupted=tried is None)
     return execution
 
 
@@ -127,11 +130,3 @@ def networked(measured: Measured) -> tuple[tuple[Transfer, ...], Network]:
         left_out=("Values are not fetched over several tasks.",),
     )
     return sent, network
-
-
-def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:
-    """Return the execution with what its largest ops cost a step."""
-    from tflab.lifecycle import experiments  # few walks want them
-
-    measured = experiments.run(placement, execution.top_ops, options)
-    return replace(execution, experiments=measured, interrupted=measured is None)

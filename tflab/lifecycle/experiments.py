@@ -38,7 +38,16 @@ def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> E
     """Run each of the largest ops once more, and measure what that adds to an untraced step, for
     about `options.experiments` seconds. None if Ctrl-C came before LEAST observations. Raises
     TflabError if a step fails."""
-    variants, untried = ways(placement, top_ops, options)
+    variants, untried = [], []
+    largest = top_ops[:LARGEST]
+    for row in terminal.track("experiments, preparing", largest, len(largest)):
+        names = nodes_of(row.key, placement.ledger)
+        reason = refusal(names, placement)
+        if not reason and (job := same_kernels(placement, names, options)):
+            variants.append((row, job))
+        else:
+            reason = reason or "the runtime would fuse it or its neighbours differently"
+            untried.append(Untried(row.key, row.ops[0], reason))
     if not variants:
         return Experiments((), None, tuple(untried))
     step = session.step_of(placement.program, placement.fetches)
@@ -47,10 +56,10 @@ def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> E
     added_ns = observe(jobs, placement, options)
     if len(added_ns) < LEAST:
         return None
-    names = [("control", ""), *((row.key, row.ops[0]) for row, _ in variants)]
+    ops_tried = [("control", ""), *((row.key, row.ops[0]) for row, _ in variants)]
     control, *ops = (
-        Experiment(*name, median(cost), *verdicts.median_interval(cost, CONFIDENCE), len(cost))
-        for name, cost in zip(names, zip(*added_ns, strict=True), strict=True)
+        Experiment(name, op, median(cost), *verdicts.median_interval(cost, CONFIDENCE), len(cost))
+        for (name, op), cost in zip(ops_tried, zip(*added_ns, strict=True), strict=True)
     )
     return Experiments(tuple(ops), control, tuple(untried))
 
@@ -71,23 +80,6 @@ def observe(
         pairs = (zip(other, usual, strict=True) for other in others)
         added_ns.append([median(now - then for now, then in steps) for steps in pairs])
     return added_ns
-
-
-def ways(
-    placement: Placement, top_ops: Sequence[OpStats], options: Options
-) -> tuple[list[tuple[OpStats, measure.Job]], list[Untried]]:
-    """Return for each of the largest ops the step that runs it twice, or why there is none."""
-    largest = top_ops[:LARGEST]
-    variants, untried = [], []
-    for row in terminal.track("experiments, preparing", largest, len(largest)):
-        names = nodes_of(row.key, placement.ledger)
-        reason = refusal(names, placement)
-        if not reason and (job := same_kernels(placement, names, options)):
-            variants.append((row, job))
-        else:
-            reason = reason or "the runtime would fuse it or its neighbours differently"
-            untried.append(Untried(row.key, row.ops[0], reason))
-    return variants, untried
 
 
 def same_kernels(

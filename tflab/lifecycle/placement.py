@@ -18,7 +18,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.analysis import fates, passes
 from tflab.cli import temporary
 from tflab.errors import TflabError, UsageError, did_you_mean
-from tflab.records.graph import Node, Source, node_of
+from tflab.records.graph import Node, grouped, node_of
 from tflab.records.options import Options, Program
 from tflab.records.placed import Fate, FirstRun, Generated, Partition, Snapshot
 from tflab.records.stages import Backward, Placement
@@ -39,10 +39,7 @@ from tflab.units import plural
 
 SMALL = 100  # nodes of a graph whose code is shown without --xla
 ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
-UNKNOWN = (
-    f"The step has {trace.MOST_OP_RUNS:,} op runs or more, and TensorFlow records no more. So it "
-    "is unknown which nodes in branches ran."
-)
+UNKNOWN = f"The step has {trace.MOST_OP_RUNS:,} op runs or more; which branches ran is unknown."
 PLACING = ("pre_placement", "placer", "post_placement")  # groups of passes that assign devices
 
 
@@ -122,19 +119,17 @@ def with_lines_of_work(
     """Yield the nodes that ran. A node that a pass made to do the work of nodes of one line and
     phase has that line and phase."""
     by_name = {node.name: node for node in user_nodes}
-    made_of: dict[str, set[tuple[Source | None, str]]] = {}
-    for fate in fates:
-        does_work = fate.is_work_of_replacement and fate.fate != "compiled"
-        if does_work and fate.into and fate.into not in by_name:
-            node = by_name[fate.name]
-            made_of.setdefault(fate.into, set()).add((node.line, node.phase))
+    made_of = grouped(
+        (fate.into, (by_name[fate.name].line, by_name[fate.name].phase))
+        for fate in fates
+        if fate.is_work_of_replacement and fate.fate != "compiled" and fate.into not in by_name
+    )
     for node in executed:
-        lines = made_of.get(node.name, ())
+        lines = {*made_of.get(node.name, ())}
         if len(lines) == 1 and node.line is None:
             ((source, phase),) = lines
-            yield replace(node, source=source, phase=phase)
-        else:
-            yield node
+            node = replace(node, source=source, phase=phase)
+        yield node
 
 
 def resolve(graph: tf.Graph, name: str) -> str:

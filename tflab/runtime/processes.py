@@ -31,11 +31,8 @@ def start(
     stderr: int | IO[bytes] = subprocess.PIPE,
     own_session: bool = False,
 ) -> Process:
-    """Start `python -m MODULE WORDS...`, with pipes to its standard input and output.
-
-    It finds the modules that this process finds, and has `environment` besides that of this
-    process. With a session of its own, a signal from the terminal does not reach it.
-    """
+    """Start `python -m MODULE WORDS...`, with pipes to its standard input and output. With a
+    session of its own, a signal from the terminal does not reach it."""
     own_variables = {
         "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
         "TMPDIR": os.fspath(temporary.process_folder()),  # which this process removes

@@ -326,11 +326,9 @@ def compiled_step(
 def shared_step(
     session: Session, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> Callable[..., None]:
-    """Return a step whose options are given with each call: `run_options=`, `run_metadata=`.
-
-    It is what `Session.run` ends in, and costs a little more than a compiled step. But a compiled
-    step has a graph of its own, in which XLA numbers its clusters anew; here all options share one.
-    """
+    """Return a step whose options are given with each call: `run_options=`, `run_metadata=`. It
+    costs a little more than a compiled step. But a compiled step has a graph of its own, in which
+    XLA numbers its clusters anew; here all options share one."""
     from tensorflow.python.client import pywrap_tf_session as client
 
     session._extend_graph()
