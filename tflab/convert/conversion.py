@@ -16,7 +16,7 @@ from tflab.analysis.timeline import track_kind
 from tflab.convert.read import Recording
 from tflab.exporters.csv import cell
 from tflab.exporters.json import plain
-from tflab.records.blocks import Block, Column, Table, fact_table, numbers, table
+from tflab.records.blocks import Block, Column, fact_table, numbers, table
 from tflab.records.measured import OpStats
 from tflab.records.timed import CriticalPath, Memory, Owner
 from tflab.runtime import trace
@@ -114,7 +114,15 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
         "start of its first op to the end of its last."
     )
     yield from devices(conversion)
-    yield steps(conversion)
+    by_step = runs.by_step()
+    yield table(
+        "The steps",
+        recorded.steps,
+        numbers("step", lambda step: str(step.step)),
+        Column("file", lambda step: recorded.labels[step.step], elastic=True, name=True),
+        numbers("start to end", lambda step: time(step.wall_ns)),
+        numbers("op runs", lambda step: f"{len(by_step[step.step]):,}"),
+    )
     owners = [owner for owner in conversion.time_ledger if owner.ns]
     facts = [*execution.owners(owners, conversion.wall_ns, len(recorded.steps))]
     if conversion.critical_path:
@@ -150,16 +158,3 @@ def devices(conversion: Conversion) -> Iterable[Block]:
             "Totals of different kinds overlap and must not be added: a launch ends before its "
             "kernel, and a thread waits for GPU work that is counted elsewhere."
         )
-
-
-def steps(conversion: Conversion) -> Table:
-    recorded = conversion.recorded
-    runs = op_runs.of(recorded.runs).by_step()
-    return table(
-        "The steps",
-        conversion.recorded.steps,
-        numbers("step", lambda step: str(step.step)),
-        Column("file", lambda step: recorded.labels[step.step], elastic=True, name=True),
-        numbers("start to end", lambda step: time(step.wall_ns)),
-        numbers("op runs", lambda step: f"{len(runs[step.step]):,}"),
-    )

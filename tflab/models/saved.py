@@ -59,7 +59,15 @@ def build(file: GraphFile, options: Saved) -> Model:
     Raises NotImportableError if TensorFlow rejects the graph, UsageError if it lacks what the
     options name. If it has nothing to run, the reason is the model's `unready`."""
     graph = tf1.get_default_graph()
-    import_graph(file, graph, options.trust)
+    if why := confined.unimported(options.trust):
+        raise not_importable(file, why)
+    try:
+        with graph.as_default():
+            tf.import_graph_def(prepared(file), name="")
+    except Exception as error:  # TensorFlow raises many types
+        too_large = "TensorFlow needs too much memory to import it"
+        why = too_large if isinstance(error, MemoryError) else session.plain(str(error))
+        raise not_importable(file, why) from error
     signature = graph_file.signature_of(file, options.signature)
     imported = Imported(file, graph, nodes.from_graph(graph), signature)
     loss = imported.tensor(options.loss) if options.loss else None
@@ -105,18 +113,6 @@ def model_of(fed: Sequence[tf.Tensor], given: Given, notes: Iterable[str], **par
 
 
 # The import
-
-
-def import_graph(file: GraphFile, graph: tf.Graph, trusted: bool) -> None:
-    if why := confined.unimported(trusted):
-        raise not_importable(file, why)
-    try:
-        with graph.as_default():
-            tf.import_graph_def(prepared(file), name="")
-    except Exception as error:  # TensorFlow raises many types
-        too_large = "TensorFlow needs too much memory to import it"
-        why = too_large if isinstance(error, MemoryError) else session.plain(str(error))
-        raise not_importable(file, why) from error
 
 
 def not_importable(file: GraphFile, why: str) -> NotImportableError:
