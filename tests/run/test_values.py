@@ -29,9 +29,9 @@ NAN, INF, MASK = Eager(np.nan), Eager(np.inf), Eager(0, -np.inf)
 @pytest.mark.parametrize(
     "function, known, note",
     [
-        ("", {}, "There are no values of run 3 of group 7: it did not happen, failed or is not"),
+        ("", {}, "There are no values of run 3: it did not happen, failed or is not kept."),
         ("", {7: None}, None),  # a note said why
-        ("step", {}, "No call 3 of a tf.function was made, so none has values."),
+        ("step", {}, "There are no values of run 3: it did not happen, failed or is not kept."),
     ],
 )
 def test_a_group_without_values_has_one_reason(function, known, note, tmp_path):
@@ -66,12 +66,14 @@ def test_the_run_before_is_kept_if_it_made_what_a_variable_had(monkeypatch, befo
 
 def told(*ran, calling=True):
     """The origins, if these ops run in a function."""
-    ops = values.Ops(lambda frame: LINE)
-    ops.calling = calling
+    broken = []
+    seen = values.Values(1, None, lambda frame: LINE, None, broken.append)
+    seen.calling = calling
     for op, inputs, outputs in ran:
-        ops.look(op, inputs, outputs)
-    ops.end()
-    return [(origin.op, origin.kind, origin.nan, origin.infinite) for origin in ops.origins]
+        seen.look(op, inputs, outputs)
+    seen.end()
+    assert not broken
+    return [(origin.op, origin.kind, origin.nan, origin.infinite) for origin in seen.origins]
 
 
 class Again(Eager):
@@ -119,7 +121,7 @@ def test_outside_of_functions_only_nan_counts():
 
 
 def test_an_origin_has_its_line():
-    ops = values.Ops(lambda frame: LINE)
+    ops = values.Values(1, None, lambda frame: LINE, None, None)
     ops.look(*LOG)
     (origin,) = ops.origins
     assert (origin.source.file, origin.source.line) == LINE[:2]
@@ -127,7 +129,7 @@ def test_an_origin_has_its_line():
 
 
 def test_a_gradient_has_the_line_of_the_op_that_it_is_of():
-    ops = values.Ops(lambda frame: LINE)
+    ops = values.Values(1, None, lambda frame: LINE, None, None)
     root = Eager(0.0)
     ops.look("Sqrt", [ZERO], [root])
 
@@ -141,7 +143,7 @@ def test_a_gradient_has_the_line_of_the_op_that_it_is_of():
 
 
 def test_a_variable_that_had_nan_before_is_named():
-    ops = values.Ops(lambda frame: LINE)
+    ops = values.Values(1, None, lambda frame: LINE, None, None)
 
     class Variable:
         name = "weights:0"

@@ -231,7 +231,6 @@ class Sampler:
     def new_kind(self, file: str) -> int:
         if file.startswith("<frozen importlib"):
             return IMPORTLIB
-        parts = file.split(os.sep)
         package = installed_package(file)
         if package is not None:
             if package[-1] in OF_TENSORFLOW:
@@ -239,7 +238,7 @@ class Sampler:
             # The program itself may be installed
             main = getattr(sys.modules.get("__main__"), "__file__", None)
             return PROGRAM if main and installed_package(main) == package else LIBRARY
-        if parts[-1].startswith(AUTOGRAPH):
+        if os.path.basename(file).startswith(AUTOGRAPH):
             return LIBRARY
         # Code without a file, such as that of `exec`, counts for the line that runs it.
         library = file.startswith((self.library, self.own, "<"))

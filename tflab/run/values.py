@@ -53,12 +53,20 @@ class Values:
         numbers: Counter[str],
         broke: Callable[[Exception], None],
     ) -> None:
-        self.run, self.note, self.numbers, self.broke = run, note, numbers, broke
+        self.run, self.note, self.line_of = run, note, line_of
+        self.numbers, self.broke = numbers, broke
         # By number of the group; None: a note says why there are none
         self.seen: dict[int, RecordedValues | None] = {}
         self.before: dict[int, RecordedValues] = {}  # the run before, if that made NaN or Inf
-        self.ops = Ops(line_of)
-        self.call: tuple[str, int] = ("", 0)  # the function that runs op by op, and its call
+        self.call: tuple[str, int] = ("", 0)  # the function that ran op by op, and its call
+        self.calling = False  # whether it runs now
+        # The first op of eager code that made NaN, or the op that made the Inf behind that NaN
+        self.origins: tuple[NotFinite, ...] = ()
+        # Inf alone counts only if it reaches a variable or a single number in such a function
+        self.infinite: NotFinite | None = None
+        # Of tensors, by their ids, which are used again: the line, and the op that made them Inf
+        self.lines: dict[int, Line | None] = {}
+        self.sources: dict[int, NotFinite] = {}
 
     def begin(
         self, run: Run, session: tf1.Session, feeds: Feeds, fetches: Sequence[tf.Tensor]
@@ -133,98 +141,51 @@ class Values:
     def enter_function(self, name: str) -> bool:
         """Run a tf.function op by op if its call is the wanted one or the one before."""
         number = self.numbers[name] + 1
-        wanted = number in (self.run - 1, self.run) and not self.ops.origins
+        wanted = number in (self.run - 1, self.run) and not self.origins
         if not (wanted and watched_functions.is_eager()):
             return False
         self.numbers[name] = number
-        self.call, self.ops.calling = (name, number), True
+        self.call, self.calling = (name, number), True
         watched_functions.run_op_by_op(True)
         return True
 
     def leave_function(self, entered: bool) -> None:
         if entered:
             watched_functions.run_op_by_op(False)
-            self.ops.end()
-
-    def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Look at an op that eager code has run."""
-        try:
-            self.ops.look(op, inputs, outputs)
-        except Exception as error:
-            self.broke(error)
-
-    def write(self, largest: RunGroup | None, folder: str) -> None:
-        """Write the values of the largest group, or what made NaN; or note why there are none."""
-        seen = None
-        if self.call[0] or self.ops.origins:
-            seen = RecordedValues(0, *self.call, 0, (), tuple(self.ops.origins), ())
-        if largest and largest.function and not self.call[0]:
-            self.note(f"No call {self.run:,} of a tf.function was made, so none has values.")
-        elif largest and not largest.function:
-            run = f"run {self.run:,} of group {largest.number}"
-            if largest.number not in self.seen:
-                why = "it did not happen, failed or is not kept"
-                self.note(f"There are no values of {run}: {why}.")
-            seen = self.seen.get(largest.number) or seen
-        if seen:
-            text = json.dumps(encoded(seen))
-            Path(folder, program_graph.VALUES).write_text(text, encoding="utf-8")
-
-
-def variables(session: tf1.Session, graph: tf.Graph) -> dict[str, np.ndarray]:
-    """Return the initialised variables of a graph."""
-    from tflab.runtime.session import variable_readers
-
-    readers = variable_readers(graph)
-    outputs = sessions.tensor_outputs(graph, readers.values())
-    arrays = (sessions.fetch_alone(session, output) for output in outputs)
-    return {name: a for name, a in zip(readers, arrays, strict=True) if a is not None}
-
-
-class Ops:
-    """The first op of eager code that made NaN, or the op that made the Inf behind that NaN.
-
-    Inf alone counts only if it reaches a variable or a single number in a function.
-    """
-
-    def __init__(self, line_of: LineOf) -> None:
-        self.line_of = line_of
-        self.origins: list[NotFinite] = []
-        self.calling = False  # whether a function runs op by op
-        self.infinite: NotFinite | None = None  # the first that counts
-        # Of tensors, by their ids, which are used again: the line, and the op that made them Inf
-        self.lines: dict[int, Line | None] = {}
-        self.sources: dict[int, NotFinite] = {}
+            self.end()
 
     def end(self) -> None:
         """Note that a function has ended."""
         self.calling = False
         if self.infinite and not self.origins:
-            self.origins = [self.infinite]
+            self.origins = (self.infinite,)
 
     def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Look at an op that has run."""
-        if self.origins:
-            return
-        frame = sys._getframe(1)
-        line = self.line_of(outwards(frame))
-        known = [self.sources[id(given)] for given in inputs if id(given) in self.sources]
-        for output in outputs:
-            self.sources.pop(id(output), None)
-            self.lines[id(output)] = line
-            array = output.numpy() if output.dtype.is_floating else np.zeros(0)
-            bad = analysis.bad_elements(array)
-            if bad is None:
-                continue
-            origin = known[0] if known else self.origin(op, inputs, bad, line, frame)
-            if bad.nan:  # where it is made of Inf, that is the origin
-                self.origins = [origin]
+        """Look at an op that eager code has run."""
+        try:
+            if self.origins:
                 return
-            self.sources[id(output)] = origin
-            if self.calling and array.ndim == 0:
-                self.infinite = self.infinite or origin
-        if self.calling and known and "Assign" in op:
-            self.infinite = self.infinite or known[0]
+            frame = sys._getframe(1)
+            line = self.line_of(outwards(frame))
+            known = [self.sources[id(given)] for given in inputs if id(given) in self.sources]
+            for output in outputs:
+                self.sources.pop(id(output), None)
+                self.lines[id(output)] = line
+                array = output.numpy() if output.dtype.is_floating else np.zeros(0)
+                bad = analysis.bad_elements(array)
+                if bad is None:
+                    continue
+                origin = known[0] if known else self.origin(op, inputs, bad, line, frame)
+                if bad.nan:  # where it is made of Inf, that is the origin
+                    self.origins = (origin,)
+                    return
+                self.sources[id(output)] = origin
+                if self.calling and array.ndim == 0:
+                    self.infinite = self.infinite or origin
+            if self.calling and known and "Assign" in op:
+                self.infinite = self.infinite or known[0]
+        except Exception as error:
+            self.broke(error)
 
     def origin(
         self, op: str, inputs: Sequence[Any], bad: analysis.Bad, line: Line | None, frame: FrameType
@@ -248,6 +209,33 @@ class Ops:
             source=Source(*line, linecache.getline(*line[:2]).strip()) if line else None,
             derives=forward.get("op_name"),
         )
+
+    def write(self, largest: RunGroup | None, folder: str) -> None:
+        """Write the values of the largest group, or what made NaN; or note why there are none."""
+        seen = None
+        if self.call[0] or self.origins:
+            seen = RecordedValues(0, *self.call, 0, (), self.origins, ())
+        known = largest is None or largest.number in self.seen
+        if largest and largest.function:
+            known = bool(self.call[0])
+        elif largest:
+            seen = self.seen.get(largest.number) or seen
+        if not known:
+            why = "it did not happen, failed or is not kept"
+            self.note(f"There are no values of run {self.run:,}: {why}.")
+        if seen:
+            text = json.dumps(encoded(seen))
+            Path(folder, program_graph.VALUES).write_text(text, encoding="utf-8")
+
+
+def variables(session: tf1.Session, graph: tf.Graph) -> dict[str, np.ndarray]:
+    """Return the initialised variables of a graph."""
+    from tflab.runtime.session import variable_readers
+
+    readers = variable_readers(graph)
+    outputs = sessions.tensor_outputs(graph, readers.values())
+    arrays = (sessions.fetch_alone(session, output) for output in outputs)
+    return {name: a for name, a in zip(readers, arrays, strict=True) if a is not None}
 
 
 def as_json(value: Value) -> Value:
