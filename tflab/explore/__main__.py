@@ -80,8 +80,9 @@ def run(args: argparse.Namespace) -> int:
         answering = server.served(app, listener)
         terminal.say("Only this machine can open the page; Ctrl-C ends it:")
         print(f"  {app.address}", flush=True)  # never folded
-        if not args.no_browser:
-            show(app.address)
+        screen = sys.platform != "linux" or any(map(os.environ.get, SCREENS))
+        if not args.no_browser and not (screen and webbrowser.open(app.address)):
+            terminal.say("No browser can be opened here: open the address yourself.", sys.stderr)
         try:
             answering.serve_forever()
         finally:
@@ -124,13 +125,6 @@ def source_of(model: str) -> tuple[Path, str]:
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
         raise UsageError(f"There is no module '{visible(module)}' whose file could be shown.")
     return Path(spec.origin), function
-
-
-def show(address: str) -> None:
-    """Open a browser, or print that there is none."""
-    screen = sys.platform != "linux" or any(map(os.environ.get, SCREENS))
-    if not (screen and webbrowser.open(address)):
-        terminal.say("No browser can be opened here: open the address yourself.", sys.stderr)
 
 
 if __name__ == "__main__":

@@ -53,9 +53,7 @@ class Plugin(base_plugin.TBPlugin):
             "/runs": self.list,
             "/run": self.run,
         }
-        return {
-            path: Request.application(with_error_pages(route)) for path, route in routes.items()
-        }
+        return {path: Request.application(with_error_pages(made)) for path, made in routes.items()}
 
     def runs(self) -> Mapping[str, Path]:
         """Return the runs in the logdir, searched again if the last search is old."""

@@ -39,8 +39,7 @@ def measure(
         saved=Saved(trust=trust),
         first_run=False,
     )
-    inspected = [("Date", environment.now()), *devices.inspected()]
-    lab = empty = Lab(model, inspected)
+    lab = empty = Lab(model, [("Date", environment.now()), *devices.inspected()])
     needs = {part for name in chapters for part in contents.NEEDS[name]}
     try:
         for measured in interrupts.interruptible(parts(lab, needs, options, announce)):

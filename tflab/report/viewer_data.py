@@ -287,12 +287,9 @@ def stops(states: Sequence[State], counts: Sequence[int], many_devices: bool) ->
     colours = {"execution": "time", "placement": "device" if many_devices else "kind"}
     for name, members in groupby(enumerate(states), key=lambda pair: pair[1].stage):
         ticks = [
-            {
-                "state": number,
-                "title": state.title,
-                "change": difference(counts[number] - counts[number - 1]),
-            }
+            {"state": number, "title": state.title, "change": change.replace("-", "\N{MINUS SIGN}")}
             for number, state in members
+            for change in [f"{counts[number] - counts[number - 1]:+,}"]
         ]
         yield {
             "title": name.capitalize(),
@@ -301,10 +298,6 @@ def stops(states: Sequence[State], counts: Sequence[int], many_devices: bool) ->
             "last": ticks[-1]["state"],
             "ticks": ticks if len(ticks) > 1 else [],
         }
-
-
-def difference(count: int) -> str:
-    return f"{count:+,}".replace("-", "\N{MINUS SIGN}") if count else "±0"
 
 
 # The history of one node, for the panel beside a drawing
