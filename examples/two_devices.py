@@ -70,7 +70,6 @@ def main() -> None:
     one_ns, two_ns = lesson.in_rotation(placed.program, step, (ONE, TWO), ROUNDS)
     lesson.show(
         lesson.table("What runs where", ("device", "node", "type", "takes", "line"), rows(placed)),
-        placement.transfers(placed),
         fact_table(placement.transferred(placed)),
         lesson.table(
             f"A step on one device and on two, {ROUNDS} of each in turn",
