@@ -221,7 +221,6 @@ class Run:
 
     group: RunGroup  # once there is a run
     has_group = False
-    owned = False  # whether the run is all of the call
     first = False  # of its group
     builds = False  # whether the runtime builds a step of a session in it
     timed = True  # whether its time counts as that of an untraced run
@@ -232,8 +231,8 @@ class Run:
     values: Plan | None = None  # whose tensors are fetched
     fetches: Sequence[object] = ()  # in place of the program's
 
-    def __init__(self, start_ns: int) -> None:
-        self.start_ns = start_ns
+    def __init__(self, start_ns: int, owned: bool) -> None:
+        self.start_ns, self.owned = start_ns, owned  # whether the run is all of the call
 
     def join(self, group: RunGroup, key: Hashable) -> None:
         self.group, self.has_group, self.first = group, True, group.begin(key)

@@ -137,12 +137,12 @@ class Recorder:
 
     # Calls: `session.run`, which leads to a run of a graph, and all that is one by itself
 
-    def enter(self) -> Run | None:
+    def enter(self, owned: bool = False) -> Run | None:
         """Begin a call; return None if it is part of another call of its thread."""
         thread = get_ident()
         if thread in self.calls:
             return None
-        run = self.calls[thread] = Run(perf_counter_ns())
+        run = self.calls[thread] = Run(perf_counter_ns(), owned)
         if thread == self.main:
             self.sampler.enter(run.start_ns)
         return run
@@ -245,12 +245,8 @@ class Recorder:
 
     def next_run(self) -> Run | None:
         """Return the run that begins; None if it is part of another one."""
-        run = self.calls.get(get_ident())
-        if run is None:
-            run = self.enter()
-            assert run
-            run.owned = True
-        return None if run.has_group else run
+        run = self.calls.get(get_ident()) or self.enter(owned=True)
+        return None if run is None or run.has_group else run
 
     def end(self, run: Run | None, session: tf1.Session | None = None) -> None:
         """End a run, which may have failed."""
