@@ -24,7 +24,7 @@ def test_the_stages_on_one_screen():
 
 
 def on_screen(stage):
-    return [f"{stages.title(stage)}: {stages.summary(stage)}.", *stages.on_one_screen(stage)]
+    return [f"{stages.title(stage)}: {stages.facts(stage)[0].text}.", *stages.on_one_screen(stage)]
 
 
 def test_the_facts_of_all_stages_are_one_story():

@@ -116,7 +116,7 @@ def calls_and_totals(comparison: Comparison, top: int, sizes: Sequence[int]) -> 
 
     def column(name: str, spare: int, batch: int) -> Column:
         def cell(row: Compared) -> str:
-            return op_table.text(name, row.cells[batch]) if batch in row.cells else ""
+            return op_table.COLUMNS[name].cell(row.cells[batch]) if batch in row.cells else ""
 
         return numbers(f"{name} at {batch}", cell, spare)
 

@@ -208,7 +208,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
                         if blocks:
                             text.show_section(out, title, blocks)
                         else:
-                            text.show_in_passing(out, f"{title} ({views.summary(stage)}).")
+                            text.show_in_passing(out, f"{title} ({views.facts(stage)[0].text}).")
             rest(None)
     except (TflabError, KeyboardInterrupt) as failure:
         with interrupts.held():
@@ -225,7 +225,7 @@ def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | Non
     if args.format == "json":
         return json.stages(args.model, about, stages, error)
     titled = {
-        views.title(stage): blocks_of(args, stage) or [f"{views.summary(stage)}."]
+        views.title(stage): blocks_of(args, stage) or [f"{views.facts(stage)[0].text}."]
         for stage in stages
     }
     return markdown.page(f"The stages of {args.model}", about, titled, error)

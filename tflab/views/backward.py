@@ -151,9 +151,6 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
         yield Fact("stop_gradient", listed(stage.stopped, NAMED), STOPS)
     if stage.custom_gradients:
         yield Fact("custom gradient", listed(stage.custom_gradients, NAMED), CUSTOM)
-    if helpers := sum(bool(node.bookkeeping) for node in stage.gradient_nodes):
-        of = f"{helpers:,} of {plural(len(stage.gradient_nodes), 'gradient node')}"
-        yield Fact("bookkeeping", of, "only handle shapes, counts and order", detail=True)
 
 
 def chain_rule_tables(stage: Backward) -> Iterator[Block]:

@@ -16,7 +16,6 @@ from tflab.views import op_table, values
 TITLE = "Execution: ops run in the order of their dependencies"
 TOP = 10
 HOLDERS = 5  # largest holders of memory at the peak that have a row
-NO_CHAIN = "in this trace an op began before an op that it depends on had ended"
 
 
 def notes(stage: Execution) -> Iterator[str]:
@@ -90,7 +89,7 @@ def parallel(path: CriticalPath) -> Iterator[Fact]:
         longer = f"{path.parallelism:.2f} x as long as the critical path"
         yield Fact("ops, added up", longer, detail=True)
     else:
-        yield Fact("critical path", "not shown", NO_CHAIN)
+        yield Fact("critical path", "not shown", "an op began before its inputs were ready")
 
 
 def compiled(nodes: Iterable[Node]) -> bool:

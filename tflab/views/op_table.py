@@ -100,11 +100,6 @@ def columns_of(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> It
     return map(within, chosen)
 
 
-def text(name: str, row: OpStats) -> str:
-    """Return one value as its column shows it."""
-    return COLUMNS[name].cell(row)
-
-
 # Of one batch size
 
 

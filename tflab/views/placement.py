@@ -16,7 +16,6 @@ from tflab.units import percent, plural, short_device, short_task, size, time
 from tflab.views.words import FATES, REMAINS, counted, graph_size, listed, tensor
 
 TITLE = "Placement: the graph is rewritten, given devices and cut into partitions"
-FETCHES = 12  # that are named
 MOST_PARTS = 12  # of the first run that have a row; JSON has all
 MOST_KERNELS = 10  # rows; JSON has every node
 RUNTIMES = "(the runtime's)"  # if no node of that name was written
@@ -29,7 +28,7 @@ def facts(stage: Placement) -> Iterator[Fact]:
     if stage.ledger:
         counts = Counter(row.fate for row in stage.ledger).most_common()
         yield Fact("fates", ", ".join(f"{count:,} {fate}" for fate, count in counts), brief=True)
-    yield Fact("fetches", listed(stage.fetches, FETCHES))
+    yield Fact("fetches", listed(stage.fetches, NAMED))
     yield Fact("data", stage.data, f"batch size {stage.batch_size}", detail=True)
     yield from balance(stage)
     if names := sorted(short_device(part.device) for part in stage.partitions):
@@ -188,10 +187,11 @@ ARITHMETIC = re.compile(
 
 def code_of_cluster(code: Generated, stage: Placement) -> Iterable[Block]:
     size = sum(kernel.bytes for kernel in code.kernels)
+    machine = f", {size:,} bytes of machine code" if size else ""
     opcodes = counted(opcode for kernel in code.kernels for opcode in kernel.opcodes)
     yield (
         f"XLA compiled {code.cluster} to compute {', '.join(code.fetches)} for a batch of "
-        f"{code.batch_size}: {plural(len(code.kernels), 'kernel')} of {opcodes}{bytes_of(size)}."
+        f"{code.batch_size}: {plural(len(code.kernels), 'kernel')} of {opcodes}{machine}."
     )
     if not size and (sentence := environment.lack(INSTRUCTIONS, *environment.EXTRAS["code"])):
         yield sentence
@@ -206,11 +206,6 @@ def code_of_cluster(code: Generated, stage: Placement) -> Iterable[Block]:
         f"The complete listings are in the logdir, under code/{code.cluster}, if the command runs "
         "all stages or has --logdir DIR."
     )
-
-
-def bytes_of(size: int) -> str:
-    """Return `, 1,234 bytes of machine code`; "" for a function that has no code of its own."""
-    return f", {size:,} bytes of machine code" if size else ""
 
 
 def listings(kernel: CompiledKernel) -> Iterable[tuple[str, str, list[str]]]:
@@ -231,7 +226,8 @@ def listings(kernel: CompiledKernel) -> Iterable[tuple[str, str, list[str]]]:
 
 def lines_of(kernel: CompiledKernel) -> Iterable[str]:
     """Yield the kernel as lines of text."""
-    yield f"{kernel.name}: {counted(kernel.opcodes)}{bytes_of(kernel.bytes)}"
+    machine = f", {kernel.bytes:,} bytes of machine code" if kernel.bytes else ""
+    yield f"{kernel.name}: {counted(kernel.opcodes)}{machine}"
     for language, _, lines in listings(kernel):
         for number, line in enumerate(lines):
             yield f"{'' if number else language:13}{line}"
@@ -284,7 +280,8 @@ def happened(step: Pass, lost: set[str], types: Mapping[str, str]) -> Iterator[s
     yield from fusions(step, lost)
     others = [taken for taken in step.taken if taken.name not in lost]
     for fate, words in TAKEN.items():
-        for into, names in by_heir(node for node in others if node.fate == fate).items():
+        same = grouped((node.into or "", node.name) for node in others if node.fate == fate)
+        for into, names in same.items():
             taken = listed([name for name in names if name != into], NAMED)
             yield f"{words} {into}: {taken}" if taken else f"became a constant: {into}"
     renamed = {change.name for change in step.rewritten}  # names that stand for other nodes now
@@ -334,13 +331,9 @@ def fusions(step: Pass, lost: Collection[str]) -> Iterator[str]:
     new = set(step.added)
     added = {node.name: node.op for node in step.definitions if node.name in new}
     rewritten = {change.name: change.new for change in step.rewritten}
-    fused = [one for one in step.taken if one.fate == "fused" and one.name not in lost]
-    for into, names in by_heir(fused).items():
+    fused = (one for one in step.taken if one.fate == "fused" and one.name not in lost)
+    for into, names in grouped((one.into or "", one.name) for one in fused).items():
         parts = [*names, into] if into in rewritten else names
         op = rewritten.get(into) or added.get(into, "node")
         text = " + ".join(parts[:NAMED]) + f" + {len(parts) - NAMED:,} more" * (len(parts) > NAMED)
         yield f"{text} became one {op}, named {into}"
-
-
-def by_heir(taken: Iterable[Takeover]) -> dict[str, list[str]]:
-    return grouped((node.into or "", node.name) for node in taken)

@@ -49,11 +49,6 @@ def notes(stage: Stage) -> Iterable[str]:
     return () if isinstance(stage, Backward) else stage.notes
 
 
-def summary(stage: Stage) -> str:
-    """Return the first fact of a stage in one line."""
-    return facts(stage)[0].text
-
-
 def blocks(stage: Stage) -> list[Block]:
     """Return all facts and tables of one stage."""
     shown = (fact for fact in facts(stage) if not fact.brief)
@@ -80,8 +75,9 @@ def headline(walked: Sequence[Stage]) -> str:
     built = f"{plural(len(placed.user_nodes), 'node')} built, {len(placed.nodes):,} left to run"
     if not isinstance(last, Execution):
         return f"{built}."
-    step = time(last.untraced_step_ns.median)
-    return f"{built}; {step} a step at batch size {last.batch_size:,}."
+    return (
+        f"{built}; {time(last.untraced_step_ns.median)} a step at batch size {last.batch_size:,}."
+    )
 
 
 def in_short(stage: Stage) -> list[Fact]:
