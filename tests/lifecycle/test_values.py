@@ -202,13 +202,11 @@ def said(one):
     return f"{one.tensor} is {one.kind} {op} ({line}): {born}"
 
 
-def test_a_result_that_is_no_number_is_named_and_what_is_inside_loops_is_said():
+def test_a_result_that_is_no_number_is_named():
     (result,) = executed(LOG).values_step.not_finite
     assert result.startswith("sum")
     stage = executed(ROOT)
     assert stage.values_step.not_finite == ("w",)
-    notes = executed(fed(first_loop)).values_step.notes
-    assert any("inside loops and branches" in note for note in notes)
 
 
 def test_what_is_born_in_an_update_is_in_the_variable_only_after_it():

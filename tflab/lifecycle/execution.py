@@ -118,7 +118,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
 
 def networked(measured: Measured) -> tuple[tuple[Transfer, ...], Network]:
     """Return the transfers, and the tensors on the wire. Move the runs to the common axis."""
-    from tflab.analysis import wires  # most walks use one process
+    from tflab.analysis import wires
 
     sent = tuple(nodes.transfers(measured.graphs, {}))
     axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)

@@ -96,13 +96,9 @@ def step_of(program: Program, listed: Sequence[Node], options: Options) -> acces
 
 
 def fixed_rows(model: Model, dataset: Callable[[str], Dataset]) -> int | None:
-    """Return the only number of rows that the placeholders of a model accept; None if they accept
-    any."""
-    fixed = [
-        (column, tensor.shape[0])
-        for tensor, column in model.feeds.items()
-        if tensor.shape.rank and tensor.shape[0] is not None
-    ]
+    """Return the only number of rows that a model's placeholders accept; None if they take any."""
+    feeds = ((column, tensor.shape) for tensor, column in model.feeds.items())
+    fixed = [(column, shape[0]) for column, shape in feeds if shape.rank and shape[0] is not None]
     if model.fixed_batch or model.unready or not fixed:
         return model.fixed_batch
     columns = dataset("train").columns
@@ -126,8 +122,8 @@ def call_model(name: str, function: Callable[[], T], graph: tf.Graph) -> T | Mod
 
 
 def without_gradients(error: Exception, graph: tf.Graph, failed: TflabError) -> Model | None:
-    """Return a model if the program's optimiser found no gradients of its loss, so that the next
-    stage shows where they stop; None if something else failed."""
+    """Return a model if the program's optimiser found no gradients of its loss: the next stage
+    shows where they stop. None if something else failed."""
     if not str(error).startswith("No gradients provided"):
         return None
     for frame, _ in walk_tb(error.__traceback__):
@@ -257,9 +253,8 @@ def in_parts(graph: tf.Graph, parts: int) -> Iterator[tuple[tf.Operation, int]]:
 
 
 def ask(graph: tf.Graph, places: Mapping[str, str]) -> None:
-    """Request these places. Nodes that must be colocated follow others: a gradient its forward
-    op, a read and an update their variable. All others follow their data, or go to task 0 if
-    they have none."""
+    """Request these places. A gradient follows its forward op, a read and an update their variable.
+    All others follow their data, or go to task 0 if they have none."""
     device_of: dict[str, str] = {}
     for op in graph.get_operations():  # an op comes after its inputs
         leaders = [*mates(op), *(t.op.name for t in op.inputs if t.dtype.base_dtype == tf.resource)]

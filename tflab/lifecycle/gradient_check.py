@@ -124,8 +124,7 @@ def spread(items: Sequence[T], most: int) -> list[T]:
 
 
 def losses_of(loss: Callable[[], np.ndarray], runs: int) -> tuple[list[np.ndarray], float]:
-    """Return a loss computed `runs` times, or fewer if that takes long, and the seconds of the last
-    run."""
+    """Return a loss computed `runs` times, or fewer if that takes long, and the time of a run."""
     losses = []
     start = time.monotonic()
     while True:
@@ -147,14 +146,12 @@ def no_slope_reason(losses: Sequence[np.ndarray]) -> str:
 
 
 def affordable(elements: int, seconds: float) -> int:
-    """Return the number of elements, at least one, that can be changed within SECONDS if a run of
-    the loss takes this long: each costs two runs."""
+    """Return how many elements, at least one, can be changed within SECONDS, by two runs each."""
     return max(1, min(elements, int(SECONDS / (2 * seconds)) if seconds else elements))
 
 
 def chosen(gradient: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the indices of the largest gradients and of random others, `count` in total, or all if
-    there are fewer."""
+    """Return the indices of the largest gradients and of random others, `count` in total."""
     order = np.argsort(-np.abs(gradient), axis=None)
     half = (count + 1) // 2
     largest, others = order[:half], order[half:]
@@ -178,8 +175,8 @@ def dense(parts: Sequence[np.ndarray]) -> np.ndarray:
 def slopes(
     copy: Copy, loss: str, variables: Values, feeds: Values, elements: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the central differences of the loss with respect to these elements of each variable,
-    or fed array. The variables of the copy have these values before and after."""
+    """Return the central differences of the loss by these elements of each variable, or fed array.
+    The variables of the copy have these values before and after."""
     h = STEPS[copy.dtype]
 
     def loss_at(name: str, value: np.ndarray) -> float:

@@ -78,8 +78,8 @@ def rows_and_stops(
     calls: Calls,
     pairs: Pairs,
 ) -> tuple[tuple[Gradient, ...], tuple[GradientStop, ...]]:
-    """Return the gradient function and the gradient nodes of each forward node, or why it has none.
-    Also return where the gradients of variables stop."""
+    """Return the gradient function and the gradient nodes of each forward node, or why it has none;
+    and where the gradients of variables stop."""
     origins = ((graphs.original_op(op), op.name) for op in gradient_ops)
     derived = grouped((origin.name, name) for origin, name in origins if origin is not None)
     calls_of = grouped((call[0].name, call) for call in calls if call[0].graph is program.graph)
@@ -175,8 +175,7 @@ def parts_of(gradient: GradientTensor) -> list[str]:
 
 
 def names_of(gradient: GradientTensor) -> list[str]:
-    """Return the names, in a graph, of the tensors of a gradient: of only some rows, the name of
-    their values comes first."""
+    """Return the names of a gradient's tensors: of only some rows, first that of the values."""
     return [graph_def_name(part) for part in parts_of(gradient)[:2]]
 
 

@@ -32,49 +32,33 @@ from tflab.records.values import (
 from tflab.runtime import nodes, session
 from tflab.runtime import values as runtime
 from tflab.runtime.values import Fetched
-from tflab.units import plural
 
 WHICH = "the first step after initialisation, on the first batch"
 
 
 def record(execution: Execution, placement: Placement, options: Options) -> Execution:
     """Return the execution with the program's values; with a note if they could not be fetched."""
+    start, program = time.perf_counter_ns(), placement.program
+    step = session.step_of(program, placement.fetches)
+    graph = analysis.needed(placement.user_nodes, placement.fetches, step.feeds)
+    wanted = analysis.fetchable(graph, step.feeds)
     try:
-        return recorded(execution, placement, options)
+        tensors = runtime.selected(program.graph, wanted, options.batch_size)
+        batches = session.feed_batches(program, options.batch_size)
+        with session.fresh(program.graph, options, runtime.config_of(options)) as live:
+            session.begin(live, session.start_of(program))
+            fetched = runtime.fetch(live, step, next(batches), tensors)
     except KeyboardInterrupt:
         return replace(execution, interrupted=True)
     except TflabError as error:
         note = f"The program's values were not fetched. {error}"
         return replace(execution, values_step=ValuesStep(WHICH, None, (note,), ()))
-
-
-def recorded(execution: Execution, placement: Placement, options: Options) -> Execution:
-    start = time.perf_counter_ns()
-    program = placement.program
-    step = session.step_of(program, placement.fetches)
-    graph = analysis.needed(placement.user_nodes, placement.fetches, step.feeds)
-    wanted = analysis.fetchable(graph, step.feeds)
-    tensors = runtime.selected(program.graph, wanted, options.batch_size)
-    batches = session.feed_batches(program, options.batch_size)
-    with session.fresh(program.graph, options, runtime.config_of(options)) as live:
-        session.begin(live, session.start_of(program))
-        fetched = runtime.fetch(live, step, next(batches), tensors)
-    every, notes = tuple(rows(graph, fetched)), list[str]()
-    if inside := sum(depth > 0 for depth in analysis.depths(graph).values()):
-        notes.append(
-            f"{plural(inside, 'node')} inside loops and branches have no values: only what goes in "
-            "and what comes out is fetched."
-        )
+    every = tuple(rows(graph, fetched))
     return replace(
         execution,
         values=every,
         not_finite=origins(graph, fetched, every, program.graph),
-        values_step=ValuesStep(
-            which=WHICH,
-            ns=time.perf_counter_ns() - start,
-            notes=tuple(notes),
-            not_finite=results(fetched),
-        ),
+        values_step=ValuesStep(WHICH, time.perf_counter_ns() - start, (), results(fetched)),
         maps=analysis.maps(
             placement.user_nodes,
             placement.gradient_nodes,

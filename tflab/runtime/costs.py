@@ -1,7 +1,5 @@
 """Costs: the FLOPs of a call of each node that ran, from its definition in the graph that ran, and
-its shapes in the trace. If the runs of a loop have different shapes, nothing is counted. The
-registry behind `tf.compat.v1.profiler` knows no fused types, and counts some gradients wrong (seen
-in TensorFlow 2.21).
+its shapes in the trace. If the runs of a loop have different shapes, nothing is counted.
 
 The formulas are the ones that textbooks give for the layers: Goodfellow, Bengio and Courville,
 "Deep Learning" (MIT Press, 2016), chapter 9, for convolution and pooling; Golub and Van Loan,

@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import cache
 from math import prod
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 
 import tensorflow as tf
 from tensorflow.compat.v1 import AttrValue, GraphDef, NodeDef
@@ -39,7 +37,6 @@ from tflab.runtime.private import graphs, source_lines
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # the second ones: from host memory
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
 UNSIZED = ("resource", "string", "variant")  # the shape of such a tensor says nothing of its bytes
-NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 def from_graph(graph: tf.Graph) -> tuple[Node, ...]:
@@ -106,14 +103,14 @@ def from_graph_def(
     """Return the nodes of a graph that the runtime wrote: lines and phases come from `makers`, the
     user's nodes by the names under which they run, shapes (by tensor name) from the trace of a
     step."""
-    return tuple(from_node_def(node_def, makers, shapes) for node_def in graph_def.node)
+    return tuple(from_node_def(node_def, makers, shapes, {}) for node_def in graph_def.node)
 
 
 def from_node_def(
     node_def: NodeDef,
     makers: Mapping[str, Node],
     shapes: Mapping[str, Shape],
-    signatures: Mapping[str, OpDef] = NONE,
+    signatures: Mapping[str, OpDef],
 ) -> Node:
     """Return a NodeDef as a node; `signatures` are OpDefs of functions, which may be types."""
     maker = makers.get(node_def.name)
@@ -151,7 +148,7 @@ def count_of(arg: OpDef.ArgDef, node_def: NodeDef) -> int:
     return max(0, node_def.attr[arg.number_attr].i) if arg.number_attr else 1
 
 
-def output_args(op: str, signatures: Mapping[str, OpDef] = NONE) -> tuple[OpDef.ArgDef, ...]:
+def output_args(op: str, signatures: Mapping[str, OpDef]) -> tuple[OpDef.ArgDef, ...]:
     op_def = signatures.get(op) or op_def_of(op)
     return tuple(op_def.output_arg) if op_def else ()
 

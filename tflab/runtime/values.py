@@ -71,7 +71,7 @@ def selected(graph: tf.Graph, tensors: Iterable[str], rows: int) -> list[str]:
     Raises TflabError if they are too large to be kept."""
     kept, whole = [], 0
     for tensor in map(graph.get_tensor_by_name, tensors):
-        args, output = nodes.output_args(tensor.op.type), tensor.value_index
+        args, output = nodes.output_args(tensor.op.type, {}), tensor.value_index
         single = not any(arg.number_attr or arg.type_list_attr for arg in args)
         if single and output < len(args) and args[output].name.startswith(SCRATCH):
             continue
