@@ -26,11 +26,10 @@ from tflab.report import storage
 SWITCHES = ("batch_size", "devices", "xla", "without")  # that a cell may have
 CELL = "cell"  # how errors and lines call the program
 SECONDS = 60.0  # of a stage: a notebook may wait longer than an editor
-HEIGHT = 720  # pixels of the frame
 STORY = "In short"  # the part that is text beside the frame
 FRAME = (
-    '<iframe title="{title}" sandbox="allow-scripts" srcdoc="{page}" '
-    'style="width: 100%; height: {height}px; border: 0"></iframe>'
+    '<iframe title="The life of the cell" sandbox="allow-scripts" srcdoc="{page}" '
+    'style="width: 100%; height: 720px; border: 0"></iframe>'
 )
 
 
@@ -54,8 +53,7 @@ class CellLife:
     def _repr_html_(self) -> str:
         parts = {title: rows for title, rows in self.life["parts"].items() if title != STORY}
         page = markup.page_of(self.life | {"parts": parts})
-        frame = FRAME.format(title="The life of the cell", page=escape(page), height=HEIGHT)
-        return f"<pre>{escape(repr(self))}</pre>{frame}"
+        return f"<pre>{escape(repr(self))}</pre>{FRAME.format(page=escape(page))}"
 
 
 def parser() -> argparse.ArgumentParser:

@@ -137,9 +137,6 @@ def file_name(name: str, otherwise: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip(".-") or otherwise
 
 
-# Planes
-
-
 class Plane:
     """A plane of an XSpace, with the numbers of its names, and the time when the profile began."""
 
@@ -228,9 +225,6 @@ def display_name(node: str) -> str:
     return f"{leaf} ({node})" if scope and leaf else node
 
 
-# Ops
-
-
 def gpu_plane(device: str) -> str:
     """Return the plane of the GPU that did this work, `/device:GPU:0`; "" for work of the host."""
     match = GPU_NUMBER.search(device)
@@ -260,9 +254,6 @@ def add_ops(planes: Mapping[str, Plane], runs: OpRuns, groups: Mapping[int, int]
                 if scope:
                     stats |= {"correlation_id": next(numbers), "tf_op": full_name}
                 plane.add(line, event, run.start_ns, run.duration_ns, stats)
-
-
-# Steps
 
 
 def add_steps(
@@ -303,9 +294,6 @@ def add_steps(
                 title, group = f"{edge} of the profile", {"group_id": group_id}
                 plane.add(above, plane.event("test", title), start, 1, group)
                 plane.add(below, plane.event(title), start, 1, group)
-
-
-# Memory
 
 
 def add_memory(plane: Plane, runs: OpRuns, groups: Mapping[int, int]) -> None:

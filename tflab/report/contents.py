@@ -247,8 +247,7 @@ NEEDS = {
     "environment": (),
 }
 CHAPTERS = tuple(NEEDS)
-# Chapters that are folded
-REFERENCE = ("configurations", "memory", "environment")
+REFERENCE = ("configurations", "memory", "environment")  # chapters that are folded
 
 
 def chosen(names: Sequence[str]) -> tuple[str, ...]:

@@ -115,9 +115,6 @@ def graph_data(graph: DrawnGraph) -> Row:
     }
 
 
-# Boxes
-
-
 def flat(box: Box, parent: int | None, boxes: list[Row], index: Index) -> int:
     """Append a box and everything in it; return its number among the boxes."""
     number, node = len(boxes), None if box.rows else index[box.name]
@@ -169,9 +166,6 @@ def fate_of(history: NodeHistory) -> str:
 def heat(ns: float, longest: float) -> int:
     """Return the step on the colour scale of times, from 0: it grows with the root of the time."""
     return min(HEATS - 1, int(sqrt(ns / longest) * HEATS))
-
-
-# Nodes
 
 
 def node_data(history: NodeHistory, graph: DrawnGraph, versions: Versions, index: Index) -> Row:
