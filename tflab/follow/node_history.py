@@ -1,8 +1,7 @@
 """Node history: one node, from the line that made it to the time that it took.
 
 Each stage knows its own graph; a history combines what they say about one name, and about its
-carrier if the node was fused into another. The records go through four functions, in the order of
-the stages: from_program, with_placement, with_times, with_values.
+carrier if the node was fused into another.
 """
 
 from __future__ import annotations
@@ -41,8 +40,6 @@ from tflab.units import short_device
 from tflab.views.values import elements
 from tflab.views.words import counted
 
-NEAREST = 5  # names that are suggested instead of one that does not exist
-
 Histories = dict[str, NodeHistory]
 Graph = Mapping[str, Node]
 Users = Mapping[str, Sequence[str]]
@@ -68,7 +65,7 @@ def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) 
     if node_of(name) in among:
         return among[node_of(name)]
     graph = f"the graph of {whose}" if whose else "the graph"
-    hint = did_you_mean(name, list(among), NEAREST)
+    hint = did_you_mean(name, list(among), 5)
     raise UsageError(f"There is no node '{name}' in {graph}.{hint}")
 
 
@@ -174,8 +171,7 @@ def blank(node: Node, kind: str, users: Users) -> NodeHistory:
 
 
 def carrier_of(history: NodeHistory, fate: Fate | None, executed: Mapping[str, Node]) -> str | None:
-    """Return the executed node that does a node's work: itself, or its replacement. A
-    removed node with several outputs has none, because each output may have another one."""
+    """Return the executed node that does a node's work, if one does that for all its outputs."""
     if history.name in executed:
         return history.name
     several = len(history.outputs) > 1 and fate is not None and fate.fate == "removed"
@@ -250,8 +246,7 @@ def last_gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> 
 # Unlike its neighbours
 #
 # A node that a pass left as it was is compared with one of its type that the pass changed, in the
-# graph before that pass. These are differences that the pass log shows, not the reasons of the
-# pass, which may look at more.
+# graph before that pass. A pass may have other reasons than these differences.
 
 # The number of a name, which may be missing: `dense_1` is like `dense`
 NUMBER = re.compile(r"(?<=[A-Za-z/])[_.-]?\d+|^\d+(?=/|$)")

@@ -124,11 +124,6 @@ def needed(graph: Recorded) -> Recorded:
     )
 
 
-def mean_ns(graph: Recorded) -> dict[str, float]:
-    """Return the mean time of each executed node in a traced run."""
-    return {name: op.ns / graph.traced for name, op in graph.ops.items()} if graph.traced else {}
-
-
 def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
     """Yield the times, in the program's own runs, of the node or of the node that does its work."""
     name = history.carrier

@@ -43,7 +43,6 @@ PREPOSITIONS = {
     "bypassed": "in favour of",
     "rewritten": "from",
 }
-HANDS_ON = ("Identity", "IdentityN", "NoOp")  # what is left of a call that was inlined
 MOST_VALUES = 4  # inputs or outputs whose values are shown
 MOST_NEIGHBOURS = 24  # that are named; others are counted
 
@@ -234,10 +233,9 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def times(history: NodeHistory) -> Table:
-    """Return the times of the node's carrier. A call, branch or loop that was inlined has none: the
-    node that keeps its name hands on the outputs of its body."""
+    """Return the times of the node's carrier. A call, branch or loop that was inlined has none."""
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
-    inlined = CALLS.match(history.op) and history.ran_as in HANDS_ON
+    inlined = CALLS.match(history.op) and history.ran_as in ("Identity", "IdentityN", "NoOp")
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return table(
         f"A call in warm, traced steps{whose}",

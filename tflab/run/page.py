@@ -149,7 +149,7 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
         name=f"the graph of group {graph.group}",
         drawing=replace(plain, states=states),
         histories=histories,
-        ns=recorded.mean_ns(graph),
+        ns={name: op.ns / graph.traced for name, op in graph.ops.items()} if graph.traced else {},
         statistic="mean",
         start=len(states) - 1,
     )
