@@ -325,13 +325,9 @@ class Step:
 
     def shared(self, known: Mapping[str, Replacement]) -> set[str]:
         """Return the new nodes that do the work of more than one."""
-        old = self.old
-        counts = Counter(
-            by.node
-            for name, by in known.items()
-            if by.node not in old and old[name].inputs and old[name].op not in PASS_ON
-        )
-        return {name for name, count in counts.items() if count > 1}
+        work = {name for name, node in self.old.items() if node.inputs and node.op not in PASS_ON}
+        counts = Counter(by.node for name, by in known.items() if name in work)
+        return {name for name, count in counts.items() if count > 1 and name not in self.old}
 
     def removed(self) -> dict[str, Replacement]:
         """Return the replacement of each removed node that was needed, found at its nearest

@@ -22,9 +22,8 @@ RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
 def facts(stage: Placement) -> Iterator[Fact]:
-    before = f"{len(stage.user_nodes):,} nodes before"
     new = f", {len(stage.origins):,} new" if stage.origins else ""
-    yield Fact("graph", f"{graph_size(stage.nodes)}, {before}{new}")
+    yield Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.user_nodes):,} nodes before{new}")
     if stage.ledger:
         counts = Counter(row.fate for row in stage.ledger).most_common()
         yield Fact("fates", ", ".join(f"{count:,} {fate}" for fate, count in counts), brief=True)

@@ -75,9 +75,8 @@ def headline(walked: Sequence[Stage]) -> str:
     built = f"{plural(len(placed.user_nodes), 'node')} built, {len(placed.nodes):,} left to run"
     if not isinstance(last, Execution):
         return f"{built}."
-    return (
-        f"{built}; {time(last.untraced_step_ns.median)} a step at batch size {last.batch_size:,}."
-    )
+    step = f"{time(last.untraced_step_ns.median)} a step"
+    return f"{built}; {step} at batch size {last.batch_size:,}."
 
 
 def in_short(stage: Stage) -> list[Fact]:
