@@ -55,11 +55,8 @@ def labels_of(nodes: Sequence[NodeStats], by: str, graph: Graph) -> list[str]:
         return [joined.get(own, own) for own in labels]
     if by == "line":
         lines = line_labels(graph.sources)
-        updates = {name for name, phase in graph.phases.items() if phase == UPDATE}
-        others = (
-            RUNTIME if is_runtime(node) else STEP if node.name in updates else NO_LINE
-            for node in nodes
-        )
+        steps = {name: STEP for name, phase in graph.phases.items() if phase == UPDATE}
+        others = (RUNTIME if is_runtime(node) else steps.get(node.name, NO_LINE) for node in nodes)
         return [lines.get(node.name) or other for node, other in zip(nodes, others, strict=True)]
     raise UsageError(f"There are no rows by '{by}'; choose from {', '.join(KEYS)}.")
 

@@ -58,9 +58,8 @@ def one_axis(
     return OneAxis(moved, wires, clock_offsets)
 
 
-def ends(runs: Iterable[OpRun]) -> Ends:
+def ends(runs: Sequence[OpRun]) -> Ends:
     """Return the ends of nodes that ran once in a step."""
-    runs = list(runs)
     often = Counter((run.step, run.name) for run in runs)
     return {
         (run.step, run.name): run.start_ns + run.duration_ns
