@@ -220,27 +220,26 @@ def with_values(
     outputs = grouped((value.node, value) for value in every)
     complete = (node for node in gradient_nodes if node.complete and node.used)
     computing = grouped((node.towards, node.name) for node in complete if node.towards)
+
+    def gradient(name: str) -> Value | None:
+        """Return the value of the last node that computes a gradient as large as the tensor."""
+        own = outputs.get(name)
+        for node in reversed(computing.get(gradient_name(name), ())):
+            made = outputs.get(node, ())
+            if len(made) == 1 and (not own or elements(made[0].shape) == elements(own[0].shape)):
+                return made[0]
+        return None
+
     return {
         name: replace(
             history,
             meaning=meanings.get(name),
             values=tuple(outputs.get(name, ())),
             taken=tuple(by_tensor[tensor] for tensor in history.inputs if tensor in by_tensor),
-            gradient=last_gradient(
-                outputs.get(name, ()),
-                [outputs.get(one, ()) for one in computing.get(gradient_name(name), ())],
-            ),
+            gradient=gradient(name),
         )
         for name, history in histories.items()
     }
-
-
-def last_gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> Value | None:
-    """Return the value of the last node that computes a gradient as large as the tensor."""
-    for outputs in reversed(computed):
-        if len(outputs) == 1 and (not own or elements(outputs[0].shape) == elements(own[0].shape)):
-            return outputs[0]
-    return None
 
 
 # Unlike its neighbours
