@@ -18,6 +18,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
+from tflab.cli import interrupts
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, frontend, placement
 from tflab.records.measured import Epoch, Settings, TrainingStep
@@ -267,9 +268,11 @@ def epoch_of(
 
 @contextmanager
 def writing(folder: Path, step: int) -> Iterator[None]:
-    """Turn an error of the disk into a TflabError with a sentence."""
+    """Let signals wait, because an interrupted event file can lose the wake-up of its thread and
+    never be closed; and turn an error of the disk into a TflabError with a sentence."""
     try:
-        yield
+        with interrupts.held():
+            yield
     except (OSError, tf.errors.OpError, *summaries.DISK_ERRORS) as error:
         message = str(getattr(error, "strerror", None) or getattr(error, "message", error))
         reason = session.plain(message).rpartition("; ")[2]
