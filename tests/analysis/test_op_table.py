@@ -152,7 +152,7 @@ def test_which_row_a_node_is_in(by, nodes, graph, rows):
 
 def test_an_unknown_key_is_refused_with_those_there_are():
     with pytest.raises(UsageError, match="by 'colour'; choose from op, node, layer, line"):
-        op_table.table(STATS, "colour", STEPS, IMAGES)
+        op_table.rows(STATS, "colour", STEPS, IMAGES)
 
 
 # What the runs and the costs add

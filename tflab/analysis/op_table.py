@@ -47,13 +47,6 @@ class Row:
 Rows = Sequence[Row]
 
 
-def table(
-    nodes: Sequence[NodeStats], by: str, steps: int, images: int | None
-) -> tuple[OpStats, ...]:
-    """Return the rows of a table from statistics alone, by one of `row_labels.KEYS`."""
-    return with_shares(rows(nodes, by, steps, images))
-
-
 def rows(
     nodes: Sequence[NodeStats],
     by: str,
