@@ -55,6 +55,7 @@ STAGE = a_backward(
     ),
 )
 COST = SimpleNamespace(model=SimpleNamespace(loss=SimpleNamespace(op=SimpleNamespace(name="cost"))))
+MANY = tuple(described(f"n{n}", "a", "dL/dy") for n in range(65))
 
 
 def chain_of(*names):
@@ -92,6 +93,8 @@ VARIANTS = {
             replace(LINKS[2], gradient="rows of dL/d(x2) by mul[1]", alone=False),
         )
     },
+    "the largest graph that is drawn": {"gradient_nodes": MANY[:64]},
+    "a graph that is too large to draw": {"gradient_nodes": MANY},
     "no gradients": {"gradient_nodes": (), "chain_rule": ()},
 }
 
@@ -103,3 +106,9 @@ def blocks(stage):
 def test_the_chain_rule_of_a_graph_its_steps_its_drawing_and_its_bookkeeping():
     variants = {title: blocks(replace(STAGE, **to)) for title, to in VARIANTS.items()}
     approve_view("views-chain-rule.txt", blocks(STAGE), variants)
+
+
+def test_bookkeeping_is_dim_in_the_drawing():
+    table = backward.drawing(STAGE)
+    dim = [row[1].name for row in table.rows if table.tone(row) == "less"]
+    assert dim == ["gradients/start", "gradients/shape", "gradients/gate"]

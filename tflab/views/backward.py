@@ -4,6 +4,7 @@ whether the gradients are right."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, pairwise
 from math import isfinite
 from typing import Any
@@ -111,8 +112,11 @@ def tables(stage: Backward) -> Iterator[Block]:
         )
 
 
-# The chain rule: its equation for this graph, the derivatives, and its steps
+# The chain rule: its equation for this graph, the derivatives, its steps, and the drawing of the
+# gradient graph
 
+SCOPE = "gradients/"  # of all nodes that tf.gradients adds
+DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps
 FEW = 2  # derivatives that are facts; more have a table
 NO_FORMULA = "tflab has no rule, or the values did not confirm it"
 STOPS = "TensorFlow's derivatives omit the paths through it; finite differences include them"
@@ -154,7 +158,7 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
 
 
 def chain_rule_tables(stage: Backward) -> Iterator[Block]:
-    """Yield the steps, and the derivatives if they are many."""
+    """Yield the steps, the derivatives if they are many, and a small gradient graph."""
     written = [link for link in stage.chain_rule if link.formula]
     if written:
         yield BACKWARDS
@@ -168,6 +172,8 @@ def chain_rule_tables(stage: Backward) -> Iterator[Block]:
             numbers("value", lambda row: first(row.value)),
             Column("finite differences", difference, spare=1),
         )
+    if 0 < len(stage.gradient_nodes) <= DRAWN_WHOLE:
+        yield drawing(stage)
 
 
 def loss(stage: Backward) -> str:
@@ -229,6 +235,31 @@ def first(number: Any) -> str:
 
 def difference(row: Derivative) -> str:
     return "not compared" if row.difference is None else f"differ by {row.difference:.1e}"
+
+
+def drawing(stage: Backward) -> Table:
+    """Return the gradient graph, one node per line, from the loss to the variables; bookkeeping is
+    dim. Nodes that only wait for others have no values and are not drawn."""
+    purposes = {node.name: node for node in stage.gradient_nodes}
+    shown = [node for node in stage.nodes if node.name in purposes and node.outputs]
+    order = frontend.ordered([replace(node, control_inputs=()) for node in shown], ())
+    rows = zip(frontend.draw(order), (purposes[node.name] for node in order), strict=True)
+
+    def computes(node: GradientNode) -> str:
+        unused = node.towards is not None and not node.used  # no variable needs that gradient
+        return f"{'not used: ' * unused}{meaning(node)}"
+
+    return table(
+        "The gradient graph, from the loss down (-> a step towards that gradient, = that gradient; "
+        "in brackets: bookkeeping)",
+        rows,
+        Column("", lambda row: row[0]),
+        Column("node", lambda row: row[1].name.removeprefix(SCOPE), elastic=True, name=True),
+        Column("computes", lambda row: computes(row[1]), elastic=True, least=46),
+        most=DRAWN_WHOLE,
+        drawing=True,
+        tone=lambda row: "less" if row[1].bookkeeping else "",
+    )
 
 
 def meaning(node: GradientNode) -> str:
