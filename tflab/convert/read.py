@@ -72,7 +72,9 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
     """Read the steps in these files, in this order, and the graph that ran, if there is one.
 
     `graph` is a file with a graph, or an event file. Without it, the graph is that of the partition
-    graphs in the files, or else the one that an event file has next to its traces."""
+    graphs in the files, or else the one that an event file has next to its traces. Raises
+    UsageError for a file with other content, TflabError for one without op runs.
+    """
     beside, ran = Graphs(), Graphs()
     if graph:
         beside.add(graphs_of(graph))
@@ -207,7 +209,8 @@ class Graphs:
 
 
 def graphs_of(path: str) -> list[Any]:
-    """Return the GraphDefs of an event file, or of another file with a graph."""
+    """Return the GraphDefs of an event file, or of another file with a graph. Raises UsageError if
+    it has none."""
     from tflab.models import graph_file
 
     if not is_event_file(path):

@@ -50,7 +50,7 @@ def is_keras(model: object) -> bool:
 
 def from_file(path: Path, trusted: bool) -> KerasModel:
     """Return the Keras model in a file, compiled if Keras can do that. Code in the file is not
-    loaded (`safe_mode`)."""
+    loaded (`safe_mode`). Raises TflabError if Keras cannot load it."""
     if why := confined.unimported(trusted):
         raise TflabError(f"The Keras model '{path}' is not loaded: {with_full_stop(why)}")
     confined.model_files(path)
