@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from tflab.cli import command, environment
 from tflab.errors import TflabError
+from tflab.grouping import grouped
 from tflab.records.blocks import Block, Column, sentences, table
-from tflab.records.graph import grouped
 from tflab.units import plural
 
 PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."

@@ -8,6 +8,17 @@ There is a file for each subject. What a model file needs can be imported from h
 metadata of a field says if JSON omits it or gives it another key.
 """
 
-from tflab.records.options import Model, Options, Program, Recipe, Saved, Start
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tflab.records.options import Model, Options, Program, Recipe, Saved, Start
 
 __all__ = ["Model", "Options", "Program", "Recipe", "Saved", "Start"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tflab.records import options
+
+    return getattr(options, name)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
-Key = TypeVar("Key")
-Value = TypeVar("Value")
+from tflab.grouping import grouped
+
 Shape = tuple[int | None, ...] | None  # None: not even the rank is known
 
 # The phases of a training step. Gradients are backward; nodes that use gradients are update
@@ -140,14 +140,6 @@ def edge_count(nodes: tuple[Node, ...]) -> int:
 def makers(nodes: Iterable[Node]) -> dict[str, list[str]]:
     """Return for each node, the nodes that make its inputs."""
     return {node.name: [node_of(tensor) for tensor in node.inputs] for node in nodes}
-
-
-def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Return the values of each key, all in the order of the pairs."""
-    groups: dict[Key, list[Value]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
