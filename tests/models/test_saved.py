@@ -206,7 +206,7 @@ def test_what_is_fed_is_said_and_a_shape_can_be_given(tmp_path):
         f"The graph is from '{path}', a GraphDef. It runs out:0 (no other node uses it).",
         "Fed are seeded values: x float32 [batch].",
     )
-    assert "The runtime refused the step" in refused(walk, path)
+    assert refused(walk, path).endswith("; --shape NAME=SIZES gives them another shape.")
     assert walk(path, shapes=(("x", (16, 4)),))["placement"].nodes
 
 

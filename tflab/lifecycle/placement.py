@@ -15,9 +15,11 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab import models
 from tflab.analysis import fates, passes
 from tflab.cli import temporary
-from tflab.errors import TflabError, UsageError, did_you_mean
+from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
+from tflab.escaping import with_full_stop
 from tflab.grouping import grouped
 from tflab.records.graph import Node, node_of
 from tflab.records.options import Options, Program
@@ -55,7 +57,15 @@ def place(backward: Backward, options: Options) -> Placement:
     fetches = tuple(resolve(program.graph, name) for name in options.fetches)
     fetches = fetches or session.default_fetches(program)
     step = session.step_of(program, fetches)
-    observed = run_instrumented(program, step, options)
+    try:
+        observed = run_instrumented(program, step, options)
+    except RefusedError as error:
+        if type(error) is not RefusedError or not (models.is_file(program.name) and step.feeds):
+            raise
+        raise RefusedError(
+            f"{with_full_stop(str(error))} Values that are not given with --feed NAME=FILE.npy are "
+            "seeded; --shape NAME=SIZES gives them another shape."
+        ) from error
     graphs = observed.metadata.partition_graphs
     shapes = trace.output_shapes(observed.metadata.step_stats)
     names = (node.name for graph in graphs for node in graph.node)
