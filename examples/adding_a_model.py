@@ -83,7 +83,7 @@ def main() -> None:
     stages = list(lifecycle.walk("__main__:build", Options(batch_size=BATCH)))
     built = stages[1]
     assert isinstance(built, Backward)
-    summaries = zip(lifecycle.STAGES, map(views.summary, stages), strict=True)
+    summaries = zip(lifecycle.STAGES, (views.facts(stage)[0].text for stage in stages), strict=True)
     lesson.show(
         lesson.table("What each stage left", ("stage", "result"), summaries),
         lesson.table(
