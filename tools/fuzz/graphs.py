@@ -51,7 +51,7 @@ def read(path: Path) -> None:
     called = functions.of_graph_def(file.graph_def)
     out = text.console(StringIO())
     stage = Frontend(None, found, (), None, called, (), ())
-    for block in stages.blocks(stage, full=True):
+    for block in stages.blocks(stage):
         text.show_block(out, block)
 
 

@@ -31,7 +31,7 @@ def seeds() -> Mapping[str, bytes]:
 
 
 def read(path: Path) -> None:
-    content = saved.read_content(str(path))
+    content = codec.read_object(str(path), "give another")
     for block in saved.blocks(saved.compare("usual", "other", USUAL, content)):
         if hasattr(block, "cells"):
             list(block.cells())
