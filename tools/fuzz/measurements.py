@@ -12,9 +12,11 @@ try:
     import atheris
 except ImportError:  # seeds can be written without it
     from tflab.compare import saved
+    from tflab.records import codec
 else:
     with atheris.instrument_imports(include=["tflab"]):
         from tflab.compare import saved
+        from tflab.records import codec
 
 ROUNDS = {"step_ns": [900.0, 1_000.0, 1_100.0], "rows_ns": {"Conv2D": [500.0, 510.0, 490.0]}}
 USUAL = {
