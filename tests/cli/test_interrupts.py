@@ -61,12 +61,39 @@ def test_a_step_that_does_not_return_ends_with_its_process(tmp_path):
     variables = {**os.environ, "TMPDIR": str(tmp_path)}
     with started(["-c", STUCK], env=variables) as process:
         process.stdout.readline()
-        time.sleep(1.5)
+        time.sleep(3)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
         last = process.stderr.read().splitlines()[-1]
         assert last == "tflab: interrupted by SIGINT; a step did not return."
     assert not any(tmp_path.iterdir())
+
+
+# A signal that comes twice and is handled; then the command needs longer than a step may
+HANDLED = """
+import os, signal, sys, threading, time
+from tflab.cli import command, interrupts
+interrupts.PATIENCE_S = 1.2
+def twice():
+    for _ in range(2):
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)
+def body():
+    threading.Thread(target=twice).start()
+    try:
+        time.sleep(10)
+    except KeyboardInterrupt:
+        time.sleep(3)
+        print("written")
+    return 130
+sys.exit(command.run(body))
+"""
+
+
+@pytest.mark.slow
+def test_a_command_that_handled_a_signal_may_take_its_time():
+    ended = subprocess.run([sys.executable, "-c", HANDLED], capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("written\n", "", 143)
 
 
 def test_a_signal_raises_a_keyboard_interrupt(capsys):

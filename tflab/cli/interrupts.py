@@ -8,12 +8,13 @@ runs. If the step does not return within PATIENCE_S, a thread ends the process.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from signal import Signals
 from types import FrameType
@@ -42,8 +43,11 @@ class Interrupts:
     at: float = 0.0  # when the last one was handled, by time.monotonic
     holding: int = 0  # open contexts of `held`
     waiting: bool = False  # a signal came, and its exception has not arrived
+    came: int = -1  # a pipe with the numbers of signals that the main thread has not handled
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        with suppress(OSError):
+            os.read(self.came, 4096)
         first = self.signal is None
         if not first and time.monotonic() - self.at < ONE_S:
             return
@@ -69,10 +73,13 @@ def raised() -> Iterator[Interrupts]:
     before = {number: signal.getsignal(number) for number in SIGNALS}
     ours = {number: handler for number, handler in before.items() if handler in usual}
     outer, current = current, command
-    came, coming = os.pipe()
-    os.set_blocking(coming, False)
+    command.came, coming = os.pipe()
+    for end in (command.came, coming):
+        os.set_blocking(end, False)
+    over = threading.Event()
     wakeup = signal.set_wakeup_fd(coming, warn_on_full_buffer=False)
-    threading.Thread(target=end_if_stuck, args=(command, came), daemon=True).start()
+    thread = threading.Thread(target=end_if_stuck, args=(command, over), daemon=True)
+    thread.start()
     try:
         for number in ours:
             signal.signal(number, command)
@@ -81,23 +88,29 @@ def raised() -> Iterator[Interrupts]:
         for number, handler in ours.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(wakeup)
-        os.close(coming)
         current = outer
+        over.set()
+        os.close(coming)
+        thread.join()
+        os.close(command.came)
 
 
-def end_if_stuck(command: Interrupts, came: int) -> None:
+def end_if_stuck(command: Interrupts, over: threading.Event) -> None:
     """End the process after a signal that the main thread does not handle, as in a step that does
-    not return. `came` is a pipe with the numbers of signals, which Python writes at once."""
-    with open(came, "rb", buffering=0) as signals:
-        while number := signals.read(1):
-            now = time.monotonic()
-            time.sleep(PATIENCE_S)
-            # A signal of the second before may have been handled instead: the next one ends it
-            if command.at < now - 1 and signal.getsignal(number[0]) is command:
-                name = Signals(number[0]).name
-                print(f"tflab: interrupted by {name}; a step did not return.", file=sys.stderr)
-                temporary.remove()
-                os._exit(128 + number[0])
+    not return. Python writes its number to a pipe at once; the handler empties the pipe."""
+    while True:
+        select.select([command.came], [], [])
+        if over.wait(PATIENCE_S):
+            return
+        with suppress(BlockingIOError):  # the signal was handled
+            numbers = os.read(command.came, 4096)
+            if own := [number for number in numbers if signal.getsignal(number) is command]:
+                name = Signals(own[0]).name
+                with suppress(Exception):  # SIGHUP means that the terminal is gone
+                    print(f"tflab: interrupted by {name}; a step did not return.", file=sys.stderr)
+                with suppress(Exception):
+                    temporary.remove()
+                os._exit(128 + own[0])
 
 
 @contextmanager
