@@ -224,3 +224,24 @@ def test_two_layers_of_one_name_are_not_one_layer(monkeypatch):
     scopes = {"d": (1, "d"), "d_1": (2, "d"), "first": (3, "first"), "training/first": (3, "first")}
     monkeypatch.setitem(source_lines.SCOPES, graph, scopes)
     assert source_lines.layer_names(graph) == {"first": "first", "training/first": "first"}
+
+
+def two_outputs():
+    inputs = tf.keras.Input((4,))
+    heads = [tf.keras.layers.Dense(1)(inputs), tf.keras.layers.Dense(2)(inputs)]
+    model = tf.keras.Model(inputs, heads)
+    model.compile("sgd", loss=["mse", "mse"])
+    return model
+
+
+def of_classes():
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(3)])
+    model.compile("sgd", loss="SparseCategoricalCrossentropy")
+    return model
+
+
+def test_a_loss_is_known_by_its_class_and_several_outputs_are_the_reason_for_no_training():
+    assert frontend.build(("mine", of_classes), Options()).program.loss is not None
+    program = frontend.build(("mine", two_outputs), Options()).program
+    assert program.loss is None
+    assert program.model.not_trained == "'mine' has 2 outputs; tflab trains models with one."

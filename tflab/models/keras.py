@@ -113,10 +113,12 @@ def build(model: KerasModel, name: str) -> Model:
     if not type(model).train_step.__module__.startswith("keras."):
         notes.append(f"'{name}' has a `train_step` of its own, which tflab does not call.")
         parts["not_trained"] = notes[-1]
-    elif getattr(model, "compiled", False) and len(heads) == len(wanted) == 1 and wanted[0]:
+    elif len(heads) > 1:
+        parts["not_trained"] = f"'{name}' has {len(heads)} outputs; tflab trains models with one."
+    elif getattr(model, "compiled", False) and len(wanted) == 1 and wanted[0]:
         kind = str(getattr(wanted[0], "name", getattr(wanted[0], "__name__", wanted[0])))
         like = (heads[0].dtype, heads[0].shape)
-        if "sparse" in kind:  # the index of a class
+        if "sparse" in kind.lower():  # the index of a class
             like = (tf.int32, heads[0].shape[:-1])
         labels = [tf1.placeholder(*like, name="labels")]
         with tf1.name_scope("training") as training, keras.StatelessScope(state) as scope:

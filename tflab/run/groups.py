@@ -144,6 +144,12 @@ class RunGroup:
             self.data_nodes = frozenset({DATA_OPS[0]} if self.function else nodes)
         self.waited_ns += union_ns(row[1:] for row in rows if row[0] in self.data_nodes)
 
+    def drop_traces(self) -> None:
+        """Forget the traced runs, and trace no more: the runtime does not record all op runs."""
+        self.incomplete = True
+        self.traced = self.traced_ns = self.waited_ns = 0
+        self.ops, self.covered, self.samples = {}, (0, 0), []
+
     def scale(self) -> float:
         """Return the time of the ops in all runs but the first, as a multiple of their time in the
         traced runs. The time with ops cannot exceed the time of the runs."""

@@ -433,8 +433,7 @@ class Recorder:
                     columns = trace.op_times(content, 0, partial(self.tracer.parsed, content))
                 group.add_trace(took_ns, *columns)
             except TflabError:
-                group.incomplete = True
-                group.samples.clear()
+                group.drop_traces()
                 self.note(LONG)
             else:
                 longer_ns = max(0, took_ns - group.usual_ns())

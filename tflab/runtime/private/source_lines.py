@@ -178,9 +178,10 @@ def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any
     def noted(first: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(first, *args, **kwargs)
         made = result if method == "__new__" else first
-        # A class of the user's may be neither hashable nor weakly referenceable
-        with suppress(TypeError):
-            lines.setdefault(made, caller(made, is_library))
+        if line := caller(made, is_library):
+            # A class of the user's may be neither hashable nor weakly referenceable
+            with suppress(TypeError):
+                lines.setdefault(made, line)
         return result
 
     return noted
