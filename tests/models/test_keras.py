@@ -243,5 +243,5 @@ def of_classes():
 def test_a_loss_is_known_by_its_class_and_several_outputs_are_the_reason_for_no_training():
     assert frontend.build(("mine", of_classes), Options()).program.loss is not None
     program = frontend.build(("mine", two_outputs), Options()).program
-    assert program.loss is None
+    assert program.model.loss is None
     assert program.model.not_trained == "'mine' has 2 outputs; tflab trains models with one."
