@@ -260,8 +260,8 @@ def metadata_of(path: str, data: bytes) -> Any:
         if rows or message.partition_graphs:
             return message
     raise UsageError(
-        f"'{path}' has no op runs, or is damaged or something else than a RunMetadata or an event "
-        "file; give the output of run_metadata.SerializeToString()."
+        f"'{path}' is no RunMetadata or event file with op runs, or it is damaged; give the output "
+        "of run_metadata.SerializeToString()."
     )
 
 

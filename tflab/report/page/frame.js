@@ -39,10 +39,9 @@ export class Frame {
     this.fitted = true;
     this.width = paper.clientWidth;
     if (!this.width) return; // it is not shown
-    const room = viewer.presenting ? paper.clientHeight : this.room();
-    paper.style.maxHeight = viewer.presenting ? "" : `${room}px`;
+    paper.style.maxHeight = viewer.presenting ? "" : `${this.room()}px`;
     viewer.part("panel").style.minHeight = paper.style.maxHeight;
-    this.scale(this.whole(viewer.presenting ? paper.clientHeight : room));
+    this.scale(this.whole(viewer.presenting ? paper.clientHeight : this.room()));
   }
 
   /* The scale at which the whole drawing is in a room of so many pixels. */
