@@ -231,7 +231,9 @@ def test_a_step_with_as_many_op_runs_as_are_recorded_may_be_incomplete(read, mon
     ],
 )
 def test_a_file_of_something_else_is_refused_in_a_sentence(read, content):
-    assert "has no op runs, or is damaged or something else" in refusal(read, content)
+    assert "is no RunMetadata or event file with op runs, or it is damaged" in refusal(
+        read, content
+    )
 
 
 def test_a_trace_without_op_runs_or_with_impossible_numbers_is_refused(read):
