@@ -19,8 +19,13 @@ STEPS, ROWS, WORDS = 3, 4, 7
 CLOSE = {"rtol": 0, "atol": 1e-6}  # a few roundings; a step moves variables by 0.01 and more
 
 
+@pytest.fixture(autouse=True)
+def _the_same_weights():
+    """A layer draws the seed of its first weights when it is made."""
+    tf.keras.utils.set_random_seed(1)
+
+
 def compiled(optimiser, *layers, loss="mse"):
-    tf.keras.utils.set_random_seed(1)  # of the first weights
     model = tf.keras.Sequential(layers)
     model.compile(optimiser, loss)
     return model
