@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from tflab.cli import command, environment
 from tflab.errors import TflabError
-from tflab.grouping import grouped
 from tflab.records.blocks import Block, Column, sentences, table
 from tflab.units import plural
 
@@ -68,8 +67,11 @@ def blocks(checks: Sequence[Check]) -> Iterator[Block]:
         Column("checked", lambda check: check.checked),
         Column("found", lambda check: check.found, elastic=True),
     )
-    findings = ((check.remedy, f"{check.what}: {check.found}") for check in checks if check.remedy)
-    if advised := grouped(findings):
+    advised: dict[str, list[str]] = {}
+    for check in checks:
+        if check.remedy:
+            advised.setdefault(check.remedy, []).append(f"{check.what}: {check.found}")
+    if advised:
         said = (f"{'; '.join(found)}. {what}" for what, found in advised.items())
         yield sentences("What to do", said)
     wrong = sum(not check.works for check in checks)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.examples.runs import runs
 from tests.records_by_hand import run
 from tflab.analysis import timeline
-from tflab.records.timed import Spread, StepTime
+from tflab.records.timed import StepTime
 
 STEPS = (StepTime(0, start_ns=1000, wall_ns=100), StepTime(1, start_ns=2000, wall_ns=50))
 OWNERS = [timeline.BEFORE, timeline.BUSY, timeline.GAPS, timeline.AFTER]
@@ -103,12 +103,7 @@ def test_the_runs_in_each_lane(recorded, names):
     assert packed == names.split()
 
 
-# The spread of measured steps, and the step that stands for all
-
-
-def test_a_spread_is_median_and_tenths():
-    assert timeline.spread(range(1, 12)) == Spread(median=6, p10=2, p90=10)
-    assert timeline.spread([7]) == Spread(7, 7, 7)
+# The step that stands for all
 
 
 def test_the_step_in_the_middle_is_that_with_the_median_wall_time():

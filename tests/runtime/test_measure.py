@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 from tests.approval import refused
 from tflab import lifecycle
 from tflab.records.options import Options
-from tflab.records.timed import StepTime
+from tflab.records.timed import Spread, StepTime
 from tflab.runtime import measure, session
 
 pytestmark = pytest.mark.tensorflow
@@ -169,3 +169,8 @@ def test_observations_end_when_the_time_is_over_but_not_before_the_least(monkeyp
 
 def test_observations_end_where_there_are_enough():
     assert list(measure.observations(least=3, budget_s=10, most=5)) == [0, 1, 2, 3, 4]
+
+
+def test_a_spread_is_median_and_tenths():
+    assert measure.spread(range(1, 12)) == Spread(median=6, p10=2, p90=10)
+    assert measure.spread([7]) == Spread(7, 7, 7)

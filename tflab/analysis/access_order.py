@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from tflab.analysis.fates import MERGES, RANDOM, SHAPES, SWITCHES
-from tflab.grouping import grouped
 from tflab.records.graph import (
     VARIABLES,
     Access,
@@ -21,6 +20,7 @@ from tflab.records.graph import (
     Node,
     Unordered,
     graph_def_name,
+    grouped,
     in_order,
     node_of,
     nodes_needed,

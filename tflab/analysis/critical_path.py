@@ -21,8 +21,7 @@ import numpy as np
 
 from tflab.analysis.op_runs import OpRuns
 from tflab.analysis.timeline import ON_GPU, track_kind, work_runs
-from tflab.grouping import grouped
-from tflab.records.graph import Node, in_order, node_of
+from tflab.records.graph import Node, grouped, in_order, node_of
 from tflab.records.placed import Transfer
 from tflab.records.timed import CriticalPath, OpRun
 

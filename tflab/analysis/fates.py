@@ -21,8 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from tflab.grouping import grouped
-from tflab.records.graph import Node, node_of, nodes_needed, reach, turned_around
+from tflab.records.graph import Node, grouped, node_of, nodes_needed, reach, turned_around
 from tflab.records.placed import Fate, Origin, Pass, Takeover
 
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions

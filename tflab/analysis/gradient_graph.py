@@ -13,11 +13,11 @@ from functools import cached_property
 
 from tflab.analysis import formulas
 from tflab.analysis.expressions import NOWHERE, Expression, Name, Points
-from tflab.grouping import grouped
 from tflab.records.graph import (
     VARIABLES,
     GradientCall,
     Node,
+    grouped,
     makers,
     node_of,
     output_name,

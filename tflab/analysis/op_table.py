@@ -30,8 +30,7 @@ from tflab.analysis.row_labels import (
     labels_of,
     line_labels,
 )
-from tflab.grouping import grouped
-from tflab.records.graph import BACKWARD, FORWARD, UPDATE
+from tflab.records.graph import BACKWARD, FORWARD, UPDATE, grouped
 from tflab.records.measured import NodeStats, OpStats
 from tflab.records.timed import OpRun
 

@@ -14,8 +14,7 @@ from itertools import pairwise
 
 from tflab.analysis import fates
 from tflab.analysis.fates import Indexed, indexed
-from tflab.grouping import grouped
-from tflab.records.graph import Node
+from tflab.records.graph import Node, grouped
 from tflab.records.placed import ON_FUNCTIONS, FirstPart, FirstRun, Pass, Rewrite, Snapshot
 from tflab.units import task_of
 

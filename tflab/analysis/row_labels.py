@@ -12,8 +12,7 @@ from itertools import dropwhile
 
 from tflab.analysis.fates import ROLES
 from tflab.errors import UsageError
-from tflab.grouping import grouped
-from tflab.records.graph import UPDATE, Source
+from tflab.records.graph import UPDATE, Source, grouped
 from tflab.records.measured import NodeStats
 from tflab.records.placed import Fate
 

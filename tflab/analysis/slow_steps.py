@@ -15,8 +15,7 @@ from itertools import chain
 from math import prod
 
 from tflab import units
-from tflab.grouping import grouped
-from tflab.records.graph import VARIABLES, Node, Shape, node_of
+from tflab.records.graph import VARIABLES, Node, Shape, grouped, node_of
 from tflab.records.measured import Diagnosis
 from tflab.units import percent, plural, time
 

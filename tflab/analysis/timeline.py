@@ -11,7 +11,7 @@ import numpy as np
 
 from tflab.analysis import op_runs
 from tflab.analysis.op_runs import Kind, OpRuns
-from tflab.records.timed import OpRun, Owner, Spread, StepTime
+from tflab.records.timed import OpRun, Owner, StepTime
 
 BEFORE = "before the first op (session and feeds)"
 BUSY = "at least one op running"
@@ -110,11 +110,6 @@ def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
 
 
 # The times of steps
-
-
-def spread(times: Sequence[int]) -> Spread:
-    """Return median, 10th and 90th percentile, with linear interpolation."""
-    return Spread(*np.percentile(times, (50, 10, 90)).tolist())
 
 
 def median_step(steps: Sequence[StepTime]) -> StepTime:

@@ -11,13 +11,13 @@ import numpy as np
 
 from tflab.analysis.expressions import softmax
 from tflab.analysis.gradient_graph import PASSES_ON, gradient_name
-from tflab.grouping import grouped
 from tflab.records import graph
 from tflab.records.graph import (
     FORWARD,
     VARIABLES,
     GradientNode,
     Node,
+    grouped,
     node_of,
     nodes_needed,
 )

@@ -14,8 +14,7 @@ from itertools import product
 from math import inf
 
 from tflab.analysis import op_runs
-from tflab.grouping import grouped
-from tflab.records.graph import node_of
+from tflab.records.graph import grouped, node_of
 from tflab.records.placed import Transfer
 from tflab.records.timed import Offset, OpRun, Received, StepTime
 from tflab.units import short_task, task_of

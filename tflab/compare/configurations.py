@@ -24,7 +24,7 @@ from statistics import geometric_mean, median
 from typing import NamedTuple
 
 from tflab import datasets
-from tflab.analysis import timeline, verdicts
+from tflab.analysis import verdicts
 from tflab.cli import terminal
 from tflab.compare import DEFAULT, setting_of
 from tflab.compare.prepare import Prepared
@@ -194,7 +194,7 @@ def judged(
         return ConfigTimes(
             config=config,
             batch_size=size,
-            untraced_ns=timeline.spread([ns for each in observed for ns in each[itself][size]]),
+            untraced_ns=measure.spread([ns for each in observed for ns in each[itself][size]]),
             default_ns=default_ns,
             step_ns=default_ns * verdict.ratio if verdict else default_ns,
             verdict=verdict,

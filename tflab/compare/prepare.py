@@ -47,7 +47,7 @@ def prepare(
     are too few images, TflabError if a step fails at every batch size."""
     options = models.with_soft_placement(model, options)
     before = machine_load.average() if chosen.load_before is None else chosen.load_before
-    backward = with_gradients(model, replace(options, explained=False))
+    backward = with_gradients(model, options)
     program, split = backward.program, SPLITS[chosen.phase]
     fixed = program.model.fixed_batch
     batch_sizes = (fixed,) if fixed else tuple(batch_sizes)
@@ -121,7 +121,7 @@ def with_gradients(model: str, options: Options) -> Backward:
     with terminal.phase("frontend"):
         built = frontend.of_model(model, options)
     with terminal.phase("backward"):
-        return gradients.differentiate(built, options)
+        return gradients.grow(built, options)[0]
 
 
 def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOptions) -> int:

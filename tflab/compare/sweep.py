@@ -10,7 +10,7 @@ from operator import add
 from statistics import median
 from typing import Any
 
-from tflab.analysis import memory, op_table, row_labels, slow_steps, timeline, wires
+from tflab.analysis import memory, op_table, row_labels, slow_steps, wires
 from tflab.analysis.op_table import Accumulator
 from tflab.analysis.slow_steps import Evidence, Work
 from tflab.records.measured import Compared, OpStats, StepTimes
@@ -200,8 +200,8 @@ def times(batch: MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
     return StepTimes(
         steps=len(batch.traced_ns),
         images=batch.rows,
-        untraced_ns=timeline.spread(batch.untraced_ns),
-        traced_ns=timeline.spread(batch.traced_ns),
+        untraced_ns=measure.spread(batch.untraced_ns),
+        traced_ns=measure.spread(batch.traced_ns),
         mean_images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
         ops_ns=sum(row.total_ns for row in rows) / batch.accumulator.steps,
         untraced_steps=len(batch.untraced_ns),

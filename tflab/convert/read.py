@@ -23,8 +23,7 @@ from tflab.analysis.memory import US
 from tflab.analysis.op_runs import OpRuns
 from tflab.cli import terminal
 from tflab.errors import TflabError, UsageError
-from tflab.grouping import grouped
-from tflab.records.graph import Node
+from tflab.records.graph import Node, grouped
 from tflab.records.placed import Transfer
 from tflab.records.timed import Capture, StepTime
 from tflab.runtime import tf_import, trace

@@ -13,8 +13,8 @@ from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
-from tflab.grouping import grouped
 from tflab.records.blocks import Column, Table
+from tflab.records.graph import grouped
 
 GAP = 2  # between columns
 RAILS = "lines of the drawing"  # the first column of a drawing, which has no header

@@ -15,11 +15,11 @@ from tflab.errors import UsageError, did_you_mean
 from tflab.exporters import text
 from tflab.follow import view
 from tflab.follow.view import PREPOSITIONS
-from tflab.grouping import grouped
 from tflab.records.graph import (
     GradientNode,
     Node,
     graph_def_name,
+    grouped,
     makers,
     node_of,
     turned_around,

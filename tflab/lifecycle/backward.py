@@ -36,12 +36,19 @@ NO_LOSS = "the model has no loss or no optimiser, and its graph holds no gradien
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
-    """Add gradients and the optimiser's updates to the graph, and record what came from what. A
-    model without a loss or an optimiser passes unchanged. Raises TflabError if the loss cannot be
-    differentiated."""
+    """Add gradients and the optimiser's updates to the graph, record what came from what, and
+    explain and check the gradients. A model without a loss or an optimiser passes unchanged. Raises
+    TflabError if the loss cannot be differentiated."""
+    stage, pairs, calls = grow(frontend, options)
+    return stage if stage.unchecked else explained(stage, pairs, calls, options)
+
+
+def grow(frontend: Frontend, options: Options) -> tuple[Backward, Pairs, gradients.Calls]:
+    """Return the stage without its explanations, the gradient of each variable, and the calls of
+    the gradient functions. `differentiate` says what it raises."""
     program = frontend.live
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
-        return unchanged(frontend)
+        return unchanged(frontend), [], []
     # TensorFlow does not do so by default; over several devices a gradient follows its forward op.
     calls: list[gradients.Call] = []
     with graphs.derivations(lambda op, *ends: calls.append((op, *map(tuple, ends)))):
@@ -86,9 +93,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         unchecked=NO_GRADIENT * unreached,
         **UNEXPLAINED,
     )
-    if unreached or not options.explained:
-        return stage
-    return explained(stage, pairs, calls, options)
+    return stage, pairs, calls
 
 
 def unchanged(frontend: Frontend) -> Backward:

@@ -20,8 +20,7 @@ from tflab.analysis import access_order
 from tflab.datasets import Dataset, Whole
 from tflab.errors import NotImportableError, TflabError, UsageError, reason
 from tflab.escaping import with_full_stop
-from tflab.grouping import grouped
-from tflab.records.graph import Node
+from tflab.records.graph import Node, grouped
 from tflab.records.options import Model, Options, Program, Saved
 from tflab.records.stages import Frontend
 from tflab.runtime import cluster, functions, nodes, session

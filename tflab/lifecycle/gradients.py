@@ -14,12 +14,12 @@ import tensorflow as tf
 
 from tflab.analysis import gradient_graph
 from tflab.analysis.gradient_graph import RETURNED_NONE, ZEROS, GradientGraph, Stops
-from tflab.grouping import grouped
 from tflab.records.graph import (
     GradientCall,
     GradientStop,
     Node,
     graph_def_name,
+    grouped,
     session_name,
     with_dependents,
     with_makers,

@@ -20,8 +20,7 @@ from tflab.analysis import fates, passes
 from tflab.cli import temporary
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
-from tflab.grouping import grouped
-from tflab.records.graph import Node, node_of
+from tflab.records.graph import Node, grouped, node_of
 from tflab.records.options import Options, Program
 from tflab.records.placed import Fate, FirstRun, Generated, Partition, Snapshot
 from tflab.records.stages import Backward, Placement

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from tflab.grouping import grouped
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 Shape = tuple[int | None, ...] | None  # None: not even the rank is known
 
@@ -140,6 +141,14 @@ def edge_count(nodes: tuple[Node, ...]) -> int:
 def makers(nodes: Iterable[Node]) -> dict[str, list[str]]:
     """Return for each node, the nodes that make its inputs."""
     return {node.name: [node_of(tensor) for tensor in node.inputs] for node in nodes}
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of each key, all in the order of the pairs."""
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

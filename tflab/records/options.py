@@ -92,7 +92,7 @@ class Options:
     experiments: int = 0  # seconds for running the largest ops once more; 0: do not
     threads: int = 0  # of a session of its own; 0: the runtime's default
     values: bool = True  # whether to record the values of one untimed step
-    explained: bool = True  # whether to derive and check formulas, and show generated code
+    explained: bool = True  # whether placement shows generated code and times the first run
     first_run: bool = True  # whether to time the first run of the step
     saved: Saved = Saved()
     cluster: tuple[str, ...] = ()  # addresses of the tasks to run on; empty: this process alone

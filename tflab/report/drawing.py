@@ -16,8 +16,7 @@ from functools import cached_property
 from itertools import takewhile
 from math import ceil, sqrt
 
-from tflab.grouping import grouped
-from tflab.records.graph import in_order, node_of
+from tflab.records.graph import grouped, in_order, node_of
 from tflab.records.stages import NodeHistory, Placement, Stage, find_stage
 from tflab.report import graph_states
 from tflab.report.contents import OUTSIDE, Box, Drawing, Lane, nodes_of

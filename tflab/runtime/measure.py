@@ -23,7 +23,7 @@ from tflab import datasets
 from tflab.cli import interrupts, terminal
 from tflab.errors import RefusedError
 from tflab.records.options import Options, Program, Start
-from tflab.records.timed import StepTime
+from tflab.records.timed import Spread, StepTime
 from tflab.runtime import processes, session
 from tflab.runtime.private import sessions
 
@@ -312,3 +312,8 @@ def untraced_here(
                             if number >= 0:
                                 times[at][size].append(timed.wall_ns)
                 yield times
+
+
+def spread(times: Sequence[int]) -> Spread:
+    """Return median, 10th and 90th percentile, with linear interpolation."""
+    return Spread(*np.percentile(times, (50, 10, 90)).tolist())

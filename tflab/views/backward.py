@@ -11,9 +11,8 @@ from typing import Any
 
 from tflab.analysis import chain_rule
 from tflab.analysis.gradient_graph import ZEROS, gradient_name
-from tflab.grouping import grouped
 from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
-from tflab.records.graph import Derivative, GradientNode, GradientStop, Link
+from tflab.records.graph import Derivative, GradientNode, GradientStop, Link, grouped
 from tflab.records.stages import Backward
 from tflab.units import plural
 from tflab.views import frontend

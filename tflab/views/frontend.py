@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tflab.grouping import grouped
 from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
-from tflab.records.graph import BranchInput, Function, Node, Source, Unordered, in_order
+from tflab.records.graph import BranchInput, Function, Node, Source, Unordered, grouped, in_order
 from tflab.records.stages import Frontend
 from tflab.units import plural
 from tflab.views.words import counted, graph_size, listed, place, tensor

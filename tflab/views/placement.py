@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from tflab.analysis.passes import BETWEEN, PURPOSES, RUN
 from tflab.cli import environment
-from tflab.grouping import grouped
 from tflab.records.blocks import LONGEST, Block, Column, Fact, Table, listing, numbers, table
-from tflab.records.graph import Tensor
+from tflab.records.graph import Tensor, grouped
 from tflab.records.placed import CompiledKernel, FirstPart, FirstRun, Generated, Pass, Takeover
 from tflab.records.stages import Placement
 from tflab.units import percent, plural, short_device, short_task, size, time

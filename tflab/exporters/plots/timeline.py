@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tflab.analysis import timeline
 from tflab.exporters.plots import style
-from tflab.grouping import grouped
+from tflab.records.graph import grouped
 from tflab.records.timed import CriticalPath, OpRun, StepTime
 from tflab.units import plural, short_device, time
 
