@@ -94,7 +94,7 @@ class Step:
         return {name: [user.name for user, _ in each] for name, each in self.users.items()}
 
     def in_branches(self) -> set[str]:
-        """Return the nodes that run only if a branch is taken, and those that choose a branch."""
+        """Return the nodes that run only if a branch is taken, and the nodes that choose one."""
         ends = {node.name for node in self.nodes if node.op in (*MERGES, *BRANCHES)}
         first = {node.name for node in self.chosen}
         return first | reach(first - ends, turned_around(self.before), stop=ends)
@@ -138,7 +138,7 @@ class Bodies:
 def accesses(
     holder: Node, users: Users, bodies: Bodies, inside: str | None = None
 ) -> Iterator[tuple[Node, str]]:
-    """Yield the nodes that read or change what a node holds, and what they do."""
+    """Yield the nodes that read or change a variable, queue or table, and what each does."""
     is_reference = holder.op in REFERENCES
     waiting, visited = [holder.name], {holder.name}
     while waiting:
@@ -160,9 +160,9 @@ def accesses(
 
 
 def unordered(step: Step, functions: Iterable[Function]) -> tuple[Unordered, ...]:
-    """Return the accesses that have no order in a step; of several by the same lines only one. Left
-    out are two in branches, and a read in a branch: nothing may be written in the branch that is
-    taken."""
+    """Return the pairs of accesses that have no order in a step; of several pairs on the same
+    lines, only one. Two accesses are left out if perhaps only one of them runs: both are in
+    branches, or one is a read in a branch."""
     bodies = Bodies(functions)
     pairs: list[tuple[str, Node, str, Node, str]] = []
     for holder in (node for node in step.nodes if HOLDERS.fullmatch(node.op)):
@@ -191,7 +191,7 @@ def unordered(step: Step, functions: Iterable[Function]) -> tuple[Unordered, ...
 
 
 def conflicts(found: Sequence[tuple[Node, str]]) -> Iterator[tuple[Node, str, Node, str]]:
-    """Yield the pairs of accesses whose order matters: the second changes what the first finds."""
+    """Yield the pairs of accesses of which the second changes what the first finds."""
     for place, (other, its) in enumerate(found):
         for index, (one, does) in enumerate(found if its != "reads" else ()):
             both = {does, its} <= {*CHANGES} or does == its
@@ -205,8 +205,8 @@ def conflicts(found: Sequence[tuple[Node, str]]) -> Iterator[tuple[Node, str, No
 def paths(
     before: Mapping[str, Sequence[str]], names: Iterable[str]
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return a bit for each of these nodes, and for each node the bits of those with a path to
-    it."""
+    """Return two maps of bit sets: the own bit of each of these nodes; and, for every node, the
+    bits of the nodes that have a path to it."""
     own = {name: 1 << bit for bit, name in enumerate(dict.fromkeys(names))}
     order = in_order(before)
     earlier = dict.fromkeys(order, 0) | own
@@ -220,7 +220,8 @@ def paths(
 
 
 def of_one_branch(step: Step, functions: Iterable[Function]) -> tuple[BranchInput, ...]:
-    """Return the nodes that always run although only one branch of a `tf.cond` uses them."""
+    """Return the nodes that run in every step although only one branch of a `tf.cond` uses them.
+    Nodes that depend on constants alone are left out: passes compute them before the step."""
     if not step.chosen:
         return ()
     first = [n.name for n in step.nodes if VARYING.fullmatch(n.op) or RANDOM.search(n.op)]
@@ -241,8 +242,8 @@ def of_one_branch(step: Step, functions: Iterable[Function]) -> tuple[BranchInpu
 def branches_of_inputs(
     step: Step, bodies: Bodies, varying: Collection[str]
 ) -> dict[tuple[str, int], set[str]]:
-    """Return, for each input that a node hands to branches, the branches that use it. Passes remove
-    branches whose condition does not vary."""
+    """Return the branches that use each input, by (node that chooses a branch, index of the input).
+    Branches whose condition is constant are left out, because passes remove them."""
     uses: dict[tuple[str, int], set[str]] = {}
     for node in step.chosen:
         condition = node_of(node.inputs[0 if node.op in BRANCHES else -1])

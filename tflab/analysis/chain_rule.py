@@ -22,8 +22,8 @@ LONGEST = 400  # number of names and ops in a derivative
 
 
 def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
-    """Return the steps of the chain rule that lead to a variable, from the loss on; all steps if
-    none does."""
+    """Return the steps of the chain rule that lead to a variable, in order from the loss. If no
+    step leads to a variable, return all of them."""
     needed = with_makers(graph.nodes, ends)
     every = []
     for call, tensor, gradient in graph.returned:
@@ -55,7 +55,7 @@ def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
 
 
 def path(links: Sequence[Link], loss: str) -> list[Link]:
-    """Return the longest path from the loss to a variable."""
+    """Return the longest path from the loss to a variable, link by link."""
     lengths = {loss: 0}  # of the longest path to each op
     last: dict[str, Link] = {}  # the last link on that path
     for link in links:  # the link of an op comes before the links of its inputs
@@ -86,9 +86,9 @@ def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
 
 
 def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expression]:
-    """Return the formula of each variable's derivative, if it is correct and short enough to read;
-    `ends` are their gradients. It contains only variables, constants, feeds, and values without a
-    rule."""
+    """Return the formula of each variable's derivative, if it is correct and short enough to read.
+    It contains only variables, constants, feeds, and forward values without a rule. `ends` has the
+    gradient of each variable, as a tensor."""
     needed = with_makers(graph.nodes, ends.values())
     ordered = [node for node in graph.nodes if node.name in needed]
 
@@ -129,7 +129,7 @@ WHY = {
 
 
 def described(graph: GradientGraph, ends: Iterable[str]) -> tuple[GradientNode, ...]:
-    """Return the purpose of every gradient node; `ends` are the gradients of variables."""
+    """Return the purpose of every gradient node; `ends` are the tensors of variables' gradients."""
     kinds = bookkeeping(graph)
     needed = with_makers(graph.nodes, ends)
     towards = destinations(graph, kinds, needed)
@@ -158,7 +158,7 @@ def bookkeeping(graph: GradientGraph) -> dict[str, str]:
 
 
 def kind_of(graph: GradientGraph, node: Node, served: set[str | None]) -> str | None:
-    """Return the kind of bookkeeping of a node; `served` are the kinds of its users."""
+    """Return what bookkeeping a node does, if any; `served` are the kinds of its users."""
     if not node.outputs:
         return GATES if "/tuple/" in node.name else FETCH
     is_shared = not graph.owners[node.name]
@@ -186,7 +186,7 @@ def kind_of(graph: GradientGraph, node: Node, served: set[str | None]) -> str | 
 def destinations(
     graph: GradientGraph, kinds: Mapping[str, str], needed: set[str]
 ) -> dict[str, tuple[str, bool]]:
-    """Return the gradient that each gradient node leads to, and whether it is that gradient."""
+    """Return for each gradient node the gradient it leads to, and whether it is that gradient."""
     destination_of = {
         node_of(tensor): (gradient_name(output), True)
         for (_, tensor), output in graph.incoming.items()

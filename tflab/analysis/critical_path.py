@@ -34,11 +34,12 @@ Parents = Mapping[str, Sequence[str]]  # node -> the nodes that it waits for
 def critical_path(
     nodes: Sequence[Node], runs: Iterable[OpRun], transfers: Iterable[Transfer] = ()
 ) -> CriticalPath:
-    """Return the chain of dependent op runs that takes longest in a step, in ns; for several steps,
-    the chain of median length. Steps without all receives of the others are ignored, and steps in
-    which a run began too early; if these are half of the steps or more, there is no chain. The
-    possible parallelism is the total work divided by the length of the chain: the largest speed-up
-    that any number of processors could bring (work over span, Blumofe and Leiserson 1999)."""
+    """Return the chain of dependent op runs that takes longest in a step, in ns; of several steps,
+    the chain of median length. The possible parallelism is the total work divided by the length of
+    the chain: the largest speed-up that any number of processors could bring (work over span,
+    Blumofe and Leiserson 1999). A step is ignored if the runtime recorded fewer receives in it than
+    in other steps, or if a run began before the end of one that it waits for. If the latter is so
+    in half of the steps or more, the chain is empty."""
     transfers = tuple(transfers)
     parents = waits(nodes, transfers)
     kinds = {node.name: node.op for node in nodes}
@@ -53,7 +54,7 @@ def critical_path(
 
 
 def longest(runs: OpRuns, parents: Parents, kinds: Mapping[str, str]) -> CriticalPath | None:
-    """Return the longest chain of the runs of a step; None if a run began too early."""
+    """Return the longest chain of runs in a step; None if a run overlaps one that it waits for."""
     rank = {name: place for place, name in enumerate(parents)}
     # Some kinds have no run here, and no rank
     rank_of = np.array([rank.get(name, 0) for name, *_ in runs.kinds], np.int64)
@@ -80,8 +81,8 @@ def longest(runs: OpRuns, parents: Parents, kinds: Mapping[str, str]) -> Critica
 
 
 def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list[list[int]] | None:
-    """Return the indices of the runs that each run waits for; None if a run began before one of
-    them had ended. The runs are in the order of their starts."""
+    """Return the indices of the runs that each run waits for. Return None if a run began before the
+    end of one that it waits for. The runs are in the order of their starts."""
     starts = runs.start_ns.tolist()
     ends = (runs.start_ns + runs.duration_ns).tolist()
     places = grouped((runs.kinds[kind][0], place) for place, kind in enumerate(runs.kind.tolist()))
@@ -115,8 +116,8 @@ def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list
 def ran_before(
     name: str, parents: Parents, places: Container[str], kinds: Mapping[str, str]
 ) -> list[tuple[str, bool]]:
-    """Return the nodes that ran and that a node waits for, directly or through others, and whether
-    the path crosses the end of an iteration."""
+    """Return the nodes that ran and that a node waits for, directly or through nodes that did not
+    run; each with whether the path crosses the end of an iteration."""
     ancestors: dict[tuple[str, bool], None] = {}
     visited: set[str] = set()
     waiting = [(parent, kinds[parent] in BACK) for parent in parents[name]]
@@ -147,8 +148,8 @@ def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, lis
 
 
 def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
-    """Return each node's median time per step in ns. It is the lower median, as in the tables of
-    ops, so that sums of medians are exact."""
+    """Return each node's median time per step in ns, with the runs of a loop added up. It is the
+    lower median, as in the tables of ops, so that sums of medians are exact."""
     return {name: median_low(steps.values()) for name, steps in per_step(runs).items()}
 
 

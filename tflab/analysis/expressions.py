@@ -1,7 +1,7 @@
 """Expressions: what nodes compute, as trees of Python's `ast` that are printed as formulas.
 
-Products are kept flat, with their number in front, so that `2 * (1 / n * a)` reads `2 * a / n`; and
-`a + (b - c)` reads `a + b - c`. Nothing else is rearranged. Trees share their parts: no function
+Products are kept flat, with their number in front, so that `2 * (1 / n * a)` becomes `2 * a / n`.
+`a + (b - c)` becomes `a + b - c`. Nothing else is rearranged. Trees share their parts: no function
 changes a tree that it is given.
 """
 
@@ -37,8 +37,7 @@ class Name(ast.Name):
 
 
 class Call(ast.Call):
-    """A function; `shape` is the shape of the tensor that `size(...)` and `shape(...)` are
-    about."""
+    """A call of a function. `shape` is the shape of the tensor in `size(...)` and `shape(...)`."""
 
     def __init__(
         self,
@@ -198,8 +197,8 @@ def substituted(rule: Expression, args: Mapping[str, Expression]) -> Expression:
 
 
 def total(value: Expression, shape: Shape) -> Expression:
-    """Return the sum over all elements of a tensor of this shape; a mean if each of them is divided
-    by their number. Dimensions that are known only at run time are assumed to be equal."""
+    """Return the sum of a value over all elements of a tensor of this shape: a mean if the value is
+    divided by their number. Dimensions known only at run time are assumed to be equal."""
     parts = factors(value)
     under = tuple(f for f in parts.under if not (calls(f, "size") and f.shape == shape))
     if len(under) == len(parts.under):
@@ -217,8 +216,8 @@ def text(value: Expression) -> str:
 
 
 def copied(value: Expression) -> Expression:
-    """Return a tree that shares no parts, because `unparse` gives shared ones the same
-    parentheses."""
+    """Return the tree without shared parts. `unparse` would give a shared part the same parentheses
+    everywhere."""
     return rebuilt(value, copied)
 
 
@@ -256,7 +255,7 @@ def one_hot(classes: Array, count: float) -> Array:
 
 
 def cross_entropy(scores: Array, labels: Array) -> Array:
-    """Return the cross entropy of each row, given its class or the probabilities of all classes."""
+    """Return each row's cross entropy, given its class or the probabilities of all classes."""
     if labels.ndim == scores.ndim - 1:
         labels = one_hot(labels, scores.shape[-1])
     scores = scores - np.max(scores, axis=-1, keepdims=True)
@@ -303,8 +302,8 @@ class UnknownError(Exception):
 
 @dataclass(frozen=True)
 class Points:
-    """The values that the runtime computed at several points, with other variables and another
-    batch: a formula that is right by accident at one point (a batch of one row) is wrong at the
+    """The values that the runtime computed at several points, each with other variables and another
+    batch. A formula that is right by accident at one point (a batch of one row) is wrong at the
     next one."""
 
     values: tuple[Values, ...]
@@ -317,7 +316,7 @@ class Points:
         return text(formula) if self.hold(formula, tensor) and not explains_nothing else ""
 
     def hold(self, formula: Expression, tensor: str) -> bool:
-        """Return whether a formula gives this tensor at every point, and once a finite number."""
+        """Return whether a formula gives this tensor at all points, and at one a finite number."""
         try:
             return self.everywhere(
                 lambda values: equal_within_rounding(
@@ -328,7 +327,7 @@ class Points:
             return False
 
     def same(self, tensor: str, other: str) -> bool:
-        """Return whether two tensors have the same numbers in the same order, in any shapes."""
+        """Return whether two tensors have the same numbers in the same order; shapes may differ."""
         return self.everywhere(
             lambda values: (
                 values[tensor].size == values[other].size
@@ -343,7 +342,7 @@ class Points:
         return self.everywhere(lambda values: bool((values[tensor] == number).all()))
 
     def everywhere(self, test: Callable[[Values], bool]) -> bool:
-        """Return whether a test holds at every point; False for one point, or without a value."""
+        """Return whether a test holds at two points or more, and at all; False without a value."""
         try:
             return len(self.values) > 1 and all(test(values) for values in self.values)
         except KeyError:
@@ -376,7 +375,7 @@ def compiled(formula: Expression) -> CodeType:
 
 
 def evaluated(formula: Expression, values: Values) -> Array:
-    """Return the value of a formula for these values. Raises UnknownError."""
+    """Return the value of a formula, as float64. Raises UnknownError if it has none."""
     named: dict[str, Array] = {}
     try:
         for part in ast.walk(formula):
@@ -405,7 +404,8 @@ def equal_within_rounding(result: Array, tensor: Array, rounding: float) -> bool
 
 def fitted(array: Array, shape: tuple[int, ...]) -> Array:
     """Return a formula's value as a tensor of this shape. In formulas, one number stands for every
-    element of a larger tensor, and dimensions of 1 may be missing. Raises ValueError."""
+    element of a larger tensor, and dimensions of 1 may be missing. Raises ValueError if it does not
+    fit."""
     if [dim for dim in array.shape if dim != 1] == [dim for dim in shape if dim != 1]:
         return array.reshape(shape)
     return np.broadcast_to(array, shape)

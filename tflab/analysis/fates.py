@@ -57,8 +57,8 @@ Removal = tuple[str, Takeover]  # the pass that removed a node, and how
 
 
 def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Takeover]]) -> tuple[Pass, ...]:
-    """Return the passes. Each also has the nodes that it left without work, if a later pass removed
-    them as not needed. A fetched node stays."""
+    """Return the passes, each with the nodes that it left without work added to those that it took.
+    A node counts only if a later pass removed it as not needed. A fetched node stays."""
     completed = []
     unneeded: set[str] = set()  # nodes that wait for a pass that removes them without a replacement
     for step, candidates in zip(reversed(passes), reversed(relieved), strict=True):
@@ -78,9 +78,9 @@ def fates(
     feeds: Iterable[str],
 ) -> tuple[Fate, ...]:
     """Return one Fate for each node of the user's graph, in the order of the graph. The first of
-    these decides: a pass folded the node, it is executed, it is gone and no pass removed it
-    (`removed`), the fetches do not need it (`unreached`), and then the chain of its
-    replacements."""
+    these that applies decides: a pass folded the node; it was executed; it is gone, but no pass
+    removed it (`removed`); the fetches do not need it (`unreached`). Otherwise the chain of its
+    replacements decides."""
     running = {node.name for node in executed}
     # The pass that removed each node, and the pass that folded it in place. The first removal since
     # the node last entered the graph counts: a fused node stays as an Identity, and the pass that
@@ -117,10 +117,10 @@ def fates(
 
 
 def followed(name: str, removals: Mapping[str, Removal], running: Collection[str]) -> Fate:
-    """Return the fate of a node that a pass removed, from the chain of its replacements. It leads
-    to the executed node that does the work or has the value, because a replacement may itself be
-    compiled, fused or folded. It ends if the value is lost on the way: if a pass fused what
-    bypasses a node into a kernel, this kernel does not do the work of the node."""
+    """Return the fate of a node that a pass removed, from the chain of its replacements. The chain
+    leads to the executed node that does the work or has the value, because a replacement may itself
+    be compiled, fused or folded. It ends where the value is lost: if a node was bypassed, and a
+    later pass fused the bypass into a kernel, this kernel does not do the work of the node."""
     by, first = removals[name]
     fate, has_value = first.fate, True
     later: tuple[str, ...] = ("compiled",) if fate == "fused" else ()
@@ -204,7 +204,7 @@ class Indexed:
         )
 
     def dependents(self, stop: Collection[str] = ()) -> set[str]:
-        """Return the nodes whose values depend on the step, if the values of `stop` do not."""
+        """Return the nodes whose values depend on the step, if those of `stop` do not."""
         edges = {name: [user for user, _ in users] for name, users in self.users.items()}
         return reach(self.sources, edges, stop)
 
@@ -265,8 +265,9 @@ class Step:
                 yield folded if self.check(folded) else Takeover(name, "removed", None)
 
     def relieved(self) -> Iterator[Takeover]:
-        """Yield what happened to each node that remains, but whose users all take another one, as
-        the arithmetic optimiser leaves them, and to nodes that only such nodes use."""
+        """Yield what happened to each node that remains, but whose users all take another node. The
+        arithmetic optimiser replaces nodes in this way. Nodes that only such nodes use are
+        included."""
         old, new, users = self.old, self.new, self.after.users
         known = {
             name: by
@@ -330,8 +331,8 @@ class Step:
         return {name for name, count in counts.items() if count > 1 and name not in self.old}
 
     def removed(self) -> dict[str, Replacement]:
-        """Return the replacement of each removed node that was needed, found at its nearest
-        user."""
+        """Return the replacement of each removed node that was needed. It is found at a user of the
+        node; if that was removed too, at the nearest user that was not."""
         gone = (name for name in self.old if name not in self.new)
         known = {name: by for name in gone if (by := self.at_users(name))}
         for name in self.before.users:
@@ -354,9 +355,9 @@ class Step:
         return {name: self.moved(self.old[name], by) for name, by in known.items()}
 
     def beyond(self, user: Node, position: int, by: Replacement) -> Replacement:
-        """Return the replacement of an input of a node that has one. If the node was merged, it is
-        the input of the equal node; if the node changes nothing, it has the value; else the input
-        went into it."""
+        """Return the replacement of an input of a node that has a replacement. If the node was
+        merged, it is the input of the equal node. If the node changes nothing, its replacement also
+        has the value of the input. Otherwise the input's work went into that replacement."""
         old, new, twin = self.old, self.new, by.node
         if by.has_value and twin in old and new[twin].op == user.op:
             taken = node_of(user.inputs[position])
@@ -383,7 +384,7 @@ class Step:
 
     def left_over(self, name: str, known: Mapping[str, Replacement]) -> str | None:
         """Return what replaces a node at a sum or product whose inputs a pass exchanged: the only
-        new input that replaces no other input, or the new input that the node passed on."""
+        new input that replaces no other input, or else the new input that the node passed on."""
         old, new = self.old, self.new
         users = (user for user, _ in self.before.users[name])
         for user in (user for user in users if user in new and new[user].op == old[user].op):
@@ -463,8 +464,8 @@ class Step:
 
     @cached_property
     def unforeseeable(self) -> set[str]:
-        """Return the nodes whose values the pass cannot know. It may know shapes. It may know a
-        product with zero, but the constant still waits for the inputs of the product."""
+        """Return the nodes whose values the pass cannot know. It may know shapes. It may know that
+        a product with zero is 0; then the constant still has control dependencies on the inputs."""
         new, varying = self.new, self.before.varying
         return self.before.dependents(
             {
@@ -514,8 +515,8 @@ NOT_TAKEN = "in a branch that was not taken"  # instead of `executed`
 def not_taken(
     nodes: Sequence[Node], ran: Collection[str], transfers: Iterable[tuple[str, str]] = ()
 ) -> tuple[str, ...]:
-    """Return the nodes in a branch or a loop body that was not taken. `ran` are the nodes with an
-    op run in any step; `transfers` are the `_Send` and the `_Recv` of each tensor."""
+    """Return the executed nodes in a branch or a loop body that was not taken. `ran` are the nodes
+    with an op run in any step; `transfers` are the `_Send` and the `_Recv` of each tensor."""
     switches = {node.name for node in nodes if node.op in SWITCHES and node.name in ran}
     passed_on = {
         tensor
@@ -537,7 +538,7 @@ def not_taken(
 
 
 def depending(nodes: Sequence[Node]) -> set[str]:
-    """Return the nodes of which only a step can tell whether they run: what is behind a
+    """Return the nodes of which only a step can tell whether they run: all that depend on a
     `Switch`."""
     switches = {node.name for node in nodes if node.op in SWITCHES}
     first = (node.name for node in nodes if any(node_of(name) in switches for name in node.inputs))
@@ -545,7 +546,7 @@ def depending(nodes: Sequence[Node]) -> set[str]:
 
 
 def fates_in_step(ledger: Iterable[Fate], not_run: Collection[str]) -> dict[str, str]:
-    """Return the fate of each node in a step; it did not take the branches of `not_run`."""
+    """Return the fate of each node in a step; `not_run` are the nodes in branches not taken."""
     return {
         fate.name: NOT_TAKEN if fate.fate == "executed" and fate.name in not_run else fate.fate
         for fate in ledger

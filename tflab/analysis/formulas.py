@@ -95,7 +95,7 @@ DERIVATIVES = {
 
 
 def applied(rule: str, args: Sequence[Expression]) -> Expression | None:
-    """Return what a rule says of these inputs; None if it has other inputs."""
+    """Return a rule's formula for these inputs; None if it takes another number of inputs."""
     parameters, body = parsed(rule)
     if len(parameters) != len(args):
         return None
@@ -163,7 +163,7 @@ class Composer:
         return (special and special(self, node, args)) or own
 
     def rounds(self, node: Node) -> bool:
-        """Return whether a node is a cast to whole numbers, to 0 and 1, or to fewer digits."""
+        """Return whether a cast changes numbers: to whole ones, to 0 and 1, to fewer digits."""
         return node.op == "Cast" and any(
             output.dtype.startswith(ROUNDED) for output in node.outputs
         )
@@ -203,7 +203,7 @@ class Composer:
         return before == after
 
     def axes(self, node: Node) -> tuple[int, ...] | None:
-        """Return the axes of a sum or mean, not negative; None if the graph does not say."""
+        """Return the axes of a sum or mean, counted from 0; None if the graph does not say."""
         shape = self.shape(node.inputs[0])
         axes = self.whole.get(node_of(node.inputs[1]))
         if axes is None:
@@ -211,8 +211,8 @@ class Composer:
         return axes if shape is None else tuple(axis % max(1, len(shape)) for axis in axes)
 
     def sized(self, tensor: str, formula: Expression) -> tuple[Expression, Shape] | None:
-        """Return what a tensor with a shape in it is in a formula, such as (2, 1) or shape(x), and
-        that shape, as far as it is known; None if it is not known at all."""
+        """Return a tensor that holds a shape as it is in formulas, `(2, 1)` or `shape(x)`, and the
+        shape itself, None if only the step knows it. Return None if neither is known."""
         if ex.calls(formula, "shape"):
             return formula, formula.shape
         dims = self.whole.get(node_of(tensor))
@@ -226,8 +226,8 @@ def undoes_broadcasting(nodes: Mapping[str, Node], node: Node | None) -> bool:
 
 
 def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """Return a sum, a mean, a maximum, ... over some axes or all. The product of all dimensions of
-    a shape is its number of elements."""
+    """Return a sum, a mean, a maximum, ... over some axes or all; of the dimensions of a shape, the
+    product is `size(...)`. None if the axes are unknown."""
     if node.op == "Prod" and ex.calls(args[0], "shape"):
         return Call("size", *args[0].args, shape=args[0].shape)
     if undoes_broadcasting(composer.nodes, node):
@@ -262,7 +262,7 @@ def without_kept_dims(value: Expression) -> Expression:
 
 
 def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """Return a sum over the axes that were broadcast; the gradient itself if its shape stays."""
+    """Return a sum over the axes that were broadcast; the gradient itself if none was."""
     maker, _, number = node.inputs[1].partition(":")
     goal = composer.sized(composer.nodes[maker].inputs[int(number or 0)], args[1])
     if goal is None:
@@ -298,8 +298,8 @@ def reshaped(composer: Composer, node: Node, args: Parts) -> Expression | None:
 
 
 def kept_axes(composer: Composer, node: Node) -> list[int]:
-    """Return the axes that a reshape inserts, if its shape is another one with 1 at these axes. The
-    gradient of a reduction does so: `DynamicStitch` puts ones into the shape of the input."""
+    """Return the axes at which a reshape inserts dimensions of 1, as the gradient of a reduction
+    does: `DynamicStitch` puts ones into the shape of its input. Return [] for any other reshape."""
     shape = composer.nodes.get(node_of(node.inputs[1]))
     if shape is None or shape.op != "DynamicStitch" or len(shape.inputs) != 4:
         return []
@@ -322,7 +322,7 @@ def transposed(composer: Composer, node: Node, args: Parts) -> Expression | None
 
 
 def bias_gradient(composer: Composer, node: Node, args: Parts) -> Expression | None:
-    """Return the sum over all axes except the channels."""
+    """Return the sum over all axes except the channels, to each of which one bias was added."""
     shape = composer.shape(node.inputs[0])
     if shape is None or composer.attributes.get(node.name, {}).get("data_format") == "NCHW":
         return None
@@ -359,10 +359,10 @@ def composed(
     most: int = MOST,
     whole: Collection[str] = (),
 ) -> dict[str, Expression]:
-    """Return the formulas of these nodes, by tensor, in time linear in the graph. A formula
-    contains the name that `argument` returns for an input or, if that is None, the formula of the
-    input. A formula longer than `most` is represented by its node's name in others; but a node in
-    `whole` then has none, and neither have the nodes that depend on it."""
+    """Return the formulas of these nodes, by tensor, in time linear in the graph. For an input, a
+    formula contains the name that `argument` returns or, if that is None, the formula of the input.
+    In other formulas, a node whose own formula is longer than `most` is represented by its name. A
+    node in `whole` then has no formula, and neither have the nodes that depend on it."""
     formulas: dict[str, Expression] = {}
     short: dict[str, Expression] = {}  # the formulas that others may contain, or names
     lost: set[str] = set()

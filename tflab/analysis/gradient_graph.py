@@ -59,7 +59,7 @@ class GradientGraph:
 
     @cached_property
     def returned(self) -> list[tuple[GradientCall, str, str]]:
-        """Return each call with an input that has a gradient, and with that gradient; no reads."""
+        """Return (call, input, gradient) for each returned gradient, except for reads."""
         return [
             (call, tensor, gradient)
             for call in self.calls
@@ -72,7 +72,7 @@ class GradientGraph:
 
     @cached_property
     def incoming(self) -> dict[tuple[str, str], str]:
-        """Return, by op and received gradient, the output that the gradient is for."""
+        """Return, by (op, gradient that it received), the output that the gradient belongs to."""
         return {
             (call.forward, tensor): output_name(call.forward, number)
             for call in self.calls
@@ -126,7 +126,7 @@ class GradientGraph:
         return {name: source for name, source in sources.items() if source in variables}
 
     def label(self, tensor: str) -> str:
-        """Return the name of a forward tensor in a formula; that of the variable which it reads."""
+        """Return a forward tensor's name in formulas: that of the variable, if it is a read."""
         return self.reads.get(node_of(tensor), tensor)
 
     @cached_property
@@ -165,16 +165,16 @@ class GradientGraph:
         return f"{name} by {call.forward}" + (f"[{here[0]}]" if len(places) > 1 else "")
 
     def is_whole(self, tensor: str) -> bool:
-        """Return whether a single op contributes to the gradient with respect to a value. A
-        gradient of a value that needs none is whole only if no other op uses the value."""
+        """Return whether a single op contributes to the gradient with respect to a value. If the
+        value needs no gradient, it counts as whole only if no other op uses the value."""
         label, node = self.label(tensor), node_of(tensor)
         is_shown = node in self.reads or node in self.called
         return self.parts[label] == 1 and (is_shown or self.uses[label] == 1)
 
     @cached_property
     def sums(self) -> list[tuple[str, str]]:
-        """Return (node, value) for the nodes that add up the contributions of several ops to a
-        gradient. Rows are joined one after another, or become tensors of all rows."""
+        """Return (node, value) for the nodes that add up what several ops contribute to a gradient.
+        Gradients of only some rows are joined one after another, or become tensors of all rows."""
         parts: dict[str, Counter[str]] = {}
         for _, tensor, gradient in self.returned:
             parts.setdefault(self.label(tensor), Counter())[gradient] += 1
@@ -201,7 +201,7 @@ class GradientGraph:
         return node.op == "UnsortedSegmentSum" and node.inputs[0] in self.all_rows
 
     def argument(self, node: Node, tensor: str) -> Expression | None:
-        """Return the name of an input in formulas; None if that input's own formula is used."""
+        """Return the name that stands for an input; None if the input's own formula does."""
         owner = self.owners[node.name]
         if node_of(tensor) not in self.owners:
             return self.forward_name(tensor)
@@ -213,7 +213,7 @@ class GradientGraph:
         return None
 
     def forward_name(self, tensor: str) -> Expression:
-        """Return a forward value; for the second output of a cross entropy, its formula."""
+        """Return a forward tensor as its name, a number or the derivative of a cross entropy."""
         node = self.by_name.get(node_of(tensor))
         if node is None:
             return Name(tensor, tensor)
@@ -224,7 +224,7 @@ class GradientGraph:
         return self.composer.constant(node) or Name(self.label(tensor), tensor)
 
     def gradient_text(self, tensor: str) -> str:
-        """Return the formula of a gradient as it is printed, checked once; "" if it does not give
+        """Return the formula of a gradient as it is printed. Return "" if the formula does not give
         this tensor, or is only the name of another gradient node."""
         if tensor not in self.texts:
             formula = self.expressions.get(tensor, Name(tensor, tensor))
@@ -237,7 +237,7 @@ class GradientGraph:
         return {}
 
     def computes(self, name: str) -> str:
-        """Return the formula of a forward node in terms of its inputs; "" if it is not right."""
+        """Return a forward node's formula in terms of its inputs; "" if it gives another value."""
         node = self.by_name[name]
         formula = self.composer.formula(node, [*map(self.forward_name, node.inputs)])
         return self.points.text(formula, name)
@@ -267,7 +267,7 @@ class Stops:
         return tuple(end for end in self.ways.get(name, ()) if end in self.reasons)
 
     def path(self, name: str, stop: str) -> Iterator[str]:
-        """Yield the nodes from this one to the op at which its gradient ends, and to the loss."""
+        """Yield the nodes from this one to the op that ends its gradient, and on to the loss."""
         while name != stop:
             yield name
             name = self.ways[name][stop]
@@ -282,10 +282,10 @@ def stops(
     without: Mapping[str, str],
     handed: Mapping[tuple[str, str], str],
 ) -> Stops:
-    """Return where gradients stop in a graph. `without` says why ops have no gradient; `handed`
+    """Return where gradients stop in a graph. `without` says why ops have no gradient. `handed`
     says, by (op, node of the input), what is wrong with the gradient that a gradient function
-    returned. Of several ops one after another, the nearest counts: TensorFlow calls no function
-    beyond it."""
+    returned; "" if nothing is. If several such ops follow one another, the nearest to the node
+    counts."""
     inputs = makers(nodes)
     users = turned_around(inputs)
     given = {

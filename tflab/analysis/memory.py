@@ -69,7 +69,7 @@ def curve(runs: OpRuns) -> tuple[np.ndarray, np.ndarray]:
 
 
 def highest(times: np.ndarray, alive: np.ndarray) -> tuple[int, int]:
-    """Return the first point of a curve with the most bytes; (0, 0) of no points."""
+    """Return the first time with the most bytes, and these bytes; (0, 0) of an empty curve."""
     if not len(times):
         return 0, 0
     place = int(alive.argmax())
@@ -77,7 +77,7 @@ def highest(times: np.ndarray, alive: np.ndarray) -> tuple[int, int]:
 
 
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:
-    """Return the nodes with bytes alive after a microsecond, the largest first."""
+    """Return the nodes with bytes alive after a microsecond, all runs of each, largest first."""
     events = runs.allocations
     before = events.us <= at_us
     sizes = sums(events.run[before], events.bytes[before], len(runs))

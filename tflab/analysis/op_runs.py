@@ -112,7 +112,7 @@ class OpRuns(Sequence[OpRun]):
         return OpRuns(self.kinds, self.allocations.of_runs(places), *columns)
 
     def where(self, wanted: np.ndarray) -> OpRuns:
-        """Return the runs for which `wanted` is true; without a copy if those are all."""
+        """Return the runs for which `wanted` is true; no copy if it is true for all."""
         return self if wanted.all() else self.take(np.flatnonzero(wanted))
 
     def of_kinds(self, wanted: Callable[[Kind], bool]) -> OpRuns:
@@ -139,7 +139,7 @@ class OpRuns(Sequence[OpRun]):
 
 
 class Index(dict[Any, int]):
-    """Numbers for keys, in the order in which they are asked for."""
+    """Numbers for keys: 0, 1, 2, ..., in the order in which the keys are first looked up."""
 
     def __missing__(self, key: object) -> int:
         self[key] = number = len(self)

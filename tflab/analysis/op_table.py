@@ -37,7 +37,7 @@ from tflab.records.timed import OpRun
 
 @dataclass(frozen=True)
 class Row:
-    """A row in the making: what is known so far, and its nodes in the order of their starts."""
+    """A row that is not complete yet, with its nodes in the order of their starts."""
 
     stats: OpStats
     nodes: tuple[NodeStats, ...]
@@ -55,10 +55,10 @@ def rows(
     graph: Graph | None = None,
 ) -> Rows:
     """Return the rows by one of `row_labels.KEYS`: layers in the order of execution, others by
-    time, largest first. A node that ran as several types has a row for each of them. `steps` and
-    `images` are the numbers that `nodes` cover (None if unknown). `fused_from` names the user's
-    nodes that were fused into those of the row; by line, their lines, if these differ. Raises
-    UsageError for an unknown `by`."""
+    time, largest first. A node that ran as several types has a row for each of them. `steps` is the
+    number of steps that `nodes` cover, and `images` the number of images in them (None if unknown).
+    `fused_from` names the user's nodes that were fused into the nodes of the row; by line, it names
+    their lines, if these differ from the row's. Raises UsageError for an unknown `by`."""
     graph = graph or Graph()
     labels = labels_of(nodes, by, graph)
     types = [node.op if by == "node" else "" for node in nodes]
@@ -134,8 +134,8 @@ CHUNK = 16_384  # runs that are put into columns at once, because NumPy is cheap
 
 
 def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
-    """Return one NodeStats for each node and type, in the order of the runs. A recorded trace may
-    have several types: the op that launched a kernel, and the kernel."""
+    """Return one NodeStats for each node and type, in the order of the runs. In a recorded trace, a
+    node may have several types: the op that launched a kernel, and the kernel."""
     table = op_runs.of(runs)
     group = renumbered([kind[:2] for kind in table.kinds], Index())[table.kind]
     steps, step = np.unique(table.step, return_inverse=True)
@@ -150,7 +150,7 @@ def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
 
 
 def node_stats(runs: OpRuns, since_ns: np.ndarray) -> NodeStats:
-    """Return the statistics of the runs of one node, and of their starts within their steps."""
+    """Return the statistics of a node's runs, and of their starts `since_ns` in their steps."""
     name, op, device = runs.kinds[int(runs.kind[0])]
     durations = np.sort(runs.duration_ns)
     calls, total = len(runs), int(durations.sum())
@@ -183,7 +183,7 @@ class Accumulator:
         self._places: list[np.ndarray] = []  # of the runs of each node
 
     def add(self, names: list[str], starts_ns: list[int], durations_ns: list[int]) -> None:
-        """Add the runs of a step: node, start since the start of the step, and duration."""
+        """Add a step's runs: their nodes, starts since the start of the step, and durations."""
         self.steps += 1
         self._waiting.append((names, starts_ns, durations_ns))
         self._count += len(names)
@@ -230,8 +230,8 @@ class Accumulator:
         )
 
     def round_medians_ns(self, names: Iterable[str], rounds: Sequence[range]) -> tuple[float, ...]:
-        """Return, for each round of steps, the median time that a step spends in these nodes
-        together; ns. It is 0 if they did not run. Rounds without a step are left out."""
+        """Return, for each round of steps, the median time in ns that a step spends in these nodes
+        together: 0 if they did not run. Rounds without a step are left out."""
         _, step, _, duration_ns = self._columns()
         known = set(names) & self._nodes.keys()
         none: np.ndarray = np.zeros(0, np.int64)
@@ -242,7 +242,7 @@ class Accumulator:
 
 
 def places_of(groups: np.ndarray) -> list[np.ndarray]:
-    """Return for each group, from 0 on, the places of its rows."""
+    """Return, for each group 0, 1, 2, ..., the indices of its elements in `groups`."""
     ends = np.cumsum(np.bincount(groups))
     return np.split(np.argsort(groups, kind="stable"), ends[:-1]) if len(groups) else []
 

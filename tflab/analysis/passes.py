@@ -131,7 +131,7 @@ def on_other_tasks(nodes: Iterable[Node], part: Iterable[Node]) -> tuple[Node, .
 
 
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[list[Snapshot]]:
-    """Return the snapshots of each pass: one while the graph is whole, then one a partition."""
+    """Return each pass's snapshots: one while the graph is whole, later one per partition."""
     return grouped(
         ((index,) if step.partition is None else (step.moment, step.group, step.name), step)
         for index, step in enumerate(snapshots)
@@ -139,7 +139,7 @@ def rounds(snapshots: Sequence[Snapshot]) -> Iterable[list[Snapshot]]:
 
 
 def difference(before: GraphState, after: GraphState) -> Pass:
-    """Return what one pass did to each node. Both graphs are one object if it changed nothing."""
+    """Return what one pass did: nodes that it added, removed, rewrote, rewired or moved."""
     old, new = before.graph.nodes, after.graph.nodes
     same = new is old
     common = () if same else ((node, new[name]) for name, node in old.items() if name in new)
@@ -264,8 +264,8 @@ Span = tuple[int, int, str, int | None]  # start and end in ns, owner, iteration
 
 
 def marked(read: Sequence[Entry], end: int) -> Iterator[Span]:
-    """Yield what the thread that prepared the step did, and when. What a line begins ends where
-    another line begins something; a line of Grappler says how long the pass before it took."""
+    """Yield what the thread that prepared the step did, and when. Most lines begin something, which
+    lasts until the next such line. A line of Grappler ends a pass, and says how long it took."""
     owner, since = REST, 0
     iteration, seen, folds = 0, set[str](), False
     for entry in read:
@@ -290,7 +290,7 @@ def marked(read: Sequence[Entry], end: int) -> Iterator[Span]:
 
 
 def began(entry: Entry, owner: str, folds: bool) -> str:
-    """Return what the runtime does from this line on; empty if it goes on with what it did."""
+    """Return what the runtime begins to do at this line; "" if it goes on with what it did."""
     if match := PASS.match(entry.text):
         return match[1]
     if match := GROUP_ENDS.match(entry.text):

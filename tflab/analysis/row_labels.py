@@ -62,7 +62,7 @@ def labels_of(nodes: Sequence[NodeStats], by: str, graph: Graph) -> list[str]:
 
 
 def unit(by: str) -> str:
-    """Return what the time of a row refers to: a call, or a step if it has ops of many kinds."""
+    """Return what the time of a row is of: a call, or a step if the row has ops of many kinds."""
     return "step" if by in STEPWISE else "call"
 
 
@@ -74,10 +74,10 @@ def is_runtime(node: NodeStats) -> bool:
 
 def layer(name: str, homes: Set[str], layers: Mapping[str, str]) -> str:
     """Return the layer of a node: the innermost of its name scopes that `layers` names, otherwise
-    the outermost in `homes`, which has the scopes that directly contain nodes, otherwise the
-    outermost. Below `gradients` it is the layer that the gradient belongs to: `gradients/conv1`;
-    nodes that start or add up gradients belong to `gradients`. A node outside of all scopes is its
-    own layer."""
+    the outermost that is in `homes`, otherwise the outermost. `homes` has the scopes that directly
+    contain nodes, so a scope of nothing but scopes, such as a block of layers, is skipped. Below
+    `gradients` it is the layer that the gradient belongs to: `gradients/conv1`. Nodes that start or
+    add up gradients belong to `gradients`. A node outside of all scopes is its own layer."""
     *scopes, own = without_calls(name).split("/")
     for at, scope in enumerate(scopes):
         if GRADIENTS.fullmatch(scope):
@@ -106,8 +106,8 @@ def layer_of(path: str, homes: Set[str], layers: Mapping[str, str]) -> str:
 
 
 def joined_layers(ledger: Sequence[Fate], label: Callable[[str], str]) -> dict[str, str]:
-    """Return the joint name of layers whose ops were fused into one, whose times cannot be
-    separated: `conv1 + bn1 + relu1`."""
+    """Return, for layers whose ops were fused into one, their joint name: `conv1 + bn1 + relu1`.
+    Their times cannot be separated, so they are one row. `label` returns the layer of a node."""
     order = {fate.name: at for at, fate in enumerate(ledger)}
     groups: dict[str, list[str]] = {}
     for into, parts in fused_into(ledger).items():

@@ -82,8 +82,8 @@ MANY_ROWS = 10  # times as many as a step uses
 
 
 def whole_tables_of(nodes: Sequence[Node], lines: Mapping[str, str]) -> tuple[WholeTable, ...]:
-    """Return the variables of which a step looks up some rows but updates all. It uses all rows if
-    an op makes something else from all of them. `nodes` have the shapes of their first outputs."""
+    """Return the variables of which a step looks up some rows but updates all. An op that makes
+    something else from all rows uses them all. `nodes` have the shapes of their first outputs."""
     by_name = {node.name: node for node in nodes}
     shapes = {node.name: node.outputs[0].shape for node in nodes if node.outputs}
 
@@ -140,9 +140,9 @@ class Evidence:
 
     @property
     def outside_ns(self) -> float:
-        """Return the least that an untraced step spends before its first op and after its last.
-        Tracing makes both parts of a step longer: the true time lies between these two, unless
-        disturbed."""
+        """Return the least time that an untraced step spends before its first op and after its
+        last. Tracing lengthens ops and this time: it is at least the rest of an untraced step, and
+        at most that of a traced one, unless the machine was disturbed."""
         return max(0.0, min(self.step_ns - self.ops_span_ns, self.traced_outside_ns))
 
     def cost_ns(self, nodes: Iterable[Work]) -> float:
@@ -170,7 +170,7 @@ def movement(batch: Evidence) -> Iterator[Reason]:
 
 
 def counted(nodes: Sequence[Work]) -> str:
-    """Return `10 ops of type Transpose`, and how often they run, if not once each."""
+    """Return `10 ops of type Transpose`, with the number of calls if that is another."""
     types = ", ".join(sorted({node.op for node in nodes}))
     calls = sum(node.calls for node in nodes)
     often = "" if round(calls) == len(nodes) else f", {calls:,.0f} calls"
@@ -211,8 +211,8 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
 
 
 def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
-    """Yield the time before the first op and after the last. It goes to unaligned feeds, which a
-    session copies; without them to large feeds; otherwise to the call itself."""
+    """Yield the time before the first op and after the last. The reason is unaligned feeds, which a
+    session copies; without them large feeds; otherwise the call of the session itself."""
     copies = batch.copied_bytes > LARGE_FEED
     if batch.outside_ns > (COPIES if copies else SESSION) * batch.step_ns:
         kind = "copies" if copies else "feeds" if batch.fed_bytes > LARGE_FEED else "session"
@@ -248,8 +248,8 @@ RULES = (movement, whole_tables, small_ops, one_op, time_outside_ops)
 def costliest(
     evidence: Iterable[Evidence], most: int, least: int = LEAST_STEPS
 ) -> tuple[Diagnosis, ...]:
-    """Return the most expensive reasons, by their share of a step, of the evidence that has at
-    least `least` traced steps; each subject and each node is blamed once."""
+    """Return the `most` most expensive reasons, by their share of a step. Evidence with fewer than
+    `least` traced steps does not count. Reasons about the same subject or node are listed once."""
     reasons: list[tuple[Diagnosis, set[str | tuple[str, str]]]] = []
     for step in (step for step in evidence if step.steps >= least):
         for kind, about, nodes, subject in chain.from_iterable(rule(step) for rule in RULES):

@@ -86,10 +86,10 @@ def total_ns(starts: np.ndarray, ends: np.ndarray) -> int:
 
 
 def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
-    """Return runs in lanes, in the order of their starts. Within a lane no run overlaps another.
-    Each run goes into the first lane that is free, the shortest of equal starts first. This takes
-    as many lanes as there are runs at once, and no packing takes fewer (Kleinberg and Tardos,
-    Algorithm Design, 2006, section 4.1). Overlapping runs would be read as calls."""
+    """Return runs in lanes, in the order of their starts. Within a lane no run overlaps another,
+    because viewers take an overlap for a call. Each run goes into the first lane that is free, the
+    shortest of equal starts first. This takes as many lanes as there are runs at once, and no
+    packing takes fewer (Kleinberg and Tardos, Algorithm Design, 2006, section 4.1)."""
     table = op_runs.of(runs)
     ends = table.start_ns + table.duration_ns
     order = np.lexsort((table.duration_ns, table.start_ns))
@@ -113,8 +113,8 @@ def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
 
 
 def median_step(steps: Sequence[StepTime]) -> StepTime:
-    """Return the step with the (lower) median wall time. Raises IndexError if there are no
-    steps."""
+    """Return the step with the median wall time: of an even number of steps, the lower median.
+    Raises IndexError if there are no steps."""
     return sorted(steps, key=lambda step: step.wall_ns)[(len(steps) - 1) // 2]
 
 
@@ -150,15 +150,15 @@ ANNOTATION = re.compile(r"(?P<node>[^:\s]+):(?P<op>[A-Za-z_]\w*)(:\w+)?")
 
 @functools.lru_cache(1_000)  # there are few devices, and many ask
 def track_kind(device: str) -> str:
-    """Return the kind of rows that a device has, by the device's name."""
+    """Return what the rows of a device show, by its name: ops, waits, launches or GPU work."""
     if match := TRACER.fullmatch(device):
         return WAITS if match["track"] == "sync" else ON_GPU
     return LAUNCHES if GPU.fullmatch(device) else OPS
 
 
 def node_and_op(name: str, label: str) -> tuple[str, str]:
-    """Return the node and the op type of a kernel or a copy; the type of a copy is its direction.
-    Without an annotation, its own name stands for the node."""
+    """Return the node and the op type of a kernel or a copy. The type of a copy is its direction.
+    If the name has no annotation with a node, the name itself stands for the node."""
     match = ANNOTATION.fullmatch(name)
     node, op = (match["node"], match["op"]) if match else (name, "unknown")
     first = label.partition(" ")[0]
@@ -166,8 +166,8 @@ def node_and_op(name: str, label: str) -> tuple[str, str]:
 
 
 def without_repeats(runs: Mapping[str, OpRuns]) -> dict[str, OpRuns]:
-    """Return the runs of each device, without those that other devices repeat: the rows of the
-    streams of a GPU have all kernels and copies."""
+    """Return the runs of each device; none for a row that repeats others. The tracer writes what a
+    GPU does into the row of a stream, and again into rows for all streams and all copies."""
     matches = {device: TRACER.fullmatch(device) for device in runs}
     streamed = {m["gpu"] for m in matches.values() if m and m["stream"] not in (None, "", "all")}
     repeated = {

@@ -92,10 +92,10 @@ def fetchable(graph: Sequence[Node], feeds: Collection[str]) -> list[str]:
 
 
 def depths(graph: Sequence[Node]) -> dict[str, int]:
-    """Return in how many loops and branches each node is. Enter and Switch lead inside. The Merge
-    that joins a branch leads out, the one that begins a loop does not. Exit leaves both the Switch
-    and the Enter of its loop. TensorFlow 1 lists inputs of a branch late, so this goes on until
-    nothing changes."""
+    """Return in how many loops and branches each node is. Enter and Switch lead inside. A Merge
+    that joins a branch leads out; a Merge that begins a loop does not. Exit leaves both the Switch
+    and the Enter of its loop. The graph of TensorFlow 1 lists some inputs after their users, so it
+    is gone through until nothing changes."""
     inside: dict[str, int] = {}
     ops = {node.name: node.op.removeprefix("Ref") for node in graph}
     known: dict[str, int] | None = None
@@ -213,7 +213,7 @@ def maps(
     before: Arrays,
     value_of: ValueOf,
 ) -> Maps | None:
-    """Return what can be drawn of a step; None if no image was fed. `before` has the variables."""
+    """Return what can be drawn of a step; None without a fed image. `before` has the variables."""
     images = {node_of(tensor): array for tensor, array in fed.items() if np.ndim(array) == 4}
     if not images:
         return None

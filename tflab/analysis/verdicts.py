@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
 
     @property
     def freedom(self) -> int:
-        """Return the degrees of freedom: one less than the observations that count."""
+        """Return the degrees of freedom: one less than the observations that were not trimmed."""
         return self.observations - 2 * (self.observations // TRIMMED) - 1
 
     def interval(self, confidence: float = 1 - ERROR) -> Interval:
@@ -129,8 +129,8 @@ def interval(ratios: Ratios, confidence: float = 1 - ERROR) -> Interval:
 
 
 def least_slower(ratios: Ratios, control: Ratios, tests: int) -> float:
-    """Return the mean ratio from which on observations that vary like these show a slow-down,
-    whatever the other verdicts are."""
+    """Return the smallest mean ratio that would count as a slow-down, if the observations varied as
+    much as these. `tests` is the number of verdicts that are made together."""
     centred = of_ratios(ratios)._replace(mean=0)
     alone, beside = (centred.interval(1 - error)[1] for error in (ERROR / tests, ERROR))
     return max(alone, beside * max(1, interval(control, OF_CONTROL)[1]))
@@ -138,9 +138,9 @@ def least_slower(ratios: Ratios, control: Ratios, tests: int) -> float:
 
 def median_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
     """Return the interval of the true median, from the k-th least to the k-th largest value;
-    infinite with too few values. It assumes no distribution (Hollander and Wolfe, "Nonparametric
-    Statistical Methods", 1999, section 3.6): so many fair coins show fewer than k heads, or k
-    tails, rarely enough."""
+    infinite if there are too few. It assumes no distribution (Hollander and Wolfe, "Nonparametric
+    Statistical Methods", 1999, section 3.6): k is the largest number for which as many fair coins
+    as values show fewer than k heads, or fewer than k tails, rarely enough."""
     ordered, count = sorted(values), len(values)
     missed = accumulate(2 * comb(count, k) / 2**count for k in range((count + 1) // 2))
     k = sum(probability <= 1 - confidence for probability in missed)
@@ -148,7 +148,7 @@ def median_interval(values: Sequence[float], confidence: float) -> tuple[float, 
 
 
 def holm(p_values: Sequence[float], error: float) -> list[bool]:
-    """Return which of several tests reject; any is wrong with at most this probability."""
+    """Return which of several tests reject: with probability `error` at most, any is wrong."""
     rejected = [False] * len(p_values)
     for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         if p_values[place] > error / (len(p_values) - rank):

@@ -59,7 +59,7 @@ def one_axis(
 
 
 def ends(runs: Sequence[OpRun]) -> Ends:
-    """Return the ends of nodes that ran once in a step."""
+    """Return the ends of nodes that ran once in a step, by (step, node): not those in loops."""
     often = Counter((run.step, run.name) for run in runs)
     return {
         (run.step, run.name): run.start_ns + run.duration_ns
@@ -99,9 +99,9 @@ def shifted(run: OpRun, ahead_ns: int) -> OpRun:
 
 
 def run_on_wire(arrival: Arrival, ahead: Mapping[str, int], ended: Ends) -> OpRun:
-    """Return a received tensor as a run by the clock of this process, named after its `_Recv`. One
-    side of the runtime's own start is by the sender's clock: if the two clocks certainly differ, it
-    is replaced by the end of the op that made the tensor, which may include waiting."""
+    """Return a received tensor as a run by the clock of this process, named after its `_Recv`. Its
+    recorded start may be by the sender's clock. If the two clocks certainly differ, the end of the
+    op that made the tensor is taken instead; the run may then include waiting."""
     received, transfer = arrival
     sender, receiver = task_of(received.from_device), task_of(received.to_device)
     shift = ahead.get(receiver, 0)
@@ -135,9 +135,9 @@ Bounds = dict[tuple[str, str], float]  # (a, b) -> how far b's clock can be ahea
 
 def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
     """Return the offset of every other clock in the messages, sorted by name. If no message arrives
-    before it was sent, all clocks may be correct, and none is corrected; otherwise all are, because
+    before it was sent, all clocks may be correct, and none is corrected. Otherwise all are, because
     only together do the offsets satisfy every message. The uncertainty is infinite for a clock with
-    messages in one direction only, and for all if no constant offsets satisfy the messages."""
+    messages in one direction only, and for all if no offsets satisfy all messages."""
     direct: Bounds = {}
     for start, end, took in messages:
         if start != end:
