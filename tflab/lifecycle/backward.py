@@ -124,8 +124,8 @@ def unchanged(frontend: Frontend) -> Backward:
 
 
 def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Options) -> Backward:
-    """Return the stage with the chain rule and checks of the gradients: without checks if a graph
-    from a file cannot run."""
+    """Return the stage with the chain rule and the checks of the gradients. If a graph from a file
+    cannot run, nothing is checked."""
     program, graph = stage.program, gradients.graph_of(stage, calls)
     if why := program.model.unready:
         return with_chain_rule(stage, graph, pairs, nothing_checked("no step can be run", why))
@@ -189,8 +189,8 @@ def with_chain_rule(
 
 
 def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:
-    """Return the (gradient, variable) pairs of the optimiser's variables or the chosen parameters,
-    the ops that gradients and updates added, the train op."""
+    """Return four things: (gradient, variable) pairs of the optimiser's variables or the chosen
+    parameters; the ops that gradients added; the ops that updates added; the train op's name."""
     graph, loss, optimizer = program.graph, program.loss, program.model.optimizer
     before = len(graph.get_operations())
     try:
@@ -219,9 +219,10 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
 def with_lines(
     forward: tuple[Node, ...], program: Program, pairs: list, ops: Iterable[tf.Operation]
 ) -> Iterable[Node]:
-    """Yield the added nodes, each with the user's line that it belongs to: of the op that it
-    differentiates or whose gradients it adds up, of the variable of such a sum, of its inputs, or
-    of the loss. An update has the line that made the optimiser."""
+    """Yield the added nodes, each with the user's line that it belongs to. This is the line of the
+    op that the node differentiates, or whose gradients it adds up; of the variable whose gradients
+    it adds up; of its first input with a line; or of the loss. An update has the line that made the
+    optimiser."""
     lines = {node.name: node.line for node in forward}
     for gradient, variable in pairs:
         for name in gradients.names_of(gradient):

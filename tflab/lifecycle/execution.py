@@ -117,7 +117,7 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
 
 
 def networked(measured: Measured) -> tuple[tuple[Transfer, ...], Network]:
-    """Return the transfers, and the tensors on the wire. Move the runs to the common axis."""
+    """Return the transfers and the network's results; move `measured.runs` to one time axis."""
     from tflab.analysis import wires
 
     sent = tuple(nodes.transfers(measured.graphs, {}))

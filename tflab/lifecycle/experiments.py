@@ -35,9 +35,9 @@ WAITING = ("last", "first", "all")  # which inputs of a copy wait for the origin
 
 
 def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> Experiments | None:
-    """Run each of the largest ops once more, and measure what that adds to an untraced step, for
-    about `options.experiments` seconds. None if Ctrl-C came before LEAST observations. Raises
-    TflabError if a step fails."""
+    """Run each of the largest ops once more, and measure what that adds to an untraced step. This
+    takes about `options.experiments` seconds. Return None if Ctrl-C came before LEAST observations.
+    Raises TflabError if a step fails."""
     variants, untried = [], []
     largest = top_ops[:LARGEST]
     for row in terminal.track("experiments, preparing", largest, len(largest)):
@@ -67,8 +67,8 @@ def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> E
 def observe(
     jobs: Sequence[measure.Job], placement: Placement, options: Options
 ) -> list[list[float]]:
-    """Return by how many ns the step of each other job exceeds that of the first job: a list of
-    medians for each observation, until the time is over or Ctrl-C comes."""
+    """Return, for each observation, by how many ns the step of each other job exceeds that of the
+    first job, as a median. Observe until the time is over or Ctrl-C comes."""
     size = options.batch_size
     columns = [*session.feed_columns(placement.program, "train").values()]
     observed = measure.untraced_here(jobs, columns, (size,), ROUNDS, turns=1)
@@ -85,8 +85,8 @@ def observe(
 def same_kernels(
     placement: Placement, names: Sequence[str], options: Options
 ) -> measure.Job | None:
-    """Return the step in which the copy runs with the original's kernel, and all other ops with
-    theirs, judged by the partition graphs. None if no way of copying achieves that."""
+    """Return a job whose step runs the op twice, the copy with the original's kernel and all other
+    ops with theirs, judged by the partition graphs. None if no way of copying achieves that."""
     types = {node.name: node.op for node in placement.nodes}
     for way in WAITING:
         free: frozenset[str] = frozenset()
@@ -160,8 +160,9 @@ def with_copy(
     """Return the graph with the work of these nodes done once more, and the node to run for it.
 
     The last of the names is the op that the others were fused into. Some kernels are chosen only if
-    an input comes directly from its maker: therefore `way` is one of WAITING, and the nodes in
-    `free` take the original's output without waiting.
+    an input comes directly from its maker. Therefore `way`, one of WAITING, says which inputs of
+    the copy wait for the original, and the nodes in `free` take the original's output without
+    waiting.
     """
     carrier, changed = names[-1], graph.as_graph_def()
     original, done = f"{SCOPE}/{carrier}/original", f"{SCOPE}/{carrier}/done"

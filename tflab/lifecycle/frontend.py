@@ -138,8 +138,8 @@ def without_gradients(error: Exception, graph: tf.Graph, failed: TflabError) -> 
 def from_keras(
     name: str, function: Callable[[], object], result: object, options: Options
 ) -> tuple[Model, tf.Graph] | None:
-    """Return a Keras model called in a graph; None if the result of the function is none. If it
-    was made in a graph, the function is called again, eagerly."""
+    """Return a Keras model as a Model, and its graph; None if `result` is no Keras model. A model
+    that was made in a graph is made again, eagerly, by calling the function once more."""
     from tflab.models import keras
 
     if not keras.is_keras(result):
@@ -213,7 +213,7 @@ def faults(model: Model, graph: tf.Graph) -> Iterator[tuple[str, str, str]]:
 
 
 def failure(name: str, doing: str, error: Exception) -> TflabError:
-    """Return the sentence, with the user's line in the traceback."""
+    """Return an error that says what failed, with the user's line in the traceback."""
     message = (reason(error).strip() or "no message").splitlines()[0]
     frames = ((frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__))
     own = [place for place in frames if not (place[0] == __file__ or nodes.includes(place[0]))]
@@ -243,7 +243,7 @@ def over_devices(graph: tf.Graph, devices: int) -> None:
 
 
 def in_parts(graph: tf.Graph, parts: int) -> Iterator[tuple[tf.Operation, int]]:
-    """Yield each op and the number of its part."""
+    """Yield each op with the number of its part: consecutive layers are divided into `parts`."""
     total, seen = len(graph.get_operations()), 0
     for ops in layers(graph):
         middle = seen + len(ops) / 2
@@ -253,8 +253,8 @@ def in_parts(graph: tf.Graph, parts: int) -> Iterator[tuple[tf.Operation, int]]:
 
 
 def ask(graph: tf.Graph, places: Mapping[str, str]) -> None:
-    """Request these places. A gradient follows its forward op, a read and an update their variable.
-    All others follow their data, or go to task 0 if they have none."""
+    """Request these places. A gradient is placed with its forward op, a read and an update with
+    their variable. Other nodes follow their data, or go to task 0 if they have none."""
     device_of: dict[str, str] = {}
     for op in graph.get_operations():  # an op comes after its inputs
         leaders = [*mates(op), *(t.op.name for t in op.inputs if t.dtype.base_dtype == tf.resource)]

@@ -81,7 +81,7 @@ def check(copy: Copy, program: Program, pairs: Pairs) -> Checked:
 
 
 def check_at(copy: Copy, program: Program, pairs: Pairs, seed: int) -> Checked:
-    """Compare gradients of some elements of the variables, which get the noise of this seed."""
+    """Compare gradients of some elements of the variables, with noise of this seed added to all."""
     pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
     loss, feeds = program.loss.name, copy.batch
     rng = np.random.default_rng(seed)
@@ -124,7 +124,7 @@ def spread(items: Sequence[T], most: int) -> list[T]:
 
 
 def losses_of(loss: Callable[[], np.ndarray], runs: int) -> tuple[list[np.ndarray], float]:
-    """Return a loss computed `runs` times, or fewer if that takes long, and the time of a run."""
+    """Return a loss computed `runs` times, or fewer if that is slow, and the seconds of one run."""
     losses = []
     start = time.monotonic()
     while True:
@@ -146,12 +146,12 @@ def no_slope_reason(losses: Sequence[np.ndarray]) -> str:
 
 
 def affordable(elements: int, seconds: float) -> int:
-    """Return how many elements, at least one, can be changed within SECONDS, by two runs each."""
+    """Return how many elements, at least one, SECONDS suffice for: each takes two runs."""
     return max(1, min(elements, int(SECONDS / (2 * seconds)) if seconds else elements))
 
 
 def chosen(gradient: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the indices of the largest gradients and of random others, `count` in total."""
+    """Return the indices of the largest gradients and of random others, `count` of them or all."""
     order = np.argsort(-np.abs(gradient), axis=None)
     half = (count + 1) // 2
     largest, others = order[:half], order[half:]
@@ -175,8 +175,8 @@ def dense(parts: Sequence[np.ndarray]) -> np.ndarray:
 def slopes(
     copy: Copy, loss: str, variables: Values, feeds: Values, elements: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Return the central differences of the loss by these elements of each variable, or fed array.
-    The variables of the copy have these values before and after."""
+    """Return the central differences of the loss with respect to these elements of each variable,
+    or fed array. The variables of the copy have these values before and after."""
     h = STEPS[copy.dtype]
 
     def loss_at(name: str, value: np.ndarray) -> float:
@@ -208,8 +208,9 @@ def compare(
     loss: float,
     largest_of_all: float,
 ) -> GradientCheck:
-    """Compare a gradient with its differences, both computed in `dtype`. The error is |gradient -
-    difference| of an element, divided by the largest of them; 0 if both are 0 within rounding.
+    """Compare a gradient with its differences, both computed in `dtype`. The error is the largest
+    |gradient - difference|, divided by the largest of these numbers; 0 if both are 0 within
+    rounding.
 
     A difference is off by ROUNDINGS * eps * |loss| / h, where eps belongs to the dtype. A gradient
     adds up numbers as large as the other gradients, so it is off by ROUNDINGS * eps * max(|loss|,
@@ -287,7 +288,7 @@ def with_derivatives(
 
 
 def error_of(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
-    """Return the largest difference between a gradient's elements and the values of its formula."""
+    """Return the largest |gradient - formula| of an element; inf if the formula has no value."""
     try:
         result = ex.fitted(ex.evaluated(formula, values), value.shape)
     except (ex.UnknownError, ValueError):

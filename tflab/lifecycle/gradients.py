@@ -56,7 +56,7 @@ Calls = Sequence[Call]
 
 
 def registered(op: tf.Operation) -> tuple[str | None, str]:
-    """Return the registered gradient function as `_MulGrad (math_grad.py:1404)`, or why there is
+    """Return the registered gradient function, `_MulGrad (math_grad.py:1404)`, or why there is
     none."""
     try:
         function = graphs.gradient_function(op)
@@ -124,7 +124,8 @@ def rows_and_stops(
 
 
 def handed(calls_of: Mapping[str, Calls]) -> dict[tuple[str, str], str]:
-    """Return what is wrong with the results of gradient functions, by op and node of its input."""
+    """Return what is wrong with each returned gradient, by (op, node of its input); "" if
+    nothing."""
     wrongs: dict[tuple[str, str], str] = {}
     for name, made in calls_of.items():
         for op, _, returned in made:
@@ -175,7 +176,7 @@ def parts_of(gradient: GradientTensor) -> list[str]:
 
 
 def names_of(gradient: GradientTensor) -> list[str]:
-    """Return the names of a gradient's tensors: of only some rows, first that of the values."""
+    """Return the name of a gradient's tensor; of only some rows, those of values and indices."""
     return [graph_def_name(part) for part in parts_of(gradient)[:2]]
 
 
@@ -222,8 +223,8 @@ def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, o
 
 
 def of_loss(graph: GradientGraph, pairs: Pairs) -> Pairs:
-    """Return (gradient of the loss, variable), also if the optimiser receives others, such as
-    clipped gradients; None if that gradient is not a tensor of its own."""
+    """Return (gradient of the loss, variable) for each pair, also if the optimiser receives another
+    one, such as a clipped gradient. It is None if that gradient is not a tensor of its own."""
     gradients = {t for call in graph.calls for t in (*call.incoming, *call.returned)}
     gradients |= graph.names.keys()
     pairs_of_loss = []

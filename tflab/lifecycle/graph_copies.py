@@ -58,8 +58,8 @@ class Copy:
         self.live.run([self.setters[name] for name in values], fed)
 
     def run(self, fetches: Any, feeds: Mapping[str, Any], seconds: int | None = None) -> Any:
-        """Return the values of these tensors. Feeds of nodes that the copy does not have do not
-        count."""
+        """Return the values of these tensors. Feeds of nodes that are not in the copy are ignored.
+        Raises RefusedError for a value that does not fit."""
         fed = {name: value for name, value in feeds.items() if node_of(name) in self.nodes}
         options = tf1.RunOptions(timeout_in_ms=1000 * seconds) if seconds else None
         try:
@@ -191,7 +191,7 @@ def widen_graph(graph_def: tf1.GraphDef) -> tf1.GraphDef:
 
 
 def dtype_of(variable: tf.Variable | tf.Tensor) -> tf.DType:
-    """Return the dtype of a variable's values; a file's variable is the tensor of its handle."""
+    """Return the dtype of a variable's values; of a graph from a file, a variable is its handle."""
     if variable.dtype == tf.resource:
         return tf.dtypes.as_dtype(variable.op.get_attr("dtype"))
     return variable.dtype.base_dtype
@@ -214,7 +214,7 @@ REAL = ("float", "int", "uint", "bool")  # prefixes of types
 
 @dataclass(frozen=True)
 class CheckPoints:
-    """What the graph computes at the points, and from what."""
+    """The batches of the points, and the tensors that are computed at each."""
 
     batches: tuple[Values, ...]  # one for each point
     small: Values  # a batch of few rows, for the many runs of the loss
@@ -294,7 +294,7 @@ def computed(copy: Copy, points: CheckPoints) -> Points:
 
 
 def perturbed(value: np.ndarray, rng: np.random.Generator, parts: float, more: float) -> np.ndarray:
-    """Return floating-point numbers, each changed by about these parts of it, and by more."""
+    """Return floating-point numbers, each changed at random by about `parts` of it, plus `more`."""
     value = np.asarray(value)
     if value.dtype.kind == "f" and more:
         value = value + more * rng.standard_normal(value.shape, np.float32)

@@ -33,9 +33,9 @@ class Captures:
 
 
 def take(placement: Placement, options: Options) -> Captures:
-    """Run warm, traced steps of the walk's batch size, and of others of which the data have enough
-    rows, in one session, so that XLA numbers its clusters equally for all of them. A step that
-    fails ends it."""
+    """Run warm, traced steps of the walk's batch size, and of other sizes for which the data have
+    enough rows. All run in one session, so that XLA numbers its clusters equally for them. A step
+    that fails ends this."""
     program, own = placement.program, placement.batch_size
     others = () if program.model.fixed_batch else BATCH_SIZES
     rows, left_out = program.dataset("train").size, []
@@ -69,7 +69,7 @@ def take(placement: Placement, options: Options) -> Captures:
 
 
 def turns(program: Program, size: int) -> Iterator[measure.Turn]:
-    """Yield the steps; XLA compiles separately for the traced one, so that is warmed up."""
+    """Yield the steps of a batch size. XLA compiles anew for traced steps, so warm-up is traced."""
     batches = session.feed_batches(program, size)
     first = -measure.WARMUP_STEPS
     for number, values in enumerate(islice(batches, measure.WARMUP_STEPS + STEPS), first):
@@ -77,8 +77,8 @@ def turns(program: Program, size: int) -> Iterator[measure.Turn]:
 
 
 def capture_of(program: Program, size: int, traced: Traced, types: Mapping[str, str]) -> Capture:
-    """Return traced steps as records. The name, `lenet-batch-16`, says if the data replace the
-    model's own."""
+    """Return traced steps as a Capture, called `lenet-batch-16`. If the data replace the model's
+    own, the name says so."""
     dataset = program.dataset("train")
     name = f"{program.name}-batch-{size}" + f"-{dataset.name}" * bool(dataset.stands_in_for)
     runs = (trace.op_runs(timed.step, metadata.step_stats, types) for timed, metadata in traced)
@@ -89,8 +89,8 @@ def capture_of(program: Program, size: int, traced: Traced, types: Mapping[str, 
 
 
 def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
-    """Write what TensorBoard shows, and generated code. The profile shows further steps; if the
-    walk ended early, its own."""
+    """Write what TensorBoard shows, and the code that XLA generated. The profile shows further
+    steps, or the walk's own if the walk ended early."""
     last = stages[-1]
     placement, execution = find_stage(stages, Placement), find_stage(stages, Execution)
     whole = execution and not (execution.interrupted or execution.failure)

@@ -109,8 +109,8 @@ def place(backward: Backward, options: Options) -> Placement:
 def code_of_output(
     program: Program, options: Options
 ) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
-    """Return the code that XLA generates for the model's output alone if the graph is small,
-    compiled for a batch that fills vectors; a note if it is not available."""
+    """Return the code that XLA generates for the model's output alone, compiled for a batch that
+    fills vectors; nothing for a large graph. If there is none, return a note that says why."""
     small = len(program.graph.get_operations()) <= SMALL
     if options.xla or options.cluster or not small or not options.explained:
         return (), ()  # XLA compiles for one process
@@ -127,7 +127,7 @@ def with_lines_of_work(
     executed: Sequence[Node], user_nodes: Sequence[Node], fates: Sequence[Fate]
 ) -> Iterator[Node]:
     """Yield the nodes that ran. A node that a pass made to do the work of nodes of one line and
-    phase has that line and phase."""
+    phase gets that line and phase."""
     by_name = {node.name: node for node in user_nodes}
     made_of = grouped(
         (fate.into, (by_name[fate.name].line, by_name[fate.name].phase))
@@ -237,8 +237,8 @@ MOST_NODES = 10_000  # of a graph; a larger one takes long to prepare once more
 
 def first_run_of(job: measure.Job, values: Sequence[np.ndarray]) -> FirstRun:
     """Run a step for the first time in a new session of this process, neither traced nor dumped.
-    Raises TflabError if the graph is too large, this TensorFlow has no log that can be set, or a
-    step fails."""
+    Return what the runtime did in it. Raises TflabError if the graph is too large, if this
+    TensorFlow has no log that can be set, or if a step fails."""
     if (size := len(job.graph.get_operations())) > MOST_NODES:
         raise TflabError(f"The graph has {size:,} nodes, more than {MOST_NODES:,}.")
     log = sessions.Log()

@@ -77,7 +77,7 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def check(number: int, address: str) -> None:
-    """Raise TflabError if there is no task at an address, or one of another TensorFlow."""
+    """Raise TflabError if no task answers at an address, or one of another TensorFlow version."""
     name = f"Task {number} of the cluster, {address},"
     start = f"Start it there with `python -m tflab.worker {address}`."
     if reason := unreached(address):
@@ -111,8 +111,8 @@ def device_at(address: str) -> DeviceAttributes | None:
 
 
 def failures(addresses: Sequence[str]) -> list[str]:
-    """Return what is wrong with each task that no longer answers, as clauses. One of tflab's own is
-    killed: a step would wait for it until its time limit."""
+    """Return what is wrong with each task that does not answer, as clauses. If tflab started the
+    task, it is killed: a step would wait for it until its time limit."""
     clauses = []
     for number, address in enumerate(addresses):
         if device_at(address) is None:
@@ -179,14 +179,14 @@ def client_host(addresses: Sequence[str]) -> str:
 
 
 def close(session: tf1.Session) -> None:
-    """Close a session over tasks; the runtime would wait for ever for a dead one."""
+    """Close a session over tasks; do not wait for a dead task, as the runtime does for ever."""
     closing = threading.Thread(target=session.close, daemon=True)
     closing.start()
     closing.join(ANSWER_S)
 
 
 def target(addresses: Sequence[str]) -> str:
-    """Return where a session over tasks has its master, which is here."""
+    """Return the address of the master of a session over tasks, which is in this process."""
     return f"{SCHEME}{own_address(client_host(addresses))}"
 
 
@@ -205,13 +205,14 @@ KEPT: list[tf.distribute.Server] = []  # a server that is collected shuts down i
 
 
 def job() -> str:
-    """Return the name under which a server starts: it contains the version."""
+    """Return the name of a server's job, which contains the version of TensorFlow."""
     return f"tflab_{re.sub(r'[^0-9A-Za-z]', '_', tf.__version__)}"
 
 
 def start(address: str) -> tuple[str, bool]:
-    """Start a server; return its address, where port 0 has become a real one, and whether only this
-    machine can connect to it. Raises UsageError where the address cannot be had."""
+    """Start a server. Return its address, with a real port instead of 0, and whether only this
+    machine can connect to it. Raises UsageError if the address is not free, TflabError if no server
+    starts."""
     host, _, port = address.rpartition(":")
     check_free(host, int(port))
     spec = tf.train.ClusterSpec({job(): [address]})
@@ -226,13 +227,13 @@ def start(address: str) -> tuple[str, bool]:
 
 @functools.cache
 def own_address(host: str) -> str:
-    """Return the address of this process's own server at one of this machine's hosts: it holds the
-    session's master, so that the graph is rewritten here and fed from here."""
+    """Return the address of this process's own server, at one of this machine's hosts. It holds the
+    master of the session, so the graph is rewritten and fed in this process."""
     return start(f"{host}:0")[0]
 
 
 def check_free(host: str, port: int) -> None:
-    """Raise UsageError with what is wrong with an address, which TensorFlow only logs."""
+    """Raise UsageError if no server can listen at an address: TensorFlow would only log it."""
     try:
         addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
         family, _, _, _, name = addresses[0]
@@ -248,7 +249,7 @@ def check_free(host: str, port: int) -> None:
 
 
 def is_local(host: str) -> bool:
-    """Return whether only this machine reaches such an address."""
+    """Return whether only this machine can reach a host of this name or address."""
     if host == "localhost":
         return True
     try:

@@ -3,8 +3,8 @@ its shapes in the trace. If the runs of a loop have different shapes, nothing is
 
 The formulas are the ones that textbooks give for the layers: Goodfellow, Bengio and Courville,
 "Deep Learning" (MIT Press, 2016), chapter 9, for convolution and pooling; Golub and Van Loan,
-"Matrix Computations" (4th edition, 2013), section 1.1, for products. A multiply-add is two, an
-elementary function (exp, tanh) one; multiplications with padding count.
+"Matrix Computations" (4th edition, 2013), section 1.1, for products. A multiply-add is two FLOPs,
+an elementary function (exp, tanh) one; multiplications with padding count.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def depthwise(filters: Shape, results: Shape) -> int:
 
 
 def product(inputs: Shapes, outputs: Shapes, attributes: Attributes) -> int:
-    """Return 2*M*N*K for each product of a batch; K is the last size of the left factor, or the one
-    before if it is transposed."""
+    """Return 2*M*N*K, summed over the batch, for the products of M x K and K x N matrices. The left
+    factor has the sizes M and K, or K and M if it is transposed."""
     transposed = attributes.get("transpose_a") or attributes.get("adj_x")
     return 2 * elements(outputs[0]) * sizes(inputs[0])[-2 if transposed else -1]
 
@@ -126,7 +126,7 @@ def of_batch_norm(count: int, with_known_moments: int) -> Formula:
 
 
 def by_type(rows: Mapping[str, T]) -> dict[str, T]:
-    """Return the value of each type: a row has the types that it is for in one text."""
+    """Return the value of each type. A key of `rows` may name several types in one text."""
     return {op: value for types, value in rows.items() for op in types.split()}
 
 

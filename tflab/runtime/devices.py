@@ -38,8 +38,9 @@ def chosen_kernels(partitions: Iterable[GraphDef]) -> Iterator[Kernel]:
 
 @cache
 def fitting(op: str, label: str, types: Types, device_type: str) -> str:
-    """Return the conditions of the kernel that runs such an op: `CPU, T in float32`; "" if there is
-    none. Kernels for every device (`DEFAULT`) count only if the device has none of its own."""
+    """Return the conditions of the kernel that is chosen for such an op: `CPU, T in float32`; "" if
+    there is none. A kernel for every device (`DEFAULT`) counts only if the device has none of its
+    own."""
     given = dict(types)
     possible = [
         kernel

@@ -61,8 +61,8 @@ def dump_into(folder: Path) -> Iterator[None]:
 
 
 def pause() -> None:
-    """Let the runtime make no graphs to dump until `dump_into`. Without a folder for them it would
-    make them all the same, and take more than twice as long to prepare a step of a large graph."""
+    """Stop the dumps until `dump_into`. Without a folder, the runtime would still make each graph
+    to dump, and take more than twice as long to prepare a step of a large graph."""
     if DUMP_FOLDER not in os.environ and DUMPED_NAMES in os.environ and prepare():
         del os.environ[DUMPED_NAMES]
         sessions.read_dump_settings()
@@ -153,8 +153,9 @@ OF_FUNCTION = re.compile(r"(?!unknown_graph\b|unknown_graph_).+\.\d+\.(main|grap
 
 
 def dump_name(file: str) -> DumpName:
-    """Return what the name of a dumped graph says, without its nodes, and the address of Grappler's
-    graph in memory. Raises TflabError if the runtime names them differently."""
+    """Return what the name of a dumped graph says, as a Snapshot without nodes, and the address of
+    Grappler's graph in memory. Raises TflabError if the runtime names its dumps differently
+    (meta_optimizer.cc and debug_data_dumper.cc in tensorflow/core, TensorFlow 2.21.0)."""
     if match := GRAPPLER.fullmatch(file):
         iteration = int(match["iteration"]) if match["iteration"] else None
         moment, name, address = match.group("moment", "name", "address")

@@ -134,9 +134,9 @@ class Library:
         return Function(name, called_by, tuple(body), returns, ends)
 
     def graph_name(self, tensor: str, by_name: Mapping[str, NodeDef]) -> str:
-        """Return a tensor of a function as a graph would name it: a FunctionDef writes
-        `split:output:1`, naming the argument of the OpDef; a GraphDef counts through all outputs
-        and writes `split:1`. What does not fit is left alone."""
+        """Return the name that a graph would give to a tensor of a function. A FunctionDef writes
+        `split:output:1`, where `output` is an argument of the OpDef; a GraphDef counts through all
+        outputs and writes `split:1`. A name that does not fit is returned unchanged."""
         node, *rest = tensor.split(":")
         if rest and node in by_name:
             first = 0
@@ -169,8 +169,8 @@ Attributes = Mapping[tuple[str | None, str], Mapping[str, str]]
 def origins(
     names: Iterable[str], nodes: Iterable[Node], functions: Iterable[Function]
 ) -> Iterator[tuple[str, Node]]:
-    """Yield the names of inlined nodes, each with the node that it was copied from, or that of the
-    call. Without a line of its own, it has the line of the innermost call."""
+    """Yield the names of inlined nodes, each with the node that it was copied from; without such a
+    node, with the node of the call. If that has no line, it gets the line of the innermost call."""
     functions = tuple(functions)
     bodies: dict[str | None, dict[str, Node]] = {
         function.name: {node.name: node for node in function.nodes} for function in functions
@@ -186,7 +186,8 @@ def origins(
 
 
 def origin(name: str, bodies: Bodies, calls: Attributes) -> Node | None:
-    """Follow a name from call to call into the functions, as far as possible."""
+    """Return the node that an inlined node was copied from, or the nearest call on the way to it,
+    by following the name from call to call; None if there is none."""
     inside: str | None = None
     line: Source | None = None  # of the innermost call on the way
     nearest: Node | None = None

@@ -35,9 +35,9 @@ LLVM_METADATA = re.compile(r"(?:, ![\w.]+ ![\w.]+)+$")  # for the optimiser
 
 def environment(folder: str | Path) -> dict[str, str]:
     """Return the environment variables with which XLA compiles and dumps, to be set before
-    TensorFlow is imported. The session also needs `global_jit_level = ON_2`. With a second flag in
-    TF_XLA_FLAGS, Grappler's remapper still fuses convolutions and dense layers into kernels of its
-    own, which XLA then cannot compile (seen with TensorFlow 2.21)."""
+    TensorFlow is imported. The session also needs `global_jit_level = ON_2`. TF_XLA_FLAGS must have
+    only this flag: with a second one, Grappler's remapper still fuses convolutions and dense layers
+    into kernels of its own, which XLA then cannot compile (seen with TensorFlow 2.21)."""
     if '"' in str(folder):
         raise TflabError(f"XLA cannot write to {folder}: its name contains a quotation mark.")
     return {

@@ -1,4 +1,4 @@
-"""Import hook: a function is called around the execution of a module, when that is imported. This
+"""Import hook: calls a function around the execution of a module, when the module is imported. This
 imports nothing at its start: the files of a watched program may have the names of other modules."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Hook:
-    """Finds one module as Python does, and lets `around` execute it."""
+    """Finds one module as Python does. When it is imported, `around` is called to execute it."""
 
     def __init__(self, module: str, around: Callable[[ModuleType, Execute], object]) -> None:
         self.module, self.around, self.looking = module, around, False

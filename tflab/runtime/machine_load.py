@@ -14,8 +14,8 @@ STAT = Path("/proc/stat")
 
 
 def begin(before: float | None = None) -> Callable[[], Load]:
-    """Return a function that returns the load from now until its call; `before` is a load average
-    that was read earlier."""
+    """Start to measure the load. Return a function that returns the Load from now until its call.
+    `before` is the load average of the last minute, if it was read earlier."""
     before = average() if before is None else before
     others_before, start = others_s(), time.monotonic()
 

@@ -105,8 +105,8 @@ Observer = Callable[[Turn, StepTime, Any], None]  # the last argument is Recorde
 
 @dataclass
 class Runner:
-    """A session that is ready to run the step. With XLA an extra step after the first traced one
-    returns the graphs: to request them with every step would cost as much as its ops."""
+    """A session that is ready to run the step. With XLA, an extra step after the first traced one
+    returns the graphs that ran: to request them with every step would cost as much as its ops."""
 
     untraced: session.Run | None
     traced: session.Run | None
@@ -236,7 +236,7 @@ def sweep(
 
 
 def steps_of_rounds(rows: int, batch_sizes: Sequence[int], size: int) -> list[range]:
-    """Return the step numbers of a batch size in each round of a sweep."""
+    """Return the step numbers of a batch size, a range for each round of a sweep."""
     largest = max(batch_sizes)
     a_round = max(1, ceil(rows / ROUNDS / largest)) * largest
     bounds = [ceil(min(row, rows) / size) for row in range(0, rows + a_round, a_round)]
@@ -255,7 +255,8 @@ def trial(columns: Sequence[datasets.Column], batch_sizes: Sequence[int]) -> Pla
 
 
 def warmups(columns: Sequence[datasets.Column], rows: int, size: int, count: int) -> Iterator[Turn]:
-    """Yield this many steps of every shape that will occur: kernels choose anew for a new shape."""
+    """Yield `count` untraced and traced steps of each shape that will occur, of whole batches and
+    of a smaller last one: kernels choose anew for a new shape."""
     whole_batches = rows // size * size
     for start, stop in ((0, whole_batches), (whole_batches, rows)):
         for values in islice(cycle(datasets.slices(columns, start, stop, size)), count):
@@ -283,8 +284,8 @@ def untraced_here(
     rounds: int,
     turns: int,
 ) -> Iterator[Times]:
-    """Yield the times of one turn after the other, until Ctrl-C; the first item, when everything is
-    ready, has no times. Raise RefusedError for a step that fails.
+    """Yield the times of one turn after the other, until Ctrl-C. The first item has no times: it
+    says that everything is ready. Raise RefusedError for a step that fails.
 
     A turn has this many rounds of all jobs at every batch size, after some that warm up; the order
     is reversed every round. After `turns` turns the sessions are created anew, in another order:

@@ -80,14 +80,14 @@ def shape_of(shape: tf.TensorShape) -> Shape:
 
 
 def line_of_work(op: tf.Operation) -> Source | None:
-    """Return the line whose work a node does: of the forward op that it differentiates, otherwise
-    the line that made the node."""
+    """Return the line whose work a node does: the line of the forward op that it differentiates,
+    otherwise the line that made the node."""
     forward = graphs.derived_from(op)
     return made_by(op)[0] if forward is None else line_of_work(forward)
 
 
 def made_by(op: tf.Operation) -> tuple[Source | None, str]:
-    """Return the user's line that made a node, and the phase in whose calls it was made."""
+    """Return the user's line that made a node, and the phase (see `source_lines.making`)."""
     return source_lines.making(op, includes)
 
 
@@ -216,14 +216,14 @@ PROGRAMS: set[str] = set()  # installed packages that are programs, or that have
 
 
 def add_program(function: Callable[..., object]) -> None:
-    """Note that the package of this model function is no library, even if it is installed."""
+    """Make the package of this model function count as the program, even if it is installed."""
     file = function.__code__.co_filename if hasattr(function, "__code__") else ""
     PROGRAMS.update(filter(None, [installed_package(file)]))
 
 
 def includes(file: str) -> bool:
-    """Return whether a file is a library's: of Python itself, or of an installed package that is
-    not the program."""
+    """Return whether a file belongs to a library: to Python itself, or to an installed package that
+    is not the program."""
     if file.startswith(OWN):
         return True
     package = installed_package(file)
@@ -254,8 +254,8 @@ ASSIGNS = re.compile(r"Assign(Variable(Op)?)?|(Resource)?Scatter(Nd)?Update")
 def phased(nodes: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ...]:
     """Return the nodes of these ops, with those that belong to updates marked.
 
-    A forward node that leads to a node with a gradient never does, because the loss needs it. Of
-    the others these belong to updates:
+    A forward node that leads to a node with a gradient never belongs to updates, because the loss
+    needs it. Of the others these do:
 
     - those that depend on gradients, such as clipping
     - changes of variables that do not depend on the data, such as a moving average of a weight

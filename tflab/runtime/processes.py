@@ -1,7 +1,7 @@
 """Processes: every process of Python that tflab starts for a part of its own work.
 
-`call` runs a function of this package in a new Python, one that is ready to dump graphs. Arguments
-and results travel as pickles, over pipes that only the two processes see.
+`call` runs a function of this package in a new Python, which is ready to dump graphs; `stream` runs
+a generator. Arguments and results travel as pickles, over pipes that only the two processes see.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def start(
     stderr: int | IO[bytes] = subprocess.PIPE,
     own_session: bool = False,
 ) -> Process:
-    """Start `python -m MODULE WORDS...`, with pipes to its standard input and output. With a
+    """Start `python -m MODULE WORDS...`, with pipes to its standard input and output. If it has a
     session of its own, a signal from the terminal does not reach it."""
     own_variables = {
         "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
@@ -50,8 +50,8 @@ def start(
 
 @contextmanager
 def started(module: str, *words: str, **options: Any) -> Iterator[tuple[Process, IO[bytes]]]:
-    """Start a process that is killed with the context, with options of `start`; yield it and the
-    file of its errors."""
+    """Start a process with these options of `start`, which is killed when the context ends. Yield
+    it, and the file with its standard error."""
     with temporary.file() as errors:
         process = start(module, *words, stderr=errors, **options)
         try:
@@ -74,7 +74,7 @@ def has_output(process: Process, seconds: float) -> bool:
 
 
 def ending(process: Process, errors: IO[bytes]) -> str:
-    """Wait for a process; return its status, and the last line of its errors where that helps."""
+    """Wait for a process; return its status and the last line of its errors, as words."""
     status = process.wait()
     if status < 0:  # what it wrote last is then a stack frame, if anything
         return f"with status {status} ({signal.Signals(-status).name})."
@@ -83,7 +83,7 @@ def ending(process: Process, errors: IO[bytes]) -> str:
 
 
 def last_lines(output: IO[bytes], most: int) -> list[str]:
-    """Return the last lines of a file, of its last characters."""
+    """Return the last lines of a file, at most `most`, from its last TAIL bytes."""
     output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL))
     return output.read().decode(errors="backslashreplace").strip().splitlines()[-most:]
 

@@ -67,8 +67,8 @@ def config_of(options: Options) -> tf1.ConfigProto:
 def opened(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
-    """Open a session whose variables have the values of their initialisers
-    (examples/first_call.py)."""
+    """Open a session whose variables have the values of their initialisers, for a program of your
+    own (examples/first_call.py)."""
     with fresh(graph, options, config) as session:
         begin(session, Start(initializers(graph)))
         yield session
@@ -79,8 +79,8 @@ def fresh(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
     """Open a session that has not built or run anything yet, by default with the configuration of
-    its options. The runtime's errors become sentences. It is not the default session: other code
-    that runs in between must not use its graph."""
+    its options. The runtime's errors become sentences. It is not the default session, because other
+    code that runs while it is open must not use its graph."""
     dumps.pause()
     address = ""
     if options.cluster:
@@ -104,8 +104,8 @@ def start_of(program: Program) -> Start:
 
 
 def initializers(graph: tf.Graph) -> tuple[str, ...]:
-    """Return the nodes that initialise the variables, global and local, the tables, and the
-    iterators of tf.data (by a first data set that needs no feed)."""
+    """Return the nodes that initialise the variables (global and local), the tables, and the
+    iterators of tf.data. Of an iterator it is the first initialiser that needs no feed."""
     keys = tf1.GraphKeys
     variables = map(graph.get_collection, (keys.GLOBAL_VARIABLES, keys.LOCAL_VARIABLES))
     ops = graph.get_operations()
@@ -252,8 +252,8 @@ def timed_step(traced: Run, values: Sequence[np.ndarray], index: int) -> tuple[S
 
 
 def variable_readers(graph: tf.Graph) -> dict[str, str]:
-    """Return the tensor with the value of each variable that has one, by variable. A read that
-    waits for another node does not count: that node may change the variable."""
+    """Return the tensor with the value of each variable, by variable. A read that waits for another
+    node does not count: it may change the variable. A variable without other reads is omitted."""
     tensors = {}
     for op in graph.get_operations():
         if op.type in REFERENCES:
@@ -290,8 +290,8 @@ OF_EAGER = re.compile(r"( on /job:\S+( by allocator \w+)?)?( \[Op:\w+\].*)?$")
 
 
 def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
-    """Return as a sentence what the runtime said of a run of this graph, and what would help, if
-    that is known and was not done yet."""
+    """Return what the runtime said about a failed run, as a sentence, with what would help if that
+    is known."""
     if options.cluster:
         from tflab.runtime import cluster
 
@@ -321,7 +321,7 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
 
 
 def plain(message: str) -> str:
-    """Return the first line of a message of the runtime, without its marks for nodes, and without
+    """Return the first line of a message of the runtime, without its marks for nodes and without
     the place where the node was made."""
     _, node_line, rest = message.rpartition("\nNode: ")
     message = rest.partition("\n")[2] if node_line else message

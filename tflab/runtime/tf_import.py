@@ -1,6 +1,6 @@
-"""Quiet import: TensorFlow is imported without its notes, which are written before a log level can
-be set, and without Keras, which takes as long to import; `tf.keras` imports it when it is first
-used."""
+"""Quiet import: TensorFlow is imported without the messages that it writes before a log level can
+be set, and without Keras, which takes as long to import as TensorFlow itself; `tf.keras` imports it
+when it is first used."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ SELDOM = (200_000, 10, 10)  # thresholds of the garbage collector
 
 
 def load() -> None:
-    """Import TensorFlow and let it look for GPUs; if that fails, everything that it printed is
-    shown."""
+    """Import TensorFlow and let it look for GPUs. If that fails, show everything that it
+    printed."""
     if "tensorflow" in sys.modules:
         return
     try:
@@ -70,9 +70,9 @@ def fast_imports() -> Iterator[None]:
     """Make imports fast while this is open: TensorFlow's import leaves out Keras, and the objects
     that it makes are excluded from garbage collection, then and later.
 
-    TensorFlow imports Keras at the end of its own import, and does without if that fails. It makes
-    half a million objects and next to no garbage, and a collection visits them all. The records of
-    a large graph are millions without garbage, so later collections are rare.
+    TensorFlow imports Keras at the end of its own import, and goes on without it if that fails. It
+    makes half a million objects and next to no garbage, and a collection visits them all. The
+    records of a large graph are millions of objects without garbage, so later collections are rare.
     """
     collects = gc.isenabled()
     gc.disable()
@@ -94,6 +94,6 @@ def fast_imports() -> Iterator[None]:
 
 
 def without(notes: str, said: str) -> str:
-    """Return the lines that do not begin like one of the notes; all lines if there are no notes."""
+    """Return the lines that begin like none of the notes, a regular expression; all if it is ""."""
     lines = said.splitlines(keepends=True)
     return "".join(line for line in lines if not (notes and re.match(notes, line)))

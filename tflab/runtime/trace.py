@@ -61,8 +61,8 @@ def op_runs(step: int, step_stats: StepStats, types: Mapping[str, str]) -> Itera
 
 
 def is_incomplete(step_stats: StepStats) -> bool:
-    """Return whether op runs may be missing from a trace: a process has recorded as many of the
-    step as it can."""
+    """Return whether op runs may be missing from a trace, because a process recorded as many op
+    runs of the step as the runtime allows."""
     of_tasks: Counter[str] = Counter()
     for device in step_stats.dev_stats:
         of_tasks[task_of(device.device)] += len(device.node_stats)
@@ -97,8 +97,8 @@ def device_runs(
     rows: Iterable[NodeExecStats],
     typed: Callable[[str, str], tuple[str, str]],
 ) -> Iterator[OpRun]:
-    """Yield the op runs of one device. `typed` returns the node and the op type for the name and
-    the label of a row."""
+    """Yield the op runs of one device. `typed` returns node and op type for a row's name and
+    label."""
     for stats in rows:
         name, op = typed(stats.node_name, stats.timeline_label)
         start_ns, duration_ns = stats.all_start_nanos, stats.all_end_rel_nanos
@@ -116,7 +116,8 @@ def device_runs(
 
 
 def microseconds(stats: NodeExecStats) -> tuple[int, int]:
-    """Return start and duration, in ns, of a row in microseconds: an old one, or a GPU's."""
+    """Return start and duration in ns of a row that has only microseconds, as old and GPU rows
+    do."""
     duration_us = stats.all_end_rel_micros or stats.op_end_rel_micros
     return stats.all_start_micros * 1000, duration_us * 1000
 
@@ -124,12 +125,13 @@ def microseconds(stats: NodeExecStats) -> tuple[int, int]:
 def op_times(
     serialized: bytes, start_ns: int, parsed: Callable[[], RunMetadata]
 ) -> tuple[list[str], list[int], list[int]]:
-    """Return node, start (since `start_ns`) and duration of every op run, as three lists, of a
-    serialised RunMetadata, which `parsed` returns as a message. Raises TflabError for an incomplete
-    trace.
+    """Return three lists from a serialised RunMetadata: node, start in ns since `start_ns`, and
+    duration in ns of every op run. `parsed` returns the RunMetadata as a message. Raises TflabError
+    for an incomplete trace.
 
-    Columns take a third of the time. They cannot be read if a row does not write all (one of 0 ns
-    writes no duration), if the trace may be incomplete, or if tensors came over the wire.
+    Reading by columns takes a third of the time. It is impossible if a row does not write all
+    fields (a run of 0 ns has no duration), if the trace may be incomplete, or if tensors came over
+    the wire.
     """
     rows = merging().FromString(serialized).steps.device.rows
     names, starts, spans = (getattr(rows, name)[:] for name in FIELDS)  # quicker than `list`
@@ -145,11 +147,11 @@ FIELDS = {"node_name": 1, "all_start_nanos": 13, "all_end_rel_nanos": 16}  # of 
 
 @functools.cache
 def merging() -> type[message.Message]:
-    """Return the class of a RunMetadata of which only times of op runs are read, by columns.
+    """Return a class of messages that reads the times of op runs from a RunMetadata by columns.
 
-    Its devices and rows are declared as single messages, which a parser merges, and the fields of a
-    row as repeated ones (https://protobuf.dev/programming-guides/encoding/#last-one-wins). So there
-    is no object for each row.
+    In it, devices and rows are declared as single messages, which a parser merges, and the fields
+    of a row as repeated ones, which line up. So there is no object for each row
+    (https://protobuf.dev/programming-guides/encoding/#last-one-wins).
     """
     file = descriptor_pb2.FileDescriptorProto(name="tflab/columns.proto", package="tflab")
     kinds = descriptor_pb2.FieldDescriptorProto
@@ -214,9 +216,9 @@ class Profiled(NamedTuple):
 
 
 def profiled_durations(content: bytes) -> Profiled:
-    """Return the op runs in a profile. A run that waits for data of an iterator is that of `DATA`,
-    whatever its node. On a device other than the host the profiler names kernels, which are left
-    out."""
+    """Return the op runs in a profile, an XSpace. A run that waits for data of an iterator gets the
+    name `DATA` instead of its node's. Rows of devices other than the host are left out, because the
+    profiler names kernels there."""
     profile = Profiled([], [], [], {}, Counter())
     for plane in watched_functions.xspace(content).planes:
         if plane.name != HOST:

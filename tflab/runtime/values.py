@@ -1,7 +1,7 @@
 """Values: the tensors of a program in one step, fetched by one `session.run`, graph passes off.
 
-The updates of the step run as in any step. What was read from a variable before its update keeps
-its value, because the runtime does not overwrite a buffer that is still used.
+The updates of the step run as in any step. A tensor that was read from a variable before its update
+keeps its value, because the runtime does not overwrite a buffer that is still used.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def fetch(
 
 
 def config_of(options: Options) -> tf1.ConfigProto:
-    """Return a session's configuration without the passes that a configuration can switch off."""
+    """Return a session's configuration in which all graph passes that have a switch are off."""
     config = session.config_of(replace(options, xla=False, without=()))
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0
@@ -67,8 +67,8 @@ def config_of(options: Options) -> tf1.ConfigProto:
 
 
 def selected(graph: tf.Graph, tensors: Iterable[str], rows: int) -> list[str]:
-    """Return these tensors (`mul:0`) without scratch memory; `rows` is the size of open dimensions.
-    Raises TflabError if they are too large to be kept."""
+    """Return these tensors (`mul:0`) without scratch memory. Raises TflabError if they are too
+    large to be kept; `rows` is the size of dimensions that the graph leaves open."""
     kept, whole = [], 0
     for tensor in map(graph.get_tensor_by_name, tensors):
         args, output = nodes.output_args(tensor.op.type, {}), tensor.value_index
@@ -87,8 +87,8 @@ def selected(graph: tf.Graph, tensors: Iterable[str], rows: int) -> list[str]:
 
 
 def with_references(graph: tf.Graph, computed: Arrays, before: Arrays) -> dict[str, np.ndarray]:
-    """Return the tensors. An Identity of a variable's reference has the value before the step: its
-    buffer is the variable's, which the step updates in place."""
+    """Return the computed tensors. An Identity of a reference variable gets the variable's value
+    before the step: it shares the variable's buffer, which the step updates in place."""
     values = dict(computed)
     for name in computed:
         op = graph.get_operation_by_name(node_of(name))

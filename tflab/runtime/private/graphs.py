@@ -59,7 +59,7 @@ def original_op(op: Operation) -> Operation | None:
 
 def derived_from(op: Operation) -> Operation | None:
     """Return the forward op that this op differentiates: its original op, or the op whose outputs'
-    gradients it adds up. None for any other, such as the op at which gradients start."""
+    gradients it adds up. Return None for any other, such as the op that starts the gradients."""
     original = original_op(op) or live_op(DERIVED.get(op.graph, {}).get(op.name))
     if original is None and (adders := ADDERS.get(op.graph)) and op.name in adders:
         return live_op(adders[op.name]) if is_made_in(op, gradients_file()) else None
@@ -76,9 +76,9 @@ def live_op(reference: Kept | None) -> Operation | None:
 def derivations(
     note: Note = lambda *call: None, broke: Callable[[Exception], None] | None = None
 ) -> Iterator[None]:
-    """Note, while this is open, the ops that gradient functions derive from ops of another graph,
-    and the ops that add up gradients. `note` is called with each call of such a function: the op,
-    the gradients that it received and those that it returned; `broke` with an error."""
+    """Record, while this is open, which ops gradient functions derive from ops of another graph,
+    and which ops add up gradients. `note` is called with each call of such a function: the op, the
+    gradients that it received and those that it returned; `broke` with an error in this."""
     with corner(
         "the calls of gradient functions",
         "`_LogOpGradients` in tensorflow/python/ops/gradients_util.py",
@@ -133,7 +133,7 @@ def gradients_file() -> str:
 
 
 def is_made_in(op: Operation, file: str) -> bool:
-    """Return whether a file is in the Python stack at the creation of an op."""
+    """Return whether this file is in the Python stack of the creation of an op."""
     return any(frame[0] == file for frame in stack(op))
 
 

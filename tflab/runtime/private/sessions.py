@@ -44,7 +44,7 @@ COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.en
 
 def watch(watcher: Any) -> Callable[[], None]:
     """Report the runs of all sessions, and the making of ops, to the watcher by the calls above;
-    return a function that stops it. `watcher.broke` gets the errors of its other methods."""
+    return a function that ends this. `watcher.broke` gets the errors of its other methods."""
     with corner("the runs of a session", FILE):
         from tensorflow.python.client import session
 
@@ -65,8 +65,8 @@ def watch(watcher: Any) -> Callable[[], None]:
 
 
 class Building:
-    """Whether a thread builds a graph; other threads can ask, too, once that thread has asked.
-    `Graph.as_default` and `eager_mode` put themselves on the list of `_ContextSwitchStack`."""
+    """Whether a thread builds a graph: `Graph.as_default` and `eager_mode` put themselves on a
+    list, `_ContextSwitchStack`. Other threads can ask once the thread itself has asked."""
 
     def __init__(self, thread: int) -> None:
         with corner("the building of a graph", "tensorflow/python/eager/context.py"):
@@ -88,7 +88,7 @@ class Building:
 
 
 def exchanged(codes: Mapping[Any, CodeType]) -> Callable[[], None]:
-    """Give functions other code; return a function that restores theirs."""
+    """Give functions other code. Return a function that restores their own."""
     before = {function: function.__code__ for function in codes}
     for function, code in codes.items():
         function.__code__ = code
@@ -101,15 +101,15 @@ def exchanged(codes: Mapping[Any, CodeType]) -> Callable[[], None]:
 
 
 def is_watched() -> bool:
-    """Return whether a watcher is told of the runs of this process."""
+    """Return whether a watcher gets reports of the runs of this process."""
     from tensorflow.python.client import session
 
     return WATCHER in session.BaseSession.run.__code__.co_names
 
 
 def instrumented(function: Any, first: str, last: str = "", result: str = "") -> CodeType:
-    """Return the function's code between two calls, on the lines and columns that it had. The call
-    `result` gets what it returns as its last argument."""
+    """Return a function's code between the calls `first` and `last`, on the lines and columns that
+    it had. The call `result` gets what the function returns as its last argument."""
     code = function.__code__
     number = code.co_firstlineno
     # Not inspect.getsourcelines: that looks at the files of all modules first
@@ -139,7 +139,7 @@ def instrumented(function: Any, first: str, last: str = "", result: str = "") ->
 
 
 def guarded(call: str) -> str:
-    """Return the call, so that an error in it is the watcher's and not the program's."""
+    """Return a call that passes its own errors to the watcher instead of raising them."""
     return (
         f"try:\n{indent(call, ' ')}\n"
         f"except Exception as {ERROR}:\n {NOTED} = {WATCHER}.broke({ERROR})"
@@ -147,7 +147,7 @@ def guarded(call: str) -> str:
 
 
 def on_line(number: int, source: str) -> list[ast.stmt]:
-    """Return the statements, with this line number."""
+    """Return the statements of a text, all with this line number."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt | ast.expr | ast.excepthandler):
@@ -156,8 +156,8 @@ def on_line(number: int, source: str) -> list[ast.stmt]:
 
 
 def tensor_name(output: Any) -> str:
-    """Return the name of an operation, or of a tensor (`loss:0`), from the client's TF_Output:
-    tensorflow/python/client/pywrap_tf_session.py."""
+    """Return the name of an operation, or of a tensor (`loss:0`), from the TF_Output by which the
+    client knows it (tensorflow/python/client/pywrap_tf_session.py)."""
     from tensorflow.python.client import pywrap_tf_session as client
 
     oper = getattr(output, "oper", None)
@@ -167,7 +167,7 @@ def tensor_name(output: Any) -> str:
 
 
 def copied_bytes(fed: Iterable[Any]) -> int:
-    """Return the bytes of arrays that the client copies because they are not aligned to
+    """Return how many bytes of these arrays the client copies, because they are not aligned to
     EIGEN_MAX_ALIGN_BYTES: `TF_NewTensor` in tensorflow/c/tf_tensor.cc, TensorFlow 2.21.0."""
     return sum(
         array.nbytes
@@ -177,7 +177,7 @@ def copied_bytes(fed: Iterable[Any]) -> int:
 
 
 def tensor_outputs(graph: Any, names: Iterable[str]) -> list[Any]:
-    """Return what a session's client takes for tensors (`mul:0`) that are to be fetched."""
+    """Return the TF_Outputs by which a session's client fetches these tensors (`mul:0`)."""
     with corner("the outputs of nodes", "tensorflow/python/framework/ops.py"):
         return [graph.get_tensor_by_name(name)._as_tf_output() for name in names]
 
@@ -196,8 +196,8 @@ def fetch_alone(session: Any, output: Any) -> Any:
 
 
 def build(session: Any, feeds: Sequence[str], fetches: Sequence[str]) -> None:
-    """Let the runtime build the step of a run again, without running it. The step shares the
-    stateful kernels of the session's own. Raise TflabError if that fails."""
+    """Let the runtime build the step of a run again, without running it. It is a second step, which
+    shares the stateful kernels of the first. Raise TflabError if that fails."""
     from tensorflow.python.framework import errors
 
     tensors = [name for name in fetches if ":" in name]
@@ -246,9 +246,9 @@ def framework() -> ctypes.PyDLL:
 
 
 class Log:
-    """The runtime's log, that of Abseil since TensorFlow 2.20. A trace and a dump of graphs write
-    lines that the program would not have written; and Grappler dumps its graphs where its file logs
-    in detail."""
+    """The runtime's log, which is Abseil's since TensorFlow 2.20. It is made quiet while a trace or
+    a dump would write lines that the program would not have written, and detailed for files whose
+    lines tflab reads, or that dump graphs only then."""
 
     # With the release of Abseil: that of TensorFlow 2.21, and that of 2.20
     SPACES = ("_ZN4absl12lts_20250814", "_ZN4absl12lts_20250127")
@@ -314,8 +314,8 @@ def compiled_step(
     targets: Sequence[str],
     run_options: RunOptions,
 ) -> Callable[..., Any]:
-    """Return a step that is compiled once: called with the values to feed, and `run_metadata=` if
-    traced. It costs less than `Session.run`."""
+    """Return a step that is compiled once. It is called with the values to feed, and with
+    `run_metadata=` if it is traced. It costs less than `Session.run`."""
     from tensorflow.core.protobuf.config_pb2 import CallableOptions
 
     options = CallableOptions(feed=feeds, fetch=fetches, target=targets, run_options=run_options)
@@ -352,7 +352,7 @@ def shared_step(
 
 @contextmanager
 def ctrl_c_kept() -> Iterator[None]:
-    """Raise KeyboardInterrupt if Ctrl-C came during a step that then failed: pybind11 makes a
+    """Raise KeyboardInterrupt if Ctrl-C came while a step failed. Otherwise pybind11 makes one
     RuntimeError of the two (`error_already_set` in pybind11/pytypes.h)."""
     try:
         yield

@@ -1,5 +1,5 @@
-"""Source lines: the user's line behind a node, also where the Python stack does not show it: of an
-optimiser or a Keras layer, the line that created it."""
+"""Source lines: the user's line behind a node. If the Python stack lacks it, as for nodes of an
+optimiser or of a Keras layer, it is the line that created the optimiser or the layer."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def on_line(line: Source | None) -> Iterator[None]:
 def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Source | None, str]:
     """Return the user's line that made an op, and its phase, from the Python stack at its creation.
 
-    The line is the last frame outside of libraries; if Keras called a layer below that frame, it is
+    The line is the last frame outside of libraries. If Keras called a layer below that frame, it is
     the line that made the layer, if known. An imported op has no line.
     """
     key = op.traceback, is_library  # TensorFlow makes another object each time, with the same hash
@@ -171,7 +171,7 @@ def wrap(
 
 
 def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any:
-    """Return a method that notes its caller's line, for its object or for the one that it made."""
+    """Return a method that notes its caller's line, for its object or for the one it made."""
     lines = COMPILED if method == "compile" else CONSTRUCTED
 
     @functools.wraps(original)
@@ -189,7 +189,8 @@ def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any
 
 def calling(original: Any) -> Any:
     """Return a `Layer.__call__` that records which nodes it made, and in which name scope. Of
-    nested layers the innermost counts, but inside a layer that is not a model the outer one."""
+    nested layers the innermost gives a node its line. Of layers inside one that is not a model, no
+    scope is recorded."""
     import tensorflow as tf
 
     around: list[Any] = []  # the calls that are running, the outermost first
@@ -218,8 +219,8 @@ def calling(original: Any) -> Any:
 
 
 def opened_scope(outer: str, name: str, ops: Sequence[Any]) -> str | None:
-    """Return the name scope that a layer's call opened in the scope around it, with the layer's
-    name, perhaps numbered. None if there are none or several."""
+    """Return the name scope that a layer's call opened inside `outer`: the one with the layer's
+    name, which TensorFlow may have numbered. None if there are none or several."""
     prefix = f"{outer}/" if outer else ""
     parts = (op.name.removeprefix(prefix).split("/") for op in ops if op.name.startswith(prefix))
     numbered = re.compile(re.escape(name) + r"(_\d+)?")

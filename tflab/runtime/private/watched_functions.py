@@ -36,9 +36,9 @@ TRACE = (
 
 
 def watch_functions(calls: Any, tracings: Any, outer: Any = None) -> Callable[[], None]:
-    """Report all calls and tracings of functions to these watchers by the calls above, and to
-    `outer` where a program calls a tf.function; return a function that stops it. The `broke` of a
-    watcher gets the errors of its other methods."""
+    """Report all calls and tracings of functions to these watchers by the calls above. Where a
+    program itself calls a tf.function, report that to `outer`. Return a function that ends this.
+    The `broke` of a watcher gets the errors of its other methods."""
     with corner("the calls of a tf.function", FILE):
         from tensorflow.python.data.ops import optional_ops
         from tensorflow.python.eager.polymorphic_function import (
@@ -73,15 +73,16 @@ def called(function: Any) -> tuple[Any, Any] | None:
 
 
 def results(function: Any) -> int:
-    """Return how many tensors a function returns; 0 if none of them is a single real number."""
+    """Return how many tensors a function returns; 0 if none is a single real number, as a loss
+    is."""
     kinds = function.function_type.flat_outputs
     single = any(kind.dtype.is_floating and kind.shape.rank == 0 for kind in kinds)
     return len(kinds) if single else 0
 
 
 def numbers_of(tensors: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the single real numbers among tensors, by name. Python would wait for another device
-    than the processor, so what is there is left out."""
+    """Yield the single real numbers among tensors, by name. Those on another device than the CPU
+    are left out, because Python would wait for that device."""
     for name, tensor in tensors.items():
         is_floating = getattr(getattr(tensor, "dtype", None), "is_floating", False)
         device = getattr(tensor, "backing_device", "") if is_floating else ""
@@ -90,8 +91,8 @@ def numbers_of(tensors: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def watch_ops(look: Callable[[str, Any, Any], None]) -> Callable[[], None]:
-    """Call `look` with type, inputs and outputs of each op that eager code of this thread runs, of
-    which a call of a function has its name instead of a type; return a function that stops it."""
+    """Call `look` with type, inputs and outputs of each op that eager code of this thread runs. The
+    type of a function call is the function's name. Return a function that ends this."""
     with corner("the ops of eager code", "tensorflow/python/framework/op_callbacks.py"):
         from tensorflow.python.framework import op_callbacks
 
@@ -110,7 +111,7 @@ def watch_ops(look: Callable[[str, Any, Any], None]) -> Callable[[], None]:
 
 
 def run_op_by_op(wanted: bool) -> None:
-    """Run the Python of tf.functions instead of their graphs from now on, or no longer."""
+    """Run the Python of tf.functions from now on, op by op, or their graphs again."""
     with corner("running a function op by op", "eager_function_run.py"):
         from tensorflow.python.eager.polymorphic_function import eager_function_run
 
@@ -132,15 +133,15 @@ DIFFERENTIATES, READS = "_gradient_function", "_read_variable_op"
 
 
 def locals_of(function: str, frame: Any) -> dict[str, Any]:
-    """Return the local variables of the innermost such frame, from a frame outwards."""
+    """Return the local variables of the nearest frame of this function, from a frame outwards."""
     while frame is not None and frame.f_code.co_name != function:
         frame = frame.f_back
     return frame.f_locals if frame else {}
 
 
 def arguments(function_type: Any) -> dict[str, str]:
-    """Return what a function was traced for: each argument with its type, or its value; and
-    `x[0]`, `x[1]` and so on for the parts of an argument, unless these are many
+    """Return what a function was traced for: the type of each argument, or its value. The parts of
+    an argument are included as `x[0]`, `x[1]` and so on, unless they are many
     (tensorflow/core/function/polymorphism/function_type.py)."""
     parts: dict[str, str] = {}
     for name, parameter in function_type.parameters.items():
@@ -161,9 +162,9 @@ def leaves(path: str, kind: Any) -> Iterator[tuple[str, str]]:
 
 
 def components(kind: Any) -> dict[str, Any] | None:
-    """Return a structure's parts by how Python accesses them, None for a type without parts: `[0]`
-    of a tuple, list, or what an iterator gives, `['a']` of a dictionary, `.a` of a named tuple
-    (tensorflow/core/function/trace_type/default_types.py)."""
+    """Return a structure's parts by how Python accesses them: `[0]` of a tuple, a list, or what an
+    iterator gives, `['a']` of a dictionary, `.a` of a named tuple. Return None for a type without
+    parts (tensorflow/core/function/trace_type/default_types.py)."""
     for within in ("_element_spec", "named_attributes", "components_tuple"):
         kind = getattr(kind, within, kind)
     if hasattr(kind, "attribute_names"):
@@ -192,9 +193,9 @@ def described(kind: Any) -> str:
 
 
 def traced_function(options: Any) -> tuple[str, tuple[str, int] | None]:
-    """Return the name of a tf.function, `Model.step` of a method, and file and first line of the
-    Python function that the program gave to it, below all that TensorFlow wrapped that in; None if
-    it has no Python (`TracingOptions` in tracing_compilation.py, as above)."""
+    """Return the name of a tf.function (`Model.step` for a method), and the file and first line of
+    the Python function that the program gave to it. TensorFlow's wrappers around that are skipped.
+    The place is None if there is no Python (`TracingOptions` in tracing_compilation.py)."""
     function, name = options.python_function, options.name
     while inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None):
         function = inner
