@@ -57,7 +57,7 @@ def sized(column: Column, cells: Sequence[str]) -> Sized:
     if column.right and width > of_cells:
         wrapped = max(of_cells, (width + 1) // 2, *map(cell_len, column.header.split()))
     least = max(column.least, NAME) if column.name else column.least
-    shrinks = column.name or column.elastic
+    shrinks = column.name or column.elastic or column.hanging
     return Sized(column, cells, width, wrapped, min(wrapped, least) if shrinks else wrapped)
 
 
@@ -85,7 +85,7 @@ def fit_widths(columns: Sequence[Sized], available: int) -> None:
         for one in columns:
             one.width = min(one.width, one.wrapped)
     for one in sorted(columns, key=lambda one: (one.column.name, -one.width)):
-        if one.column.elastic:
+        if one.column.elastic or one.column.hanging:
             one.width -= min(excess(), max(0, one.width - one.column.least))
     while excess() and (widest := max(columns, key=lambda one: one.width)).width > 1:
         widest.width -= 1
@@ -96,13 +96,13 @@ def cut_all(sized: Sized, wraps: bool) -> list[str]:
     A column of sentences is wrapped instead, by the terminal unless its lines hang."""
     column, cells, width = sized.column, sized.cells, sized.width
     prose = any(" " in cell for cell in cells)
-    if wraps and prose and not (column.elastic or column.name or column.right):
-        if not column.hanging:
-            return list(cells)
+    if column.hanging:
         return [
             "\n".join(wrap(cell, width, subsequent_indent="  ", break_on_hyphens=False))
             for cell in cells
         ]
+    if wraps and prose and not (column.elastic or column.name or column.right):
+        return list(cells)
     if column.elastic and not column.name:
         return [cut(cell, width) for cell in cells]
     names = short_names(cells, width)

@@ -22,7 +22,7 @@ from tflab.records.watched import (
 from tflab.run import summary
 from tflab.views import values
 from tflab.views.op_table import text_or_blank
-from tflab.views.words import listed
+from tflab.views.words import FATES, listed
 
 ROWS = 7  # of the table of owners
 OPS = 8  # of the table of ops
@@ -35,7 +35,8 @@ ONCE = "*"  # marks a time that comes from one traced run
 ORIGINS = 2  # of NaN and Inf, each with a sentence
 GROUPS = (
     "A group is the runs of one graph with the same fetches and fed shapes, or the calls of one "
-    "traced function. Its first run is in the first runs, all others are its steps."
+    "traced function; groups are numbered as they begin. The first run of each is in the first "
+    "runs, all others are its steps."
 )
 LATER = "runs unlike those of all earlier groups"
 ALIKE = (
@@ -57,7 +58,7 @@ OWNERS = (
     Column("", lambda row: row.owner),
     numbers("time", lambda row: units.time(row.ns)),
     numbers("share", lambda row: text_or_blank(row.share, units.percent)),
-    Column("", lambda row: row.about, elastic=True),
+    Column("", lambda row: row.about, hanging=True),
 )
 
 
@@ -81,11 +82,16 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     if seen.ops:
         yield ops(seen)
     if seen.fates:
+        times = [(group.total_ns, group.cold_ns) for group in seen.groups]
+        at = max(range(len(times)), key=times.__getitem__, default=0)
         ranked = sorted(seen.fates.items(), key=lambda fate: -fate[1])
+        counts = [
+            f"{count:,} {fate}" + f" ({FATES[fate]})" * (fate == "unreached")
+            for fate, count in ranked
+        ]
         yield (
-            f"Of the {units.plural(sum(seen.fates.values()), 'node')} of the graph, at the first "
-            "run of the group that took longest: "
-            f"{', '.join(f'{count:,} {fate}' for fate, count in ranked)}."
+            f"The graph of group {at + 1} has {units.plural(sum(seen.fates.values()), 'node')}. What became "
+            f"of them in its first run: {', '.join(counts)}."
         )
     if with_lines:
         yield from of_lines(seen)
@@ -184,7 +190,7 @@ def ops(seen: Watched) -> Table:
         Column("type", lambda row: row.op),
         numbers("calls", lambda row: f"{row.calls:,}"),
         numbers("time", lambda row: units.time(row.ns)),
-        numbers("share", lambda row: units.percent(row.share)),
+        numbers("share of ops", lambda row: units.percent(row.share)),
         drawing=True,
     )
 
