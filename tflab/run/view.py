@@ -84,14 +84,14 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     if seen.fates:
         times = [(group.total_ns, group.cold_ns) for group in seen.groups]
         at = max(range(len(times)), key=times.__getitem__, default=0)
-        ranked = sorted(seen.fates.items(), key=lambda fate: -fate[1])
+        size = units.plural(sum(seen.fates.values()), "node")
         counts = [
             f"{count:,} {fate}" + f" ({FATES[fate]})" * (fate == "unreached")
-            for fate, count in ranked
+            for fate, count in sorted(seen.fates.items(), key=lambda fate: -fate[1])
         ]
         yield (
-            f"The graph of group {at + 1} has {units.plural(sum(seen.fates.values()), 'node')}. What became "
-            f"of them in its first run: {', '.join(counts)}."
+            f"The graph of group {at + 1} has {size}. What became of them in its first run: "
+            f"{', '.join(counts)}."
         )
     if with_lines:
         yield from of_lines(seen)
