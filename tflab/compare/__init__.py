@@ -17,7 +17,7 @@ RACE_S = 300.0  # after which no further observation of the configurations start
 
 @dataclass(frozen=True)
 class Configuration:
-    """The settings that differ from the defaults."""
+    """A configuration: its meaning, and the settings that differ from the defaults."""
 
     about: str
     options: Mapping[str, Any] = field(default_factory=dict)  # fields of Options

@@ -52,7 +52,7 @@ def compare(
 def raced_in(
     prepared: Prepared, batches: Mapping[int, sweep.MeasuredBatch], ending: measure.Outcome
 ) -> tuple[tuple[ConfigTimes, ...], measure.Outcome]:
-    """Return the configurations, if the sweep is complete, and how the measurement ended."""
+    """Return the verdicts on configurations, if the sweep was complete, and how this ended."""
     if len(prepared.chosen.configs) < 2 or ending != measure.Outcome():
         return (), ending
     observed = []
@@ -132,7 +132,7 @@ def concluded(
 
 
 def with_each_pass_off(one: Prepared) -> Prepared:
-    """Return the sweep with a configuration without each changing pass in place of PASSES."""
+    """Return the sweep with PASSES replaced by a configuration for each pass that can be off."""
     configs = one.chosen.configs
     if PASSES not in configs:
         return one

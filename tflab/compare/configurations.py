@@ -56,7 +56,7 @@ class Process(NamedTuple):
 
 
 class Opponents(NamedTuple):
-    """Where an observation has the times of a configuration, of its `default` and its control."""
+    """The places of the times of a configuration, of its `default` and of its control."""
 
     itself: Place
     default: Place
@@ -64,7 +64,7 @@ class Opponents(NamedTuple):
 
 
 def changing(configs: Sequence[str]) -> tuple[str, ...]:
-    """Return the configurations that change something here. Raise UsageError if one cannot run."""
+    """Return the configurations that change something here. Raise UsageError if there is no GPU."""
     if "gpu" in configs and not devices.gpus():
         raise UsageError("This machine has no GPU; remove `gpu` from --configs.")
     affinity = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))
@@ -82,8 +82,8 @@ def changing(configs: Sequence[str]) -> tuple[str, ...]:
 
 
 def observe(prepared: Prepared, step_ns: float) -> Iterator[Observed]:
-    """Yield observations: the untraced steps of every configuration at every batch size. `step_ns`
-    is the time of the default's steps at all batch sizes together."""
+    """Yield observations: the untraced steps of every configuration at every batch size. The
+    default's steps at all batch sizes together take `step_ns`."""
     configs, budget_s = prepared.chosen.configs, prepared.chosen.race_s
     program, batch_sizes = prepared.program, prepared.batch_sizes
     columns = session.feed_columns(program, prepared.split).values()
@@ -103,7 +103,7 @@ def observe(prepared: Prepared, step_ns: float) -> Iterator[Observed]:
 
 def processes_of(configs: Sequence[str]) -> list[Process]:
     """Return the processes of an observation. A configuration in a process of its own is compared
-    with others in processes of their own: sessions that share one slow each other down."""
+    with a `default` and a control in theirs: sessions of one process slow each other down."""
     shared: dict[tuple, list[str]] = {}
     alone: list[Process] = []
     for config in configs:
@@ -139,7 +139,7 @@ def observations(
     most_s: float = OBSERVATION_S,
     rounds: int = ROUNDS,
 ) -> Iterator[Observed]:
-    """Yield the times of every configuration, in processes that take turns for `most_s` seconds."""
+    """Yield the times of every configuration, in processes that take turns, for each number."""
     for number in numbers:
         with ExitStack() as stack:
             started = []
@@ -174,8 +174,8 @@ def judged(
     pairs = [(size, config) for size in batch_sizes for config in against]
 
     def ratios(size: int, itself: Place, usual: Place) -> list[float]:
-        """Return of each observation the median over rounds of the step's time divided by the
-        default's. A disturbance of one step moves it less than the median of that step's times."""
+        """Return, for each observation, the median ratio of the step's time to the default's, over
+        its rounds. A disturbance of one step moves it less than a ratio of two medians."""
         both = [(each[itself][size], each[usual][size]) for each in observed]
         return [median(a / b for a, b in zip(*times, strict=False)) for times in both]
 

@@ -24,7 +24,7 @@ def sentences(
 
 
 def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """Yield the shares of the row that grows most with the batch, and that shrinks most."""
+    """Yield the shares of the rows whose share grows and shrinks most with the batch."""
     everywhere = [row for row in rows if all(size in row.cells for size in sizes)]
     if len(sizes) < 2 or not everywhere:
         return
@@ -43,7 +43,7 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
 def throughput(
     steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
 ) -> Iterator[str]:
-    """Yield the gain in images per second to the next batch size, unless too uncertain."""
+    """Yield the gain in images per second between batch sizes, if its interval is narrow."""
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
         rates = zip(steps[small].round_rates, steps[large].round_rates, strict=False)

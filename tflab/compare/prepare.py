@@ -102,7 +102,7 @@ def affordable(
     batch_sizes: Sequence[int],
     rows: int,
 ) -> int:
-    """Return how many rows, in whole largest batches, take these seconds at all batch sizes."""
+    """Return how many rows, in whole largest batches, all batch sizes process in these seconds."""
     fastest: dict[tuple[int, bool], int] = {}
 
     def observe(turn: measure.Turn, timed: StepTime, _: measure.Recorded) -> None:
@@ -125,7 +125,7 @@ def with_gradients(model: str, options: Options) -> Backward:
 
 
 def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOptions) -> int:
-    """Return how many images to process. Raise UsageError for too few, or without training."""
+    """Return how many images to process. Raise UsageError if data or model do not allow it."""
     program, largest = backward.program, batch_sizes[-1]
     if chosen.phase == "training" and not trains(backward):
         lacks = "loss" if program.model.loss is None else "optimiser"

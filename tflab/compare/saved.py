@@ -38,7 +38,7 @@ Times = Mapping[tuple[int, str], Sequence[float]]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare two files, and show the result. Raise as `decide` does."""
+    """Compare two files, and show the result; return the exit status. Raise as `decide` does."""
     first, second = names_of(args.files)
     result = compare(first, second, *(codec.read_object(path, GIVE) for path in args.files))
     if args.fail_if_slower is not None:
@@ -63,7 +63,7 @@ def show(
     blocks: Iterable[Block],
     rows: Callable[[], str],
 ) -> None:
-    """Show a result in the format of the arguments (`rows` in CSV), and save it if they say so."""
+    """Show a result in the format of the arguments (`rows` makes CSV), and save it with --save."""
     about = environment.describe()
     content = json.document(environment=about, **json.plain(result))
     with command.reader_may_leave():
@@ -127,7 +127,7 @@ def steps(saved: SavedComparison) -> Times:
 
 
 def rows(saved: SavedComparison) -> Times:
-    """Return the times of the rows that took a measurable time in every round."""
+    """Return the times of the rows whose time was above 0 in every round."""
     return {
         (size, key): times
         for size, rounds in saved.rounds.items()
@@ -137,7 +137,7 @@ def rows(saved: SavedComparison) -> Times:
 
 
 def changes(usual: Times, other: Times) -> Iterator[Change]:
-    """Yield the change of everything in either file; the verdicts are made together."""
+    """Yield the change of each row of either file; the verdicts are made together."""
     both = [key for key in usual if key in other and usual[key] and other[key]]
     made = verdicts.of_files([(usual[key], other[key]) for key in both])
     against = dict(zip(both, made, strict=True))
@@ -171,7 +171,7 @@ def gate_of(limit: float, named: Mapping[str, Verdict | None], widened: bool = T
 
 
 def decide(gate: Gate | None, first: str) -> None:
-    """Raise TflabError if a step is slower, UndecidedError if that is undecided."""
+    """Raise TflabError if the gate has a slower step, UndecidedError if it has an undecided one."""
     if gate and gate.slower:
         raise TflabError(sentence(gate, first))
     if gate and gate.undecided:

@@ -69,8 +69,8 @@ class MeasuredBatch:
             self.settle()
 
     def settle(self) -> None:
-        """Aggregate the waiting traces: one at a time takes twice as long, because after a step the
-        processor's caches contain nothing of this code."""
+        """Aggregate the waiting traces. One after each step would take twice as long: the
+        processor's caches then contain nothing of this code."""
         self.waiting_bytes = 0
         while self.waiting:
             recorded, start_ns = self.waiting.popleft()
@@ -91,7 +91,7 @@ class MeasuredBatch:
 
 
 def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int]) -> int:
-    """Return the time from the start of a step's first op to the end of its last; 0 without ops."""
+    """Return the ns from the start of a step's first op to the end of its last; 0 without ops."""
     if trace.EXECUTOR in names:
         nodes = list(map(trace.EXECUTOR.__ne__, names))
         starts, durations = list(compress(starts, nodes)), list(compress(durations, nodes))
@@ -157,7 +157,7 @@ def table(
 
 
 def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
-    """Return the rows of a walk's own steps by node, with their FLOPs, as far as known."""
+    """Return the rows of a walk's own steps by node, with their FLOPs where these are known."""
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
     graph = row_labels.Graph(placed.ledger)
     images = ran.steps * ran.batch_size
@@ -173,7 +173,7 @@ def types_of(placed: Placement) -> dict[str, str]:
 def mean_flops(
     batch: MeasuredBatch, placed: Placement, last: Placement | None
 ) -> dict[str, float | None]:
-    """Return the FLOPs of a mean call of each node: the last batch may be smaller."""
+    """Return the mean FLOPs of a call of each node: the last batch may be smaller."""
     full_batch = costs.flops_of_nodes(placed)
     shorter = full_batch
     if last and batch.rows % batch.batch_size:
@@ -227,7 +227,7 @@ def side_by_side(tables: Mapping[int, tuple[OpStats, ...]]) -> tuple[Compared, .
 
 
 def evidence(batch: MeasuredBatch, placed: Placement, rows: Sequence[OpStats]) -> Evidence:
-    """Return what a diagnosis is made from, at one batch size; `rows` are the nodes of the step."""
+    """Return what the rules of slow steps need; `rows` are the step's nodes at one batch size."""
     sources = {node.name: node.line for node in (*placed.user_nodes, *placed.nodes)}
     lines = row_labels.line_labels(sources)
     return Evidence(

@@ -32,7 +32,7 @@ def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Itera
 
 
 def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
-    """Yield the conclusions, the steps and the most expensive rows; in full every table."""
+    """Yield the conclusions, the steps and the most expensive rows; if `full`, every table."""
     sizes = comparison.batch_sizes
     abreast = [
         sizes[start : start + SIZES_ABREAST] for start in range(0, len(sizes), SIZES_ABREAST)
@@ -59,7 +59,7 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
 
 
 def conclusions(comparison: Comparison, full: bool) -> Iterator[Table]:
-    """Yield why a step is slow, and the findings; on one screen the first of both."""
+    """Yield why a step is slow, and the findings; for one screen, only the first of both."""
     reasons, found = [each.sentence for each in comparison.diagnosis], comparison.findings
     shown = (*reasons[:1], *found)[:CONCLUSIONS]
     if full and reasons:
@@ -137,7 +137,7 @@ def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: 
 
 
 def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
-    """Return the time of a call at every batch size; of a step if a row has ops of many kinds."""
+    """Return a call's time at every batch size; a step's if rows have ops of many kinds."""
     before = dict(pairwise(reversed(comparison.batch_sizes)))
     a_step = row_labels.unit(comparison.by) == "step"
 
@@ -160,7 +160,7 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Tabl
 
 
 def configs(comparison: Comparison) -> Iterator[Block]:
-    """Yield the untraced step under other configurations, each beside the default of its turns."""
+    """Yield the untraced step under other configurations, each beside its `default`."""
     rows = [row for row in raced(comparison) if not row.key.startswith(WITHOUT)]
     if rows:
         title = "The untraced step under other configurations, in turn with the default"
@@ -180,7 +180,7 @@ def basis(rows: Sequence[Change]) -> str:
 
 
 def passes(comparison: Comparison) -> Iterator[Block]:
-    """Yield the untraced step without each graph pass, the longest first."""
+    """Yield the untraced step without each graph pass, the pass that saves most first."""
     if comparison.passes is None:
         return
     if not comparison.passes:
@@ -232,7 +232,7 @@ def compared(
     batch: bool = True,
     last: Sequence[Column] = (),
 ) -> Table:
-    """Return a table of changes; without any verdict, it has no control."""
+    """Return a table of changes. If no change has a verdict, there is no column for the control."""
     columns = [*verdict_columns(*names, key, batch)]
     if not any(row.verdict for row in rows):
         columns.pop()

@@ -1,13 +1,13 @@
 """Run: a program, unchanged, watched from its first line to its last.
 
 Two processes take part. The command (`__main__`, `launch`, `summary`, `view`) starts the program in
-a process of its own, waits, and speaks after its end. In the program's process Python imports
-`startup/sitecustomize.py` before anything else; that begins `watcher`, whose `sampler` gives each
-nanosecond an owner and whose `recorder` sees each run of a session. Both processes share a
-temporary folder, in which the program's leaves what it measured, every few seconds and at its end.
+a process of its own, waits, and prints the results after its end. In the program's process Python
+imports `startup/sitecustomize.py` before anything else; that begins `watcher`, whose `sampler`
+gives each nanosecond an owner and whose `recorder` sees each run of a session. Both processes share
+a temporary folder, to which the program's writes results, every few seconds and at its end.
 
-Here is what both know: settings in environment variables, and results as Python literals. This
-imports nothing that a file of the program may be named like.
+Here is what both processes know: the settings, in environment variables, and the results, as Python
+literals. This imports nothing that a file of the program may be named like.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Settings:
 
 
 def write_segment(folder: str, segment: dict[str, object]) -> None:
-    """Write the results so far, under another name first: the process may end at any moment."""
+    """Write the results so far, and rename the file then: the process may end at any moment."""
     path = os.path.join(folder, SEGMENT)
     with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(repr(segment))

@@ -4,8 +4,8 @@
     python -m tflab.run --lines -m package.training
 
 When the program has ended, tflab says on standard error where the time of the process went, which
-runs of graphs it saw, and what became of the nodes of the graph; with --format json in an object on
-standard output.
+runs of graphs it saw, and what became of the nodes of the graph. With --format json it writes an
+object to standard output.
 """
 
 from __future__ import annotations
@@ -122,8 +122,8 @@ def read_arguments(
 
 
 def numbered(argv: Sequence[str]) -> list[str]:
-    """Return the arguments, with the number of a run for a `--values` that has none: argparse would
-    take the name of the program for it."""
+    """Return the arguments, in which `--values` always has the number of a run: argparse would take
+    the name of the program for it."""
     words, place = list(argv), 0
     while place < len(words) and words[place].startswith("-") and words[place] != "-m":
         has_number = words[place + 1 : place + 2] and words[place + 1].lstrip("-").isdecimal()

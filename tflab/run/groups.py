@@ -45,7 +45,7 @@ WRITTEN = (
 
 @dataclass(eq=False)
 class RunGroup:
-    """Runs that do the same. The last group has all runs that no other group has."""
+    """Runs that do the same. The last group has the runs of all that have no group of their own."""
 
     number: int
     graph: tf.Graph | None  # None if it is not kept
@@ -95,7 +95,7 @@ class RunGroup:
     finite: set[str] = field(default_factory=set)  # fetched numbers that were finite
 
     def begin(self, key: Hashable) -> bool:
-        """Return whether this is the first run with what the key names."""
+        """Return whether this is the first run of the graph, fetches and feeds that `key` names."""
         begun = hash(key) if self.later else 0
         if begun in self.begun or len(self.begun) >= MOST_BEGUN:
             return False
@@ -152,7 +152,7 @@ class RunGroup:
 
     def scale(self) -> float:
         """Return the time of the ops in all runs but the first, as a multiple of their time in the
-        traced runs. The time with ops cannot exceed the time of the runs."""
+        traced runs. It is limited, because the time with ops cannot exceed the time of the runs."""
         if not self.traced:
             return 0
         of_runs = (self.calls - 1) / self.traced
@@ -160,10 +160,12 @@ class RunGroup:
         return min(of_runs, self.total_ns / covered_ns) if covered_ns else of_runs
 
     def all_waited_ns(self) -> tuple[int, int]:
-        """Estimate how long ops waited for data in all runs but the first, and at most.
+        """Estimate how many ns ops waited for data in all runs but the first; return that and a
+        bound.
 
-        While the profiler starts, data arrive. If a profiled call waits nevertheless, all that
-        other calls take beyond its own computing is waiting; else so much may be waiting.
+        While the profiler starts, data arrive, so a profiled call waits less than others. If it
+        waits nevertheless, all time of other calls beyond its own computing counts as waiting. If
+        it hardly waits, that time is only the bound.
         """
         if not self.waited_ns:
             return 0, 0
@@ -181,7 +183,7 @@ class RunGroup:
         return sorted(times)[len(times) // 2] if times else self.cold_ns
 
     def segment(self, graphs: list[tf.Graph]) -> dict[str, object]:
-        """Return what the command needs, while another thread may add runs."""
+        """Return the fields that the command reads, as copies: another thread may add runs."""
         return {
             **{name: copy(getattr(self, name)) for name in WRITTEN},
             "graph": graphs.index(self.graph) + 1 if self.graph is not None else 0,
@@ -200,7 +202,7 @@ class RunGroup:
 
 
 def union_ns(spans: Iterable[tuple[int, int]]) -> int:
-    """Return how long at least one of these spans (start, duration) lasted."""
+    """Return how many ns at least one of these spans (start, duration) lasted."""
     total = until = 0
     for start, end in sorted((start, start + ns) for start, ns in spans):
         total += max(0, end - max(start, until))
@@ -209,12 +211,13 @@ def union_ns(spans: Iterable[tuple[int, int]]) -> int:
 
 
 def without_longest(runs: int, ns: int, most_ns: int) -> float:
-    """Return the time of runs of which the longest counts as a mean one: it may be disturbed."""
+    """Return the ns of these runs as if the longest, perhaps disturbed, had taken the usual
+    time."""
     return ns if runs < FEW else (ns - most_ns) * runs / (runs - 1)
 
 
 class Plan(NamedTuple):
-    """The run of a group whose tensors are fetched."""
+    """What is fetched in addition in the run of a group whose values are wanted."""
 
     names: Sequence[str]  # `mul:0`
     own: int  # the number of the program's own fetches, which come first
@@ -252,7 +255,7 @@ Parts = Mapping[str, str]  # part of an argument -> its type or value
 
 
 class Functions:
-    """The tracings of functions. A function is its name and code, however often it was made."""
+    """The tracings of functions. Functions of the same name and code count as one."""
 
     def __init__(self, sampler: Sampler, broke: Callable[[Exception], None]) -> None:
         self.sampler, self.broke = sampler, broke
@@ -293,7 +296,7 @@ class Functions:
 
 
 def nearest(parts: Parts, earlier: Sequence[Parts]) -> tuple[tuple[str, str, str], ...]:
-    """Return name, then and now of each argument unlike that of the most similar tracing."""
+    """Return (name, then, now) of each argument that differs from the most similar tracing."""
 
     def changes(before: Parts) -> tuple[tuple[str, str, str], ...]:
         both = ((n, before.get(n, "nothing"), parts.get(n, "nothing")) for n in {**before, **parts})
@@ -318,7 +321,7 @@ class Results:
         self.found: dict[str, Any] | None = None  # the fields of `KeptResults`
 
     def add(self, tensors: Sequence[Any], line: Callable[[], Line | None]) -> None:
-        """Count what a call returned, and at each power of two what is alive."""
+        """Count the results of a call; at each power of two calls, note how many are alive."""
         self.calls += 1
         counted = tensors[:MOST_RESULTS]
         for tensor in counted:
@@ -365,7 +368,7 @@ class Compilations:
             os.putenv(FLAGS, f'{self.given or ""} --xla_dump_to="{self.folder}"'.strip())
 
     def look(self, line: Line | None) -> None:
-        """Take in what was compiled since the last look, in a call of this line."""
+        """Record what XLA compiled since the last look. It happened in a call of this line."""
         if self.wanted and (files := {path.name: path for path in self.folder.iterdir()}):
             for match in filter(None, map(COMPILED.fullmatch, files)):
                 with files[match[0]].open(encoding="utf-8", errors="replace") as file:

@@ -27,7 +27,7 @@ class DataSet:
     def next_batch(
         self, batch_size: int, fake_data: bool = False, shuffle: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return images and labels, from the end of an epoch to the beginning of the next one."""
+        """Return the next images and their labels. A batch may run on into the next epoch."""
         start, end = self.index_in_epoch, self.index_in_epoch + batch_size
         if shuffle and start == self.epochs_completed == 0:
             self.shuffle()
@@ -61,8 +61,8 @@ def read_data_sets(
     seed: int | None = None,
     source_url: str = "",
 ) -> Datasets:
-    """Return MNIST, from `train_dir` if its files are there: float32 of 0..1, [n, 784], or without
-    `reshape` [n, 28, 28, 1]."""
+    """Return MNIST: from `train_dir` if its files are there, else from where tflab has it. Images
+    are float32 of 0..1, [n, 784], or without `reshape` [n, 28, 28, 1]."""
     if fake_data:
         raise ValueError("fake_data is not supported; without it, read_data_sets reads MNIST.")
     if tf.as_dtype(dtype).base_dtype != tf.float32:

@@ -30,7 +30,7 @@ BY_A_PROCESS = 0  # `si_code` of a signal from `kill`, not from the kernel (SI_U
 
 
 def check(program: str) -> None:
-    """Raise UsageError if there is no such script, or an option of Python prevents watching."""
+    """Raise UsageError if there is no such script, or if an option of Python prevents watching."""
     script = Path(program)
     if program not in ("-m", "-"):
         if not os.path.lexists(script):
@@ -52,8 +52,9 @@ def run(
     settings: Mapping[str, str],
     meanwhile: Callable[[], object],
 ) -> tuple[int, int]:
-    """Run `python PROGRAM...` with the input and output of this process, which calls `meanwhile`.
-    Return the exit status, negative for a signal as in `subprocess`, and the ns that it took."""
+    """Run `python PROGRAM...` with the input and output of this process, which calls `meanwhile`
+    while the program starts. Return the exit status, negative for a signal as in `subprocess`, and
+    the ns that the program took."""
     # Ctrl-C is for the program. Until this process waits for signals, it ignores it.
     handled = [number for number in PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
     for number in handled:
@@ -68,8 +69,9 @@ def run(
 def start(
     program: Sequence[str], folder: Path, settings: Mapping[str, str], **options: Any
 ) -> tuple[subprocess.Popen[bytes], int]:
-    """Start `python PROGRAM...`, watched; return its process, and the time of the start. The folder
-    gets the results; `settings` are for `watcher.begin`, and `options` for `Popen`."""
+    """Start `python PROGRAM...`, watched; return its process, and the `perf_counter_ns` of the
+    start. It writes results to `folder`. `settings` are for `watcher.begin`, `options` for
+    `Popen`."""
     path = os.environ.get("PYTHONPATH")
     start_ns = time.perf_counter_ns()
     given = {"FOLDER": str(folder), "START": str(start_ns), **settings}
@@ -86,7 +88,7 @@ def start(
 
 
 def wait(child: subprocess.Popen[bytes], meanwhile: Callable[[], object]) -> int:
-    """Wait for the program's end, and pass signals on to it; return the time of the end."""
+    """Wait for the program's end, and pass signals on to it; return the `perf_counter_ns` then."""
     if not hasattr(signal, "sigtimedwait"):  # on macOS
         meanwhile()
         child.wait()
@@ -115,7 +117,7 @@ def wait(child: subprocess.Popen[bytes], meanwhile: Callable[[], object]) -> int
 
 
 def witness_of_group() -> int:
-    """Start a process that gets the signals to the group of the command, and does nothing else."""
+    """Start a process that only receives the signals to the command's group; return its id."""
     process = os.fork()
     if not process:
         die_with_command()
@@ -126,7 +128,7 @@ def witness_of_group() -> int:
 
 
 def ended(witness: int) -> list[int]:
-    """End a witness, and return the signals that it got; none if /proc does not have them."""
+    """End a witness; return the signals that it got: none if /proc does not say."""
     pending = 0
     with suppress(OSError):
         status = Path(f"/proc/{witness}/status").read_text()
@@ -144,7 +146,7 @@ def die_with_command() -> None:
 
 
 def leave(status: int) -> int:
-    """Return the exit status; if a signal ended the program, end this process with it, too."""
+    """Return the exit status; if a signal ended the program, let it end this process too."""
     if status >= 0:
         return status
     sys.stdout.flush()

@@ -27,7 +27,8 @@ FELL = "fell"
 
 
 class Span(NamedTuple):
-    """A time: the least memory in it, and what it rose by at each line, or fell by (FELL)."""
+    """A time: the least memory in it in bytes, and by how much it rose at each line, or fell
+    (FELL)."""
 
     size: int
     moved: Counter[Line | str | None]
@@ -46,7 +47,7 @@ class Memory:
         self.begin(0)
 
     def begin(self, runs: int) -> None:
-        """Forget what was before."""
+        """Begin anew: forget the memory so far. `runs` is the number of runs until now."""
         self.runs = runs
         self.spans: list[Span] = []
         self.span_ns = SPAN_NS
@@ -75,7 +76,7 @@ class Memory:
             span.moved[FELL if rise < 0 else sampler.main_line()] += abs(rise)
 
     def segment(self) -> dict[str, object] | None:
-        """Return the fields of `GrownMemory`; None if it did not grow late."""
+        """Return the fields of `GrownMemory`; None if it did not grow until the end."""
         spans = list(self.spans)
         if len(spans) < 2 * PARTS_OF_TIME:
             return None

@@ -120,7 +120,7 @@ def nodes_by_line(graph: Recorded | None) -> dict[Place, list[str]]:
 
 
 def notes_by_line(graph: Recorded | None) -> dict[Place, str]:
-    """Return the fates of the nodes of each line, unless all were executed: `2 fused, 1 folded`."""
+    """Return the fates of the nodes of each line, `2 fused, 1 folded`; "" if all were executed."""
     fates = {fate.name: fate.fate for fate in graph.ledger} if graph else {}
     told: dict[Place, str] = {}
     for line, names in nodes_by_line(graph).items():

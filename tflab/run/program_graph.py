@@ -73,7 +73,7 @@ class ProgramGraphs:
             known |= {"rose_at": known["runs"], "last": size}
 
     def grown_segment(self) -> list[dict[str, object]]:
-        """Return the fields of `GrownGraph`, for the graphs that grew until the end."""
+        """Return the fields of `GrownGraph` for each graph that kept growing until the end."""
         grown: list[dict[str, object]] = []
         for at, graph in enumerate(self.graphs, 1):
             known = {**self.grown.get(id(graph), {"rises": 0})}
@@ -84,7 +84,8 @@ class ProgramGraphs:
         return grown
 
     def keep_stack(self) -> None:
-        """Keep the code that makes an op, which TensorFlow lets go: its line is read later."""
+        """Keep the code objects of a new op's stack, as TensorFlow does not: lines are read
+        later."""
         codes = self.codes
         frame: FrameType | None = sys._getframe(1)
         while frame:
@@ -93,7 +94,7 @@ class ProgramGraphs:
             frame = frame.f_back
 
     def nodes_of(self, graph: tf.Graph, final: bool = True) -> tuple[Node, ...]:
-        """Return the nodes of a graph with their lines; before the end perhaps older ones."""
+        """Return the nodes of a graph with their lines. Before the end, the nodes may be older."""
         known = self.nodes.get(id(graph), ())
         count = len(graph.get_operations())
         if count in (0, len(known)) or (not final and count > LARGE_GRAPH):
@@ -172,7 +173,7 @@ class Dumps:
         return not known and step not in self.folders
 
     def begin(self) -> None:
-        """Let the runtime write dumps from now on. `os.environ` does not have the variables."""
+        """Let the runtime write dumps from now on. The program does not see it in `os.environ`."""
         for file in self.fresh.iterdir():  # left over
             file.unlink(missing_ok=True)
         os.putenv(dumps.DUMP_FOLDER, str(self.fresh))
@@ -203,7 +204,7 @@ class Dumps:
 
 
 def step_of(group: RunGroup) -> Hashable:
-    """Return what a session builds one step for: the shapes of feeds do not matter."""
+    """Return a key of the step that a session builds. The shapes of feeds do not matter for it."""
     return id(group.graph), group.fetches, frozenset(group.feeds)
 
 
@@ -226,7 +227,7 @@ class Largest:
     """The group that took longest: the nodes of its graph, those that ran, and their fates.
 
     `parts` are the GraphDefs that ran, and `traces` some of its runs: number, start, duration and
-    RunMetadata. A function has none of both.
+    RunMetadata. A function has neither.
     """
 
     passes: tuple[Pass, ...] = ()
@@ -249,7 +250,8 @@ class Largest:
         )
 
     def explain(self, dumped: Path | None, built: int | None) -> None:
-        """Find the fate of each node by the dumps in a folder; the graph had `built` nodes then."""
+        """Find the fate of each node from a folder of dumps; `built` nodes were in the graph
+        then."""
         from tflab.analysis import fates, passes
 
         self.built = built
@@ -276,7 +278,7 @@ class Largest:
         return {"findings": self.findings(), "counts": dict(+counts)}
 
     def notes(self) -> Iterator[str]:
-        """Yield which reads and writes of a session have no order, and why nodes have no fates."""
+        """Yield which reads and writes in a session have no order, and that fates are missing."""
         from tflab.analysis import access_order
         from tflab.runtime import functions
         from tflab.views import frontend as view

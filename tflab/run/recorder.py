@@ -2,8 +2,8 @@
 
 A group is a graph, its fetches, and the shapes of its feeds, or a concrete function. Every run is
 timed. The first run of a group is kept separately, because the runtime builds the step in it. Some
-of the others are traced, as many as the budget allows, spread over the whole time of the program.
-TensorFlow's profiler runs during some calls of a function, which has no options for a trace.
+of the others are traced, as many as the budget allows, spread over the whole time of the program. A
+call of a function has no option for a trace; TensorFlow's profiler runs during some calls.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NUMBER = re.compile(r"\d[\d,.]*")
 
 
 class Recorder:
-    """What watched sessions and functions report. `broke` gets the errors of its methods."""
+    """What watched sessions and functions call. `broke` gets the errors of its other methods."""
 
     # If `traces`
     log: sessions.Log
@@ -321,7 +321,7 @@ class Recorder:
         return own
 
     def got(self, value: object) -> object:
-        """Look at what a function returned as an Optional, as the step of Keras does."""
+        """Look at the value of an Optional, as the step of Keras returns it, and return it."""
         if self.last_call and isinstance(value, dict):
             self.look(self.last_call, watched_functions.numbers_of(value))
         return value
@@ -329,7 +329,7 @@ class Recorder:
     def returned(
         self, run: Run | None, results: Sequence[tf.Tensor] | None
     ) -> Sequence[tf.Tensor] | None:
-        """Look at the results of a function, and note which of them the program keeps."""
+        """Look at the results of a function, and note how many of them the program keeps."""
         if run and results:  # a function may return nothing
             try:
                 line = partial(self.sampler.line_of, outwards(sys._getframe(1)))
@@ -406,7 +406,7 @@ class Recorder:
             run.own_ns += run.began_ns - began_ns
 
     def take_profile(self, run: Run) -> None:
-        """Stop the profiler. Its trace counts only if no other call began meanwhile."""
+        """Stop the profiler. Its trace counts only if no other call began in the meantime."""
         assert self.profiling
         self.profiled = None
         ended_ns = perf_counter_ns()
@@ -417,7 +417,7 @@ class Recorder:
             self.waiting.append((run.group, content, ended_ns - run.began_ns, cost_ns))
 
     def read_traces(self) -> None:
-        """Add up the waiting traces, in a thread that runs no steps."""
+        """Add the waiting traces to their groups, in a thread that runs no steps."""
         while self.waiting:
             group, content, took_ns, cost_ns = self.waiting[0]
             began_ns = perf_counter_ns()
@@ -444,9 +444,8 @@ class Recorder:
 
     def dump(self, group: RunGroup, session: tf1.Session) -> None:
         """Let the runtime build the step of a group once more, and dump the graphs of its passes.
-
-        Other threads prepare no steps meanwhile: the runtime reads without a lock what to dump.
-        """
+        No other thread may build a step meanwhile: the runtime reads without a lock what to
+        dump."""
         began_ns, group.dumped = perf_counter_ns(), True
         if not self.dumps.may_begin(group):
             return
@@ -490,7 +489,7 @@ class Recorder:
         }
 
     def write_largest(self, groups: Sequence[RunGroup]) -> dict[str, object]:
-        """Write the group that took longest, and return what the command needs of it."""
+        """Write what is known of the group that took longest; return what the command needs."""
         group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
         settings, parts, traces = self.settings, (), []
         known: dict[str, object] = {}
@@ -521,5 +520,5 @@ class Recorder:
         return known
 
     def note(self, sentence: str) -> None:
-        """Keep a sentence for the end, in the place of one that differs only in its numbers."""
+        """Keep a sentence for the end. It replaces one that differs only in its numbers."""
         self.notes[NUMBER.sub("", sentence)] = sentence

@@ -108,7 +108,7 @@ class Sampler:
         self.inside = (ended_ns + took_ns, 0, runs + (took_ns > 0))
 
     def skip(self, wait: Callable[[], object]) -> int:
-        """Call a function that waits between two runs; return its ns, which are nobody's here."""
+        """Call a function that waits between two runs. Return its ns, which no owner gets here."""
         with self.looking:
             began_ns = perf_counter_ns()
             wait()
@@ -127,7 +127,7 @@ class Sampler:
                 self.looking.release()
 
     def sample_import(self) -> None:
-        """Look, in the main thread, because it imports a module: no thread interrupts it."""
+        """Sample while a module is imported, in the main thread, which then is not interrupted."""
         due_ns = self.looked[1] + interval_ns()
         if perf_counter_ns() > due_ns and _thread.get_ident() == self.main:
             self.sample(sys._getframe())
@@ -194,7 +194,7 @@ class Sampler:
         return self.line_of(stacks_of_threads().get(self.main, ()))
 
     def owner_of(self, stack: Stack) -> tuple[str, Line | None]:
-        """Return the owner of the time in this stack, and the innermost line of the program."""
+        """Return the owner of the time in this stack, and the program's innermost line in it."""
         importing = tensorflow = False
         owner = line = None
         for frame in stack:
@@ -279,9 +279,9 @@ class Sampler:
 def stacks_of_threads() -> dict[int, list[FrameType]]:
     """Return the frames of each thread, the innermost first.
 
-    Before Python 3.12, making the object of a frame may begin a garbage collection, whose
-    finalizers let other threads leave their frames while Python writes into them, or wait for ever
-    for a lock (CPython's issue 106883). So nothing is collected here.
+    Nothing is collected here. Before Python 3.12, making the object of a frame may begin a garbage
+    collection, whose finalizers let other threads run: these may leave a frame into which Python is
+    writing, or wait for ever for a lock (CPython's issue 106883).
     """
     collects = gc.isenabled()
     gc.disable()
@@ -293,14 +293,14 @@ def stacks_of_threads() -> dict[int, list[FrameType]]:
 
 
 def outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame and its callers. Only `stacks_of_threads` may ask for another thread's."""
+    """Yield a frame and its callers. Only `stacks_of_threads` may pass another thread's frame."""
     while frame is not None:
         yield frame
         frame = frame.f_back
 
 
 def interval_ns(seldom: bool = False) -> int:
-    """Return the time until the next sample; it varies, not to be in step with a loop."""
+    """Return the ns until the next sample. It varies, so that samples do not follow a loop."""
     interval_s = SELDOM_S if seldom else INTERVAL_S
     return int(interval_s * 1e9 * (0.5 + os.urandom(1)[0] / 255))
 

@@ -77,7 +77,7 @@ def watched(
     graph: records.Recorded | None = None,
     values: records.RecordedValues | None = None,
 ) -> records.Watched:
-    """Return the record of a process."""
+    """Return the record of a process from its last segment, its duration and its exit status."""
     segment = {**NOTHING, **segment}
     groups, fates = segment["groups"], segment["fates"]
     ops = [[*op_times(group, segment["graphs"])] for group in groups]
@@ -114,7 +114,7 @@ def watched(
 
 
 def costliest_line(*spent: Spent) -> records.SampledLine | None:
-    """Return the line with most time; None if chance may explain that it is the first."""
+    """Return the line with most time; None if that it is the first may be chance."""
     ranked = sorted(by_place(*spent).items(), key=lambda row: -row[1][0])
     if not ranked:
         return None
@@ -129,7 +129,7 @@ def costliest_line(*spent: Spent) -> records.SampledLine | None:
 
 
 def open_run(segment: Segment) -> records.OpenRun | None:
-    """Return the run that the main thread had not ended when it was last seen."""
+    """Return the run of the main thread that had not ended when the process was last seen."""
     if not segment["in_run_of"]:
         return None
     at = place(*segment["in_run_at"]) if segment["in_run_at"] else ""
@@ -226,7 +226,7 @@ def lines_of(
 
 
 def by_place(*spent: Spent) -> defaultdict[Place, tuple[int, int]]:
-    """Return ns and number of samples of each line, whatever its functions."""
+    """Return (ns, number of samples) of each line, summed over the functions that it is in."""
     total: defaultdict[Place, tuple[int, int]] = defaultdict(lambda: (0, 0))
     for (file, number, _), (ns, samples) in chain(*(each.items() for each in spent)):
         before = total[file, number]
@@ -238,7 +238,7 @@ def by_place(*spent: Spent) -> defaultdict[Place, tuple[int, int]]:
 
 
 def input_pipeline(segment: Segment) -> records.InputPipeline | None:
-    """Return how a group, or the program between its steps, waited most for data."""
+    """Return how long the group that waited most waited for data, or the program between steps."""
     groups = segment["groups"]
     waits = [(group["waited_ns"][0], at) for at, group in enumerate(groups, 1)]
     waited_ns, at = max([*waits, (segment["owners"].get(sampler.DATA, 0), 0)])
@@ -251,8 +251,8 @@ def input_pipeline(segment: Segment) -> records.InputPipeline | None:
 
 
 def costliest_stage(groups: Sequence[Segment]) -> str:
-    """Return the stage of tf.data that by itself took more than half of the time of the profiled
-    calls; "" if none did. A profile lacks stages that began before it."""
+    """Return the stage of tf.data that, without the stages below it, took more than half of the
+    profiled calls' time; "" if none did. A profile lacks stages that began before it."""
     own: Counter[str] = Counter()
     for path, ns in (item for group in groups for item in group["stages"].items()):
         outer, _, name = path.rpartition("::")
@@ -300,7 +300,7 @@ def ledger(segment: Segment, wall_ns: int) -> tuple[Owner, ...]:
 
 
 def waited(group: Segment, waited_ns: int) -> int:
-    """Return the part of this waiting for data in the steps of a group in the main thread."""
+    """Return the ns of `waited_ns` that belong to the steps of a group in the main thread."""
     return round(group["main_ns"][1] * waited_ns / (group["total_ns"] or 1))
 
 

@@ -1,11 +1,12 @@
 """Ticks: the moments at which a thread looks where the main thread is, and which thread looks.
 
-A thread that waits for the GIL gets it where the main thread releases it: in a loop that calls C
-code it would always see that call. The handler of a signal in the main thread is called only after
-the C code. So whenever the main thread has used the processor for so long, the kernel sends a
-signal to both, and the first that can look does: in C code that released the GIL the sampler's
-thread. The clock of these signals stops while the main thread waits, so that none interrupts it.
-Every so often the sampler's thread finds out whether it waits, and then looks as well.
+A thread that waits for the GIL gets it where the main thread releases it. In a loop that calls C
+code, it would always see that call. The main thread can look itself, in the handler of a signal;
+but Python calls a handler only after the C code. So whenever the main thread has used the processor
+for some time, the kernel sends a signal to both threads, and the first that can look does: in C
+code that released the GIL the sampler's thread, else the main thread. The clock of these signals
+stops while the main thread waits, so none interrupts its waiting. Therefore the sampler's thread
+finds out now and then whether the main thread waits, and then looks as well.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ class Ticks:
         self.set_interval()
 
     def set_interval(self) -> None:
-        """Let both timers tick regularly, in another interval than so far. Single ticks would
-        depend on where the main thread releases the GIL."""
+        """Let both timers tick regularly, in a new interval. If this thread set each tick, the
+        ticks would depend on where the main thread releases the GIL."""
         every_ns = interval_ns()
         first_ns = time.clock_gettime_ns(self.clock) + every_ns
         spec = pack("4l", 0, every_ns, *divmod(first_ns, SECOND_NS))  # itimerspec(3type)
@@ -81,7 +82,8 @@ class Ticks:
             self.library.timer_delete(self.timers.pop())
 
     def wait(self) -> bool:
-        """Wait for a tick, or until the main thread may wait; return whether to look."""
+        """Wait for a tick, or until it is time to look whether the main thread waits; return
+        whether this thread has to sample."""
         left_ns = max(self.next_ns - time.monotonic_ns(), 0)
         if _signal.sigtimedwait([self.waking], left_ns / 1e9):
             self.ticks += 1
@@ -99,7 +101,7 @@ class Ticks:
         return used_ns < WAITS * (time.monotonic_ns() - began_ns)
 
     def is_first(self) -> bool:
-        """Return whether this thread looks, because the other one has not looked at this tick."""
+        """Return whether this thread has to look: the other one has not looked at this tick."""
         thread = _thread.get_ident()
         second = self.looked_first not in (0, thread)
         self.looked_first = 0 if second else thread
@@ -118,7 +120,7 @@ class Ticks:
         self.stop()
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        """Look, in the main thread, at the frame in which it got the signal."""
+        """Look, in the main thread, at the frame that the signal interrupted."""
         if sys.getprofile() or sys.gettrace():
             self.ended = True  # the program observes its own calls, and this would be one of them
             self.stop()
@@ -127,7 +129,7 @@ class Ticks:
 
 
 def prepared(look: Look, sampler: Sampler) -> Ticks | None:
-    """Return ticks that call `look` in the main thread, which calls this; None without any."""
+    """Return ticks that call `look` in the main thread, the caller's; None if none are possible."""
     if not sys.platform.startswith("linux") or not hasattr(_signal, "SIGRTMAX"):
         return None
     numbers = [_signal.SIGRTMAX - before for before in BEFORE_LAST]

@@ -59,7 +59,7 @@ class Program(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """One process of a program."""
+    """What one process of a program took."""
 
     place: int  # of the program: 0 or 1
     group: str | None  # what the runs fetch that are the steps
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
 
 
 def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Program]:
-    """Return both programs. One list of arguments is for both. Raise UsageError."""
+    """Return both programs; one list of arguments is for both. Raise UsageError if not two."""
     scripts = [*files] * (2 if len(files) == 1 and len(lists) == 2 else 1)
     if len(scripts) != 2 or len(lists) > 2:
         given = units.plural(len(files), "program"), units.plural(len(lists), "list")
@@ -109,8 +109,8 @@ def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Pr
 
 
 def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) -> Programs:
-    """Run both programs in turns, and compare what they took. A failure or an interruption ends
-    this; it is raised if no process has ended before."""
+    """Run both programs in turns, and compare what they took. After a failure or an interruption
+    the result has the rounds so far; without any, the error is raised."""
     load = machine_load.begin()
     rounds: list[Round] = []
     ending: BaseException | None = None
@@ -150,7 +150,7 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
 
 
 def together(programs: Sequence[Program], steps: int) -> list[Watched]:
-    """Return what was seen of a process of each program. Raise TflabError if one fails."""
+    """Run a process of each of these programs in turns; return what was seen. Raise TflabError."""
     turn_ns = TURN_NS if len(programs) > 1 else 0
     ended: dict[int, Watched] = {}
     with ExitStack() as stack:
@@ -165,8 +165,8 @@ def together(programs: Sequence[Program], steps: int) -> list[Watched]:
 
 
 def process_of(program: Program, steps: int, turn_ns: int) -> Generator[Watched | None, None, None]:
-    """Run a program, interrupted after `steps` steps if they are not 0. Yield None at the end of
-    each turn, and at last what was seen. Raise TflabError if it fails."""
+    """Run a program, and interrupt it after `steps` steps if they are not 0. Yield None at the end
+    of each turn, and at last what was seen. Raise TflabError if the program fails."""
     settings = {"OVERHEAD": "5", "STEPS": str(steps), "TURN": str(turn_ns), "KEEP": "1"}
     with temporary.folder("turn") as folder, temporary.file() as output:
         files = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
@@ -198,7 +198,7 @@ def process_of(program: Program, steps: int, turn_ns: int) -> Generator[Watched 
 
 def run_of(seen: Watched, place: int, group: str | None) -> Run:
     """Return the times of a process. Its steps are the runs of this group or, without one, of the
-    group that took longest: in the main thread, if one runs there, because runs in others wait."""
+    group that took longest; groups with runs in the main thread come first."""
     repeated = [each for each in seen.groups if each.median_ns]
 
     def rank(of: Group) -> tuple[bool, bool, int]:
@@ -253,7 +253,7 @@ def concluded(names: Sequence[str], rounds: Sequence[Round], load: Load | None) 
 
 
 def gate_of(result: Programs, limit: float) -> Gate:
-    """Return whether step or process prove that it is slower, or the first leaves it undecided."""
+    """Return whether the second program is proven slower, by its step or as a whole process."""
     named = {change.key: change.verdict for change in result.whole if change.verdict}
     first = saved.gate_of(limit, dict(islice(named.items(), 1)), widened=False)
     return replace(first, slower=saved.gate_of(limit, named, widened=False).slower)
@@ -275,8 +275,8 @@ def observed(rounds: Sequence[Round], row: Row) -> tuple[list[float], list[float
 
 
 def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
-    """Yield the change of all of this kind that a program has in each of its processes, if the
-    other program has it in each or in none."""
+    """Yield the change of each row of this kind that both programs, or only one, have in all of
+    their processes. The verdicts are made together."""
     rows: dict[Row, list[list[float]]] = {}
     for row in dict.fromkeys(row for each in chain(*rounds) for row in each.times):
         if row[0] != kind:

@@ -31,7 +31,7 @@ PUBLIC = {
 
 
 class Names:
-    """What `import tensorflow` gives: TensorFlow 1, except while Keras is imported."""
+    """What `import tensorflow` gives: TensorFlow 1; while Keras is imported, version 2."""
 
     def __init__(self) -> None:
         Hook(TENSORFLOW, self.import_tensorflow)
@@ -58,7 +58,7 @@ class Names:
                 self.put_version_1(self.version_2)
 
     def put_version_1(self, version_2: ModuleType) -> None:
-        """Put TensorFlow 1 in the place of version 2, which its own modules still use."""
+        """Put TensorFlow 1 in the place of version 2. TensorFlow's own modules still use 2."""
         self.version_1 = self.version_1 or version_1_of(version_2)
         sys.modules[TENSORFLOW] = self.version_1
 
@@ -85,7 +85,7 @@ def version_1_of(tensorflow: Any) -> ModuleType:
 
 
 def notes() -> list[str]:
-    """Return which data the program got, and by which name of TensorFlow it failed."""
+    """Return sentences on the data that the program got, and on a missing name that ended it."""
     reader = sys.modules.get("tflab.run.input_data")
     missing = missing_name(getattr(sys, "last_value", None))
     # The program may be importing the reader at this moment
@@ -93,7 +93,7 @@ def notes() -> list[str]:
 
 
 def missing_name(error: BaseException | None) -> str | None:
-    """Return a sentence about the name by which a program failed, if it is one of TensorFlow's."""
+    """Return a sentence about the name that a program lacked; None if it is not TensorFlow's."""
     given = sys.modules.get(TENSORFLOW)
     if isinstance(error, AttributeError):
         missing = f"{getattr(error.obj, '__name__', '')}.{error.name}"

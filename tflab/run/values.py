@@ -1,8 +1,8 @@
-"""Values: all tensors of one run of the program, which are fetched beside its own fetches.
+"""Values: all tensors of one run of the program, fetched together with what the program fetches.
 
-A loss is usually computed before the update that spoils the variables, so the run before the wanted
-one is kept as well. A call of a tf.function has nothing to fetch: it runs op by op, and the first
-ops with NaN or Inf are noted.
+A loss is usually computed before the update that makes the variables NaN, so the run before the
+wanted one is kept as well. A call of a tf.function has no fetches: it runs op by op, and the first
+op that makes NaN or Inf is noted.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ WORDS = {"nan": "NaN", "inf": "Inf", "-inf": "-Inf"}
 
 
 class Values:
-    """The values of run `run` of each group, and the ops of that call of each function. `numbers`
-    counts the calls of each function so far, and `broke` is called with errors."""
+    """The values of run number `run` of each group, and the ops of that call of each function.
+    `numbers` counts the calls of each function so far. `broke` is called with errors."""
 
     def __init__(
         self,
@@ -94,7 +94,8 @@ class Values:
     def take(
         self, run: Run, session: tf1.Session, fetched: Fetched, graphs: program_graph.ProgramGraphs
     ) -> None:
-        """Keep the values of the wanted run, or of the run before if that spoiled a variable."""
+        """Keep the values of the wanted run, or of the run before if it made a variable NaN or
+        Inf."""
         began_ns = perf_counter_ns()
         try:
             recorded = self.recorded(run, session, fetched, graphs.nodes_of(run.group.graph))
@@ -161,7 +162,7 @@ class Values:
             self.origins = (self.infinite,)
 
     def look(self, op: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-        """Look at an op that eager code has run."""
+        """Look for NaN or Inf in the outputs of an op that eager code has run."""
         try:
             if self.origins:
                 return
@@ -211,7 +212,7 @@ class Values:
         )
 
     def write(self, largest: RunGroup | None, folder: str) -> None:
-        """Write the values of the largest group, or what made NaN; or note why there are none."""
+        """Write the values of the largest group, or what made NaN or Inf; or note a lack."""
         seen = None
         if self.call[0] or self.origins:
             seen = RecordedValues(0, *self.call, 0, (), self.origins, ())

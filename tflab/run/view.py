@@ -101,12 +101,12 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
 
 
 def name_of(seen: Watched) -> str:
-    """Return `train.py`, or the name of a module."""
+    """Return the name of the program: `train.py`, or that of a module."""
     return os.path.basename(seen.program[1 if seen.program[0] == "-m" else 0])
 
 
 def program_ns(seen: Watched) -> int:
-    """Return the time of the process without tflab's own."""
+    """Return the ns of the process without tflab's own."""
     owners = seen.process.owners
     return seen.process.wall_ns - sum(owner.ns for owner in owners if owner.owner == summary.OWN)
 
@@ -150,7 +150,7 @@ def is_run(owner: Owner) -> bool:
 
 
 def rows(seen: Watched) -> Iterator[Row]:
-    """Yield the owners in order: always the steps of a group; the smallest are combined."""
+    """Yield the owners in order. Small ones are combined, but not the group that took longest."""
     all_ns = program_ns(seen)
     about = {f"{summary.STEPS} {at}": about_group(group) for at, group in enumerate(seen.groups, 1)}
     owners = {owner.owner: owner.ns for owner in seen.process.owners}
@@ -242,7 +242,8 @@ def growing(seen: Watched) -> Iterator[str]:
 
 
 def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
-    """Yield how often, where and why the function was traced again that took longest for it."""
+    """Yield a sentence about the function that took longest to trace again: where, why, how
+    often."""
     again = (function for function in functions if function.tracings > 1)
     most = max(again, key=lambda function: function.ns - function.first_ns, default=None)
     if most is None:
@@ -263,7 +264,7 @@ def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
 
 
 def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
-    """Yield how often XLA compiled a function, for which shapes, how long and where."""
+    """Yield sentences: how often XLA compiled a function, for which shapes, how long, and where."""
     for row in rows[:NAMED]:
         times = units.plural(row.compilations, "time")
         shapes = units.plural(len(row.shapes), "combination")
@@ -346,7 +347,7 @@ def of_lines(seen: Watched) -> Iterator[Block]:
 
 
 def times(line: WatchedLine) -> tuple[str, ...]:
-    """Return the cells of HEADERS."""
+    """Return the times of a line, one for each of HEADERS; "" if there is none."""
     once = ONCE if line.traced == 1 else ""
     of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
     return (
@@ -361,7 +362,7 @@ def times(line: WatchedLine) -> tuple[str, ...]:
 
 
 def sampled(ns: int, samples: int) -> str:
-    """Return `1.25 s`, or `0.3 to 0.5 s` where the samples do not say more."""
+    """Return `1.25 s`, or `0.3 to 0.5 s` if the samples are too few to be more precise."""
     return spread(units.time, ns, samples)
 
 

@@ -21,7 +21,7 @@ from tflab.runtime.private import sessions
 
 
 class Seen:
-    """The results for a part of a program, after it has ended. `print` shows them."""
+    """The results for a part of a program, complete when that has ended. `print` shows them."""
 
     run: Watched | None = None
     why = "The watched part of the program has not ended."  # why there are no results
@@ -47,8 +47,8 @@ class Seen:
 
 @contextmanager
 def watch(overhead: float = 5.0) -> Iterator[Seen]:
-    """Watch the body of a `with`, which may take `overhead` percent longer: runs in this thread,
-    its sessions and functions. In a process that is watched already, it has no results."""
+    """Watch the body of a `with`: its runs in this thread, and in its sessions and functions. It
+    may take `overhead` percent longer. In a process that is already watched, it has no results."""
     seen = Seen()
     if sessions.is_watched():
         seen.why = "This process is already being watched, so nothing is shown here."

@@ -32,7 +32,7 @@ FLUSH_SHARE = 100  # writing takes at most 1 / FLUSH_SHARE of the time
 
 
 class Watcher:
-    """The sampler, its thread, and the recorder. As a finder it is called for each import."""
+    """The sampler, its thread, and the recorder. Python calls it at each import, as a finder."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -72,7 +72,7 @@ class Watcher:
         self.stop()
 
     def go_on(self) -> None:
-        """Go on after a fork. Before TensorFlow is there, Python 3.12 would warn of the thread."""
+        """Go on after a fork if TensorFlow is loaded; else Python 3.12 would warn of a thread."""
         if self.recorder:
             self.resume()
 
@@ -111,7 +111,7 @@ class Watcher:
             self.ended.release()
 
     def look(self, frame: FrameType | None) -> None:
-        """Look from the main thread, in the middle of the program: nothing is raised."""
+        """Sample from the main thread, in the middle of the program. Errors are not raised."""
         try:
             self.sampler.sample(frame)
         except RecursionError:
@@ -120,7 +120,7 @@ class Watcher:
             self.broke(error)
 
     def wait(self) -> None:
-        """Wait until it is time to look, and look if the main thread has not."""
+        """Wait until it is time to sample, and sample unless the main thread has done so."""
         if self.ticks and self.ticks.ended:
             self.ticks = None
             sys.setswitchinterval(sampler.TURN_S)
@@ -141,7 +141,7 @@ class Watcher:
             self.recorder.stop()
 
     def record(self) -> Recorder:
-        """Record the runs of this process from now on. TensorFlow's session is there already."""
+        """Record the runs of this process from now on. TensorFlow's sessions must be imported."""
         from tflab.run import recorder, ticks
 
         self.recorder = recorder.Recorder(self.settings, self.sampler, self.broke)
@@ -225,8 +225,8 @@ class Watcher:
 
 
 def end_by_interruption() -> None:
-    """Let Python end by SIGINT, as it does if the last text that it executed ended so
-    (`run_eval_code_obj` in Python/pythonrun.c): the import of a dataclass executes text."""
+    """Let this process end by SIGINT, as after an unhandled KeyboardInterrupt. Python does so if
+    the last text that it executed ended by one (`run_eval_code_obj` in Python/pythonrun.c)."""
     try:  # noqa: SIM105  (the program may have a contextlib.py)
         exec("raise KeyboardInterrupt")
     except KeyboardInterrupt:

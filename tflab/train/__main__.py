@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, Settings]:
-    """Return the graph and the settings: those given, else the saved ones, else the recipe's."""
+    """Return the graph and the settings: as given, else as saved, else the recipe's."""
     of_file = Saved(trust=args.trust)
     function = models.find(args.model, of_file)
     from tflab.train import trainer
@@ -143,7 +143,7 @@ def train(
 
 
 def keep_life(args: argparse.Namespace, settings: Settings, folder: Path) -> str:
-    """Write the graph for TensorBoard's tab Life; return a sentence if that is impossible."""
+    """Write the graph for TensorBoard's tab Life. Return a sentence if that fails, else ""."""
     from tflab.explore import stages_as_data
     from tflab.report import storage
     from tflab.train import trainer

@@ -36,7 +36,7 @@ class Checkpoint:
 
 
 def begin_training(logdir: str | None, program: Program, settings: Settings) -> Path:
-    """Create a folder with the settings and the graph. Raises UsageError."""
+    """Create a folder with the settings and the graph. Raises UsageError if that fails."""
     folder = output_paths.choose_run_folder(logdir, f"{settings.model}-train")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def newest(folder: Path) -> Checkpoint | None:
 
 
 def progress(folder: Path, settings: Settings, start: Checkpoint | None) -> str:
-    """Say how much of a training is done, and what its checkpoint restores."""
+    """Say how much of a training is done. Raises TflabError if its checkpoint ends no epoch."""
     if start and start.step not in range(0, settings.steps + 1, settings.epoch_steps):
         raise unusable(start.path, f"step {start.step:,} is not the end of an epoch")
     done = start.step if start else 0

@@ -44,7 +44,7 @@ def opened(folder: Path, done: int, data: Dataset) -> Iterator[EventFiles]:
     """Open new event files for a training that has done `done` steps. If the data are not the
     model's own, the tags of all charts have a mark.
 
-    TensorBoard no longer shows later steps of earlier files: it drops them at the second
+    TensorBoard no longer shows later steps from earlier files: it drops them at the second
     `SessionLog.START` of a run (tensorboard/backend/event_processing/plugin_event_accumulator.py).
     """
     # TensorBoard reads the files of a run in the order of their names, which have seconds.
@@ -91,7 +91,7 @@ def add_scalars(
 
 
 def add_weights(files: EventFiles, step: int, weights: Mapping[str, np.ndarray]) -> None:
-    """Write a histogram of each variable, behind the scalars because of the prefix."""
+    """Write a histogram of each variable. The prefix of the tags puts them behind the scalars."""
     for name, values in weights.items():
         histogram = histogram_pb(f"weights/{name}", values)
         files.train.add_summary(histogram.SerializeToString(), step)

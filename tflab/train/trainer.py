@@ -46,8 +46,8 @@ class Trainer:
     def settings(
         self, epochs: int | None = None, batch_size: int | None = None, rows: int | None = None
     ) -> Settings:
-        """Return the settings of a training, by default of few epochs with the batch size of the
-        recipe on all rows. Raises UsageError."""
+        """Return the settings of a training, by default on all rows, with the recipe's batch size
+        and few epochs. Raises UsageError if a batch needs more rows."""
         train, test = map(self.program.dataset, ("train", "test"))
         rows = min(rows or train.size, train.size)
         batch = self.recipe.batch_size if batch_size is None else batch_size
@@ -133,7 +133,7 @@ def stages(
 
 
 def recipe_of(name: str, model: Model) -> Recipe:
-    """Return how to train a model; with only an optimizer, its learning rate is nan."""
+    """Return a model's recipe, or a usual one. Raises UsageError if it cannot be trained."""
     trainable = model.loss is not None and (model.recipe or model.optimizer is not None)
     if model.not_trained or not trainable:
         why = model.not_trained or "Its Model needs a `loss`, and a `recipe` or an `optimizer`."
@@ -143,7 +143,7 @@ def recipe_of(name: str, model: Model) -> Recipe:
 
 
 def classes(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tensor]:
-    """Return the class with the highest score of each row; empty without classes."""
+    """Return the class with the highest score of each row, as a list; [] without classes."""
     if scores is None or labels is None or not labels.dtype.is_integer:
         return []
     if scores.shape.rank is None or scores.shape[:-1].rank != labels.shape.rank:
@@ -175,7 +175,7 @@ def train(
     trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None = None
 ) -> Generator[TrainingStep | Epoch, None, None]:
     """Train from a checkpoint, or from the initial weights; yield every step and epoch. Raises
-    TflabError if something is not finite, or cannot be restored or written."""
+    TflabError if loss or weights are not finite, or something cannot be restored or written."""
     program, recipe, done = trainer.program, trainer.recipe, start.step if start else 0
     columns = list(session.feed_columns(program, "train").values())
     with ExitStack() as stack:
@@ -222,7 +222,7 @@ def train(
 def check_finite(
     settings: Settings, folder: Path, step: int, values: Mapping[str, np.ndarray]
 ) -> None:
-    """Raise TflabError for values of a step that are not finite."""
+    """Raise TflabError if one of these values of a step is not finite."""
     for name, value in values.items():
         if not np.isfinite(value).all():
             raise TflabError(
@@ -268,8 +268,8 @@ def epoch_of(
 
 @contextmanager
 def writing(folder: Path, step: int) -> Iterator[None]:
-    """Let signals wait, because an interrupted event file can lose the wake-up of its thread and
-    never be closed; and turn an error of the disk into a TflabError with a sentence."""
+    """Let signals wait while this is open, because an interrupted event file may lose the wake-up
+    of its thread and never be closed. An error of the disk becomes a TflabError."""
     try:
         with interrupts.held():
             yield

@@ -14,7 +14,7 @@ JUDGED = 11  # records, after which the time of all steps is estimated
 
 
 def plan_line(settings: Settings, recipe: int) -> str:
-    """Return what is going to happen; `recipe` is the number of epochs in the model's recipe."""
+    """Return what the training will do; `recipe` is the number of epochs in the model's recipe."""
     fewer = settings.epochs < recipe
     more = f" The recipe has {recipe} epochs: --epochs {recipe}." if fewer else ""
     return (
@@ -26,7 +26,7 @@ def plan_line(settings: Settings, recipe: int) -> str:
 
 
 def expected(first: Sequence[TrainingStep | Epoch], steps: int) -> str:
-    """Return how long all of these steps take, judged by the first but the very first."""
+    """Return how long these steps will take, judged by the first ones but the very first."""
     each = median([step.seconds for step in first if isinstance(step, TrainingStep)][1:])
     return (
         f"About {time(1e9 * each * steps)} for {plural(steps, 'step')} of {time(1e9 * each)}, "
@@ -44,7 +44,7 @@ def progress(settings: Settings, record: TrainingStep | Epoch) -> str:
 
 
 def classified(history: History) -> bool:
-    """Return True if there are correct answers, and so an accuracy."""
+    """Return whether there are correct answers, and so an accuracy."""
     return any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
 
 
@@ -53,7 +53,7 @@ def loss_digits(loss: float) -> str:
 
 
 def accuracy_percent(accuracy: float) -> str:
-    """Return percent with two decimals, because the best networks differ in the second."""
+    """Return `99.05 %`, as the best networks differ in the second decimal; "" for nan."""
     return "" if math.isnan(accuracy) else f"{100 * accuracy:.2f} %"
 
 

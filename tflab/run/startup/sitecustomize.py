@@ -1,7 +1,7 @@
 """Python imports this module at its start, before the program: watching begins here.
 
-Nothing of it is left for the program to see. Modules of the standard library that were imported
-meanwhile are forgotten again, because a program may have files of the same names.
+The program sees nothing of it. Modules of the standard library that were imported meanwhile are
+removed from `sys.modules` again, because a program may have files of the same names.
 """
 
 import _signal
