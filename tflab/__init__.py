@@ -26,7 +26,7 @@ def __getattr__(name: str) -> Any:
 
 
 def report(kind: type[BaseException], *error: Any) -> None:
-    """Report an error as usual, but Ctrl-C in one line: it came while a command was imported."""
+    """Report an error as Python does, but a Ctrl-C during the import of a command in one line."""
     if kind is KeyboardInterrupt:
         print("tflab: interrupted.", file=sys.stderr)
     else:

@@ -2,8 +2,8 @@
 
     python -m tflab.doctor
 
-One table has what was checked: the versions of the packages that tflab needs and of those of its
-extras, TensorFlow's devices, MNIST, and TensorBoard's Profile plugin.
+One table has what was checked: the packages that tflab and its extras need, with their versions,
+TensorFlow's devices, MNIST, and TensorBoard's Profile plugin.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def blocks(checks: Sequence[Check]) -> Iterator[Block]:
-    """Yield the table, and below it what to do, because commands must not be shortened."""
+    """Yield the table, and below it what to do, where no command is shortened to fit a column."""
     yield table(
         "What was checked",
         checks,
@@ -144,7 +144,7 @@ def imported() -> list[str]:
 
 
 def plugins() -> list[str]:
-    """Load the plugins as TensorBoard does, and the compiled library of the Profile plugin."""
+    """Load the plugins as TensorBoard does, and the library of Profile; return its version."""
     from tensorboard import default
     from xprof.convert import raw_to_tool_data  # noqa: F401
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class TflabError(Exception):
-    """The run failed for a reason that its user can understand. Commands exit with `status`."""
+    """The run failed for a reason that the user can understand. Commands exit with `status`."""
 
     status = 1
     line: int | None = None  # of the program that is shown beside the error
@@ -19,11 +19,11 @@ class RefusedError(TflabError):
 
 
 class RanDryError(RefusedError):
-    """The step's own data ended; the runtime's log adds nothing."""
+    """The step's own input data ended. The runtime's log adds nothing to that."""
 
 
 class NotImportableError(TflabError):
-    """A graph that can be parsed but not imported: only its nodes can be shown."""
+    """A graph can be parsed but not imported: only its nodes can be shown."""
 
     def __init__(self, message: str, nodes: tuple[Any, ...], functions: tuple[Any, ...]) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class UndecidedError(TflabError):
 
 
 def reason(error: BaseException) -> str:
-    """Return what went wrong, in words; errors of the system without their numbers."""
+    """Return an error's message; of an error of the operating system, without its number."""
     if isinstance(error, OSError):
         inner = getattr(error, "reason", None)  # that of a URL
         if isinstance(inner, OSError):
@@ -56,7 +56,7 @@ def reason(error: BaseException) -> str:
 
 
 def did_you_mean(name: str, names: Sequence[str], most: int = 1) -> str:
-    """Return ` Did you mean 'lenet'?`, with the nearest names; "" if none is near."""
+    """Return ` Did you mean 'lenet'?`, with up to `most` near names; "" if none is near."""
     import difflib  # most commands do not need it
 
     in_scopes = [known for known in names if known.endswith(f"/{name}")]

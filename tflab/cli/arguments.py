@@ -46,12 +46,12 @@ def address(text: str) -> str:
 
 
 def address_to_listen_at(text: str) -> str:
-    """Return the address of `HOST:PORT`, or of a port of this machine alone."""
+    """Return the `HOST:PORT` to listen at. If only a port is given, the host is 127.0.0.1."""
     return address(text if ":" in text.strip().lstrip(":") else f"127.0.0.1:{text.lstrip(':')}")
 
 
 def feed(text: str) -> tuple[str, str]:
-    """Return the name and the file of `NAME=FILE`."""
+    """Return the name and the file in `NAME=FILE`."""
     name, equals, file = text.partition("=")
     if not (name and equals and file):
         raise UsageError(f"'{text}' is not a feed; give it as NAME=FILE.npy.")
@@ -59,7 +59,7 @@ def feed(text: str) -> tuple[str, str]:
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """Return the name and the sizes of `NAME=1,224,224,3`; `NAME=` is a scalar."""
+    """Return the name and the sizes in `NAME=1,224,224,3`; `NAME=` is a scalar."""
     name, equals, dims = text.rpartition("=")
     try:
         sizes = tuple(int(dim) for dim in dims.split(",")) if dims else ()
@@ -196,7 +196,7 @@ def saved_of(args: argparse.Namespace) -> Saved:
 
 
 def check_cluster(args: argparse.Namespace) -> None:
-    """Refuse what cannot be combined with --cluster, before anything starts."""
+    """Raise UsageError for an option that cannot be combined with --cluster."""
     for option in OF_ONE_PROCESS if args.cluster else ():
         usual = getattr(DEFAULTS, option, ["default"])  # that of --configs
         if getattr(args, option, None) not in (None, usual):

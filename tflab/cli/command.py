@@ -58,7 +58,7 @@ def parser(name: str, about: str | None) -> Parser:
 
 
 def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
-    """Return an argparse type: one of these names, or an error with the nearest one."""
+    """Return an argparse type for one of these names. Its error has the nearest name."""
 
     def check(text: str) -> str:
         if text in names:
@@ -73,7 +73,7 @@ MOST = 1_000_000_000
 
 
 def count(what: str, least: int = 1, most: int = MOST) -> Callable[[str], int]:
-    """Return an argparse type: a whole number from `least` to `most`."""
+    """Return an argparse type for a whole number from `least` to `most`; errors say `what`."""
     bounds = f"of at least {least}" if most == MOST else f"from {least} to {most}"
 
     def check(text: str) -> int:
@@ -131,7 +131,7 @@ def interrupted(ended: interrupts.Interrupts) -> int:
 
 
 def explained(error: Exception) -> str | None:
-    """Return a sentence about an error that its user can understand; None for another one."""
+    """Return a sentence about an error of which the user can remove the cause; None for others."""
     if isinstance(error, TflabError):
         return str(error)
     if isinstance(error, MemoryError):
@@ -146,7 +146,7 @@ def explained(error: Exception) -> str | None:
 
 
 def what_is_missing(error: Exception) -> str | None:
-    """Return what to do about a package that this Python lacks, such as the system's own Python."""
+    """Return how to get the package that an error says is missing; None for another error."""
     if not isinstance(error, ModuleNotFoundError):
         return None
     name = (error.name or "").partition(".")[0]
@@ -162,7 +162,7 @@ def what_is_missing(error: Exception) -> str | None:
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Print something; if the reader closed the pipe (`| head`), go on without printing."""
+    """Let something be printed. If the reader closed the pipe (`| head`), print nothing more."""
     try:
         yield
         sys.stdout.flush()
@@ -171,7 +171,7 @@ def reader_may_leave() -> Iterator[None]:
 
 
 def to_nowhere() -> None:
-    """Discard the remaining output, about which Python would complain at its end."""
+    """Discard the remaining output: Python would complain at its end about a broken pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -214,7 +214,7 @@ def show(chatter: BinaryIO) -> None:
 
 
 def prepare_streams() -> None:
-    """Print `?` for what cannot be encoded; discard what goes to a closed stream (`>&-`)."""
+    """Print `?` for what cannot be encoded, and discard what goes to a closed stream (`>&-`)."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # a file that is opened later must not get its descriptor

@@ -1,9 +1,9 @@
 """Confined: a command works on a graph from a file in one process that the kernel confines first.
 
 The kernel needs no knowledge of graphs. Before the process opens the file, it gives up all rights
-but these, permanently and for all processes that it starts: it reads Python, the packages, the
-system's libraries, the model and the files of `--feed`; it writes a temporary folder and the
-results that the user asked for; it has no network. `run` starts the process and waits for it.
+but these, permanently and for all processes that it starts. It may read Python, the packages, the
+system's libraries, the model and the files of `--feed`. It may write a temporary folder and the
+results that the user asked for. It has no network. `run` starts the process and waits for it.
 `main` is what the process does.
 """
 
@@ -74,7 +74,7 @@ CONFINED: Rights | None = None  # of this process
 
 
 def is_wanted(from_file: bool, trusted: bool) -> bool:
-    """Return True if a command must run in a confined process for this model."""
+    """Return whether a command must run in a confined process for this model."""
     wanted = from_file and not trusted and CONFINED is None and ENABLED
     return wanted and landlock.abi() > 0
 
@@ -249,7 +249,7 @@ def main() -> int:
 
 
 def output(option: str) -> tuple[Path, Path] | None:
-    """Return where a confined process makes the output of an option, and its final name."""
+    """Return where a confined process writes an option's output, and the final name, if it does."""
     if CONFINED is None or option not in CONFINED.outputs:
         return None
     folder, final = CONFINED.outputs[option]

@@ -31,8 +31,8 @@ ONE_S = 0.3  # signals within this many seconds are one: `timeout` sends each tw
 
 
 class SignalError(KeyboardInterrupt):
-    """A signal came. After a plain KeyboardInterrupt that passed through `exec` of a text, as in an
-    import, Python would end by SIGINT, even if it was handled."""
+    """A signal came. It is a class of its own, because Python ends by SIGINT if a plain
+    KeyboardInterrupt passed through `exec` of a text, as in an import, even if it was handled."""
 
 
 @dataclass
@@ -130,7 +130,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def released() -> Iterator[None]:
-    """Let signals through while this is open within `held`."""
+    """Let signals raise at once while this is open, although `held` is open around it."""
     command, depth = current, current.holding
     command.holding = 0
     try:

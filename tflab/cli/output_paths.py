@@ -43,12 +43,12 @@ def write(path: Path, content: bytes, what: str, option: str = "") -> None:
 def new(
     final: Path, what: str, option: str = "", folder: bool = False, content: str = ""
 ) -> Iterator[Run]:
-    """Yield a temporary name beside a new file or folder. At the end, what was written there, or
-    its part `content`, gets the final name; a folder gets the next free name if another process
-    took it. A confined process writes to the place that it received for the output of this option.
+    """Yield a temporary name beside a new file or folder, which gets its final name at the end.
 
-    Raise UsageError, in which the output is called `what`, if there is such a file or none can be
-    written, TflabError if the disk is full. After a failure nothing is left.
+    Only the part `content` of a folder gets the name, if given. A folder gets the next free name if
+    another process took its own. A confined process writes to the place that it received for
+    `option`. Raise UsageError, in which the output is called `what`, if the file exists already or
+    cannot be written, TflabError if the disk is full. After a failure nothing is left.
     """
     granted = confined.output(option)
     path, final = granted or (final, final)
@@ -83,14 +83,14 @@ def new(
 
 
 def new_run(given: str | None, model: str) -> AbstractContextManager[Run]:
-    """Open the folder of a run: the given one, or a new one inside it."""
+    """Open the folder of a run: the given one if it is new or empty, otherwise a new one in it."""
     granted = confined.output("--logdir")
     final = granted[1] if granted else choose_run_folder(given, model)
     return new(final, "logdir", "--logdir", folder=True)
 
 
 def place(final: Path, what: str) -> AbstractContextManager[Run]:
-    """Open a folder in which a confined process makes an output, which then gets its name."""
+    """Open a folder for an output of a confined process. At the end it gets the final name."""
     return new(final, what, folder=True, content=confined.CONTENT)
 
 
@@ -130,7 +130,7 @@ def takable(path: Path, folder: bool = True) -> bool:
 
 
 def opening_line(logdir: Path) -> str:
-    """Return the command that opens a logdir, with the path of tensorboard if needed."""
+    """Return the command that opens a logdir, with a path if the shell finds no tensorboard."""
     program = "tensorboard"
     installed = Path(sys.executable).with_name(program)
     if shutil.which(program) is None and installed.exists():

@@ -39,13 +39,13 @@ def process_folder() -> Path:
 
 
 def remove(process: int | None = None) -> None:
-    """Remove the temporary folder; at the end, unless this is a fork of its process."""
+    """Remove the temporary folder, unless this process is a fork of `process`, which made it."""
     if process in (None, os.getpid()) and process_folder.cache_info().currsize:
         shutil.rmtree(process_folder(), ignore_errors=True)
 
 
 def file() -> BinaryIO:
-    """Return a temporary file; if there is no folder for it, a file that keeps nothing."""
+    """Return a temporary file. If none can be made, return a file that keeps nothing."""
     try:
         return tempfile.TemporaryFile()
     except OSError:

@@ -1,4 +1,4 @@
-"""Terminal: sentences, commands and help, no line of them wider than it is, and progress.
+"""Terminal: sentences, commands and help with lines no wider than the terminal, and progress.
 
 `exporters.text` fits tables and views.
 """
@@ -31,7 +31,7 @@ def descriptor(stream: TextIO) -> int:
 
 
 def width(stream: TextIO | None = None) -> int:
-    """Return the columns of a stream's terminal, 0 if unknown."""
+    """Return the width of a stream's terminal in columns; 0 if unknown."""
     named = os.environ.get("COLUMNS", "")
     if named.isdigit():
         return max(int(named), LEAST_WIDTH)
@@ -43,8 +43,8 @@ def width(stream: TextIO | None = None) -> int:
 
 
 def fold(text: str, columns: int) -> str:
-    """Return a text with lines of at most this many columns; 0: no limit. Continuation lines are
-    indented by two columns. A word that is longer than a line is cut."""
+    """Return a text with lines of at most this many columns; 0 means no limit. Continuation lines
+    are indented by two columns. A word that is longer than a line is cut."""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         if 0 < columns < len(line):
@@ -98,7 +98,7 @@ phases: list[Phase] = []  # the innermost last
 
 
 def share_done() -> float | None:
-    """Return how much of the outermost phase that counts its parts is done; None if none does."""
+    """Return the share done, 0 to 1, of the outermost phase that counts its parts; None without."""
     share = None
     for current in reversed(tuple(phases)):
         if current.total:
@@ -112,7 +112,7 @@ def track(
     total: int,
     about: Callable[[Item], str] | None = None,
 ) -> Iterator[Item]:
-    """Pass the items on, and show how many are done; `about` describes the current one."""
+    """Yield the items, and show how many are done. If given, `about` describes the current one."""
     with phase(label, total) as current:
         for item in items:
             if about:
@@ -123,8 +123,8 @@ def track(
 
 @contextmanager
 def phase(label: str, total: int = 0, whole: bool = False) -> Iterator[Phase]:
-    """Say what is done while this is open: this phase, or the latest phase inside it. A `whole`
-    phase is that of a command: it counts the phases in it, and nothing is drawn outside of them."""
+    """Show what is done while this is open: this phase, or the latest phase inside it. A `whole`
+    phase is that of a command: it counts the phases in it, and by itself draws nothing."""
     current = Phase(label, total, whole)
     phases.append(current)
     drawn = [each for each in phases if not each.whole]
@@ -146,7 +146,7 @@ def bar() -> Iterator[None]:
     from rich.progress import TimeRemainingColumn as Remaining
 
     class Bar(Progress):
-        """Its own thread calls for what to draw, so that a long first item is shown, too."""
+        """Computes what to draw in its own thread, so that a long first item is shown, too."""
 
         def get_renderables(self) -> Iterable[RenderableType]:
             for task in self.tasks:  # none yet, or the only one

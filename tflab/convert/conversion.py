@@ -63,13 +63,13 @@ def convert(recorded: Recording) -> Conversion:
 
 
 def is_node(track: str | None, kind: Kind) -> bool:
-    """Return True if runs of this kind are a node's, on this kind of track or on any."""
+    """Return whether runs of this kind are a node's, on a track of this kind; None means any."""
     name, _, device = kind
     return name != trace.EXECUTOR and track in (None, track_kind(device))
 
 
 def write_json(stream: TextIO, conversion: Conversion) -> None:
-    """Write what `convert --to json` promises, and finally `runs`, one a line."""
+    """Write the object of `convert --to json`, with the op runs last, as `runs`, one a line."""
     recorded = conversion.recorded
     about = {
         "files": recorded.files,
@@ -143,7 +143,7 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
 
 
 def devices(conversion: Conversion) -> Iterable[Block]:
-    """Yield all names that have rows, with the kind of the rows."""
+    """Yield a table of the devices in the traces, with what their rows are."""
     all_tracks = conversion.recorded.tracks
     yield table(
         "What was recorded",

@@ -139,7 +139,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
 
 
 def row_types(device: str, types: Mapping[str, str]) -> Callable[[str, str], tuple[str, str]]:
-    """Return a function from the name and label of a row of one device to its node and op type.
+    """Return a function that gives the node and the op type of a row from its name and label.
 
     The label has the type that ran. The graph may be from before fusion, which reuses names, so it
     is used only if the label has no type.
@@ -162,8 +162,8 @@ def row_types(device: str, types: Mapping[str, str]) -> Callable[[str, str], tup
 def possible_runs(path: str, runs: OpRuns) -> tuple[OpRuns, list[str]]:
     """Return the op runs with possible times and sizes, and a note if others were omitted.
 
-    The runs of a step start within one hour. It is the hour in which most of them start; of several
-    such hours the latest, because a clock that was not read is 0.
+    The runs of a step start within one hour: the hour in which most of them start. If there are
+    several such hours, it is the latest, because a clock that was not read is 0.
     """
 
     def within(column: np.ndarray, low: int, high: int) -> np.ndarray:
@@ -265,7 +265,7 @@ def metadata_of(path: str, data: bytes) -> Any:
 
 
 def is_event_file(path: str) -> bool:
-    """Return True for an event file, in which FileWriter.add_run_metadata adds traces."""
+    """Return whether this is an event file, to which FileWriter.add_run_metadata adds traces."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:

@@ -63,7 +63,8 @@ def slices(
 
 def batches(dataset: Dataset, batch_size: int) -> Iterator[dict[str, np.ndarray]]:
     """Return endless batches of exactly `batch_size` rows in their stored order: the last batch of
-    an epoch continues with the next. They are views if possible: do not write into a batch."""
+    an epoch continues with the next. They are views if possible: do not write into a batch. Raises
+    UsageError if there are fewer rows."""
     if not 1 <= batch_size <= dataset.size:
         raise UsageError(
             f"A batch of {batch_size} cannot be taken from the {dataset.size} rows of "
@@ -84,7 +85,7 @@ def _cut(dataset: Dataset, batch_size: int) -> Iterator[dict[str, np.ndarray]]:
 
 
 def centred(pixels: np.ndarray, brightest: int, side: int) -> np.ndarray:
-    """Put grey images [n, h, h] into black ones: float32 [n, side, side, 1] of 0..1."""
+    """Return grey images [n, h, h] put into black ones: float32 [n, side, side, 1] of 0..1."""
     height = pixels.shape[1]
     margin = (side - height) // 2
     images = np.zeros((len(pixels), side, side, 1), np.float32)

@@ -28,7 +28,7 @@ from tflab.escaping import visible
 
 
 def given_folder(data_dir: str | Path | None, wanted: str) -> Path | None:
-    """Return the folder that the user gave, if any; it should have what is `wanted`."""
+    """Return the folder that the user gave, if any. Raises UsageError if it cannot be read."""
     given = data_dir or os.environ.get("TFLAB_DATA_DIR")
     if not given:
         return None
@@ -66,7 +66,7 @@ def locate(folder: Path, name: str) -> Path | None:
 
 @functools.cache
 def announce(line: str) -> None:
-    """Print a line about substitute data on stderr, but not again for the test split."""
+    """Print a line about replaced data on stderr, once: not again for the test split."""
     terminal.say(visible(line), sys.stderr)
 
 
@@ -74,8 +74,8 @@ def announce(line: str) -> None:
 
 
 def read(path: Path, limit: int) -> bytes:
-    """Return up to `limit` bytes of the content of a file, unpacked if it is gzipped: a few
-    kilobytes can expand to gigabytes."""
+    """Return up to `limit` bytes of a file's content, unpacked if it is gzipped: a few kilobytes
+    can expand to gigabytes. Raises TflabError."""
     try:
         with path.open("rb") as file:
             gzipped = file.read(2) == b"\x1f\x8b"  # the suffix proves nothing: browsers keep it

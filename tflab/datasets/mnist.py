@@ -119,7 +119,7 @@ def read_cached(split: str) -> list[np.ndarray]:
 
 @functools.cache
 def fill(folder: Path) -> str | None:
-    """Fill the cache by downloads, once per process. Return why that failed, or None."""
+    """Download what the cache lacks, once per process. Return why that failed, or None."""
 
     def is_published(path: Path) -> bool:
         try:

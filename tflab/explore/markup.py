@@ -65,7 +65,7 @@ class FirstContent:
 
 
 def page(start: FirstContent) -> tuple[str, str]:
-    """Return the live page, and its policy: its own style and script, requests to its server."""
+    """Return the live page, and the policy that allows its own style, script and server only."""
     settings = {"start": encoded(start), "defaults": encoded(request.ProgramRequest(""))}
     script = html.script(FOLDER / "explore.js")
     look = "\n".join([style(), read("explore.css"), read("editor.css")])

@@ -57,7 +57,7 @@ class CellLife:
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of a cell's options, whose errors are IPython's, without a traceback."""
+    """Return the parser of a cell's options. Its errors are IPython's, without a traceback."""
     from IPython.core.magic_arguments import MagicArgumentParser
 
     parser: argparse.ArgumentParser = MagicArgumentParser("%%tflab")
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 class Cells:
-    """The cells of a notebook, whose programs run in one process that stays."""
+    """The cells of a notebook. Their programs run in one process, which stays."""
 
     def __init__(self) -> None:
         self.process: WorkerProcess | None = None

@@ -38,8 +38,8 @@ RATE = 0.1  # of the gradient descent, if the program names no optimiser
 
 
 def build(request: ProgramRequest, source: Source) -> Model:
-    """Build a program in the default graph; return its model, or what its function returns. Raises
-    the exceptions of the program, and TflabError if it makes no node."""
+    """Build a program in the default graph; return its model, or what the function of `source`
+    returns. Raises the exceptions of the program, and TflabError if it makes no node."""
     text, file, folder, function = request.text, source.file, source.folder, source.function
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     names: Names = {"__name__": "__main__", "tf": tf, "tf1": tf1, "np": np}
@@ -95,7 +95,7 @@ def build(request: ProgramRequest, source: Source) -> Model:
 
 @contextmanager
 def as_a_script() -> Iterator[None]:
-    """Let a program begin like scripts of TensorFlow 1, and undo that at the end."""
+    """Let a program begin as scripts of TensorFlow 1 do, and undo that at the end."""
     reset = tf1.reset_default_graph
     tf1.reset_default_graph = lambda: None
     try:
@@ -130,7 +130,7 @@ def depends(loss: tf.Operation, goals: Collection[tf.Operation]) -> bool:
 
 
 def results(names: Names, graph: tf.Graph) -> Iterator[str]:
-    """Yield the ops in the program's variables, and its tensors of gradients and updates."""
+    """Yield the operations among the program's variables, and tensors of gradients and updates."""
     later = {node.name for node in nodes.from_graph(graph) if node.phase != FORWARD}
     for value in tf.nest.flatten([[*names.values()]]):
         if isinstance(value, tf.Operation):
@@ -158,7 +158,7 @@ def ends(
     operations: list[tf.Operation],
     goals: Collection[tf.Operation],
 ) -> tuple[tf.Tensor | None, tf.Tensor]:
-    """Return the loss, by default the last scalar whose gradient reaches a goal, and the output."""
+    """Return loss and output. By default the loss is the last scalar with a gradient to a goal."""
     loss = names.get("loss")
     if loss is not None and not isinstance(loss, (tf.Tensor, tf.Variable)):
         raise TflabError(
@@ -177,7 +177,7 @@ def ends(
 
 
 def values_of(graph: tf.Graph, given: object) -> dict[str, np.ndarray]:
-    """Return the value for each tensor in its dtype. Raises TflabError for what cannot be fed."""
+    """Return the value of each fed tensor, in its dtype. Raises TflabError if it does not fit."""
     if not isinstance(given, Mapping):
         raise TflabError(
             f"`feeds` is {type(given).__name__}; write a dict such as "

@@ -68,7 +68,7 @@ class ProgramRequest:
 
 
 def read(given: object) -> ProgramRequest:
-    """Return the record of a request. Raises UsageError for what the page does not send."""
+    """Return the record of a request. Raises UsageError for anything that the page cannot send."""
     known = {field.name for field in fields(ProgramRequest)}
     if not isinstance(given, Mapping) or "text" not in given or not {*given} <= known:
         raise UsageError(NONSENSE)

@@ -107,7 +107,7 @@ class App:
         return Response(lines, mimetype="application/x-ndjson")
 
     def told(self, name: str, number: int, given: ProgramRequest) -> Iterator[Message]:
-        """Yield the stages as the page shows them."""
+        """Yield the messages of a program's stages, as the page shows them."""
         earlier = self.versions.get(name, {})
         life: Life = {}
         for message in self.worker.life(name, number, given):
@@ -124,7 +124,7 @@ class App:
         return Response(status=204)
 
     def file(self, request: Request) -> Response:
-        """Return the text of the file, if it differs from the one that the page has."""
+        """Return the text of the file that the page follows, or 204 if the page has it already."""
         if self.path is None:
             abort(404, "The page follows no file.")
         text = text_of(self.path)
@@ -147,7 +147,7 @@ def is_token(given: str, token: str) -> bool:
 
 
 def read(request: Request) -> Message:
-    """Return the JSON object of a request; refuse anything else."""
+    """Return the JSON object of a request; refuse a request without one."""
     if request.mimetype != "application/json":
         abort(415, "A request is JSON.")
     if request.content_length is None or request.content_length > LARGEST:
@@ -166,7 +166,7 @@ def read(request: Request) -> Message:
 
 
 class Quiet(WSGIRequestHandler):
-    """Does not log every request."""
+    """A handler that does not log every request."""
 
     timeout = 60  # seconds without data on a connection
 

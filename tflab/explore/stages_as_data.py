@@ -25,7 +25,7 @@ from tflab.views import stages as views
 
 
 def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> storage.Life:
-    """Return the drawing of the stages so far, by the lines of the `file`, and their tables."""
+    """Return the drawing of the stages so far, with the lines of the `file`, and their tables."""
     histories = node_history.histories(stages)
     last = stages[-1]
     ran = last if isinstance(last, Execution) else None
@@ -40,7 +40,7 @@ def life_of(stages: tuple[Stage, ...], name: str, file: str | None = None) -> st
 
 
 def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
-    """Return the blocks of each title, for the part below the drawing."""
+    """Yield the blocks of each title, for the part below the drawing."""
     notes = (note for stage in stages for note in views.notes(stage))
     yield "In short", [*notes, replace(views.story(stages), title="")]
     for stage in stages:
@@ -109,7 +109,7 @@ def problem(error: BaseException, file: str) -> Message:
 
 
 def line_of_node(error: RefusedError, stage: Frontend | Backward, file: str) -> int | None:
-    """Return the line of the first node of the error that has one, also inside of functions."""
+    """Return the line of the first of the error's nodes that has one. Nodes may be in functions."""
     made = [node for _, node in functions.origins(error.nodes, stage.nodes, stage.functions)]
     for name, inner in error.inside:
         for function in sorted(stage.functions, key=lambda function: -len(function.name)):

@@ -78,7 +78,7 @@ class Plugin(base_plugin.TBPlugin):
 
 
 def with_error_pages(route: Callable[[Request], Response]) -> Callable[[Request], Response]:
-    """Return the route, which answers with a sentence instead of an error."""
+    """Return a route that answers with a sentence where this one raises a TflabError."""
 
     def answer(request: Request) -> Response:
         try:
@@ -93,7 +93,7 @@ def with_error_pages(route: Callable[[Request], Response]) -> Callable[[Request]
 
 
 def script(request: Request) -> Response:
-    """Return a module that fills the page when it is imported: `render` has nothing to do."""
+    """Return a module that fills the page when it is imported, so `render` does nothing."""
     joined = html.script(markup.FOLDER / "tab.js")
     return Response(f"{joined}export function render() {{}}\n", mimetype="text/javascript")
 

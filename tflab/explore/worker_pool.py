@@ -41,7 +41,7 @@ class WorkerProcess:
         self.start()
 
     def start(self) -> None:
-        """Start a new process; it is ready after its first line. Ctrl-C is for the server."""
+        """Start a new process; it is ready after its first line. Ctrl-C does not reach it."""
         self.process = processes.start(
             "tflab.explore.worker", stderr=subprocess.DEVNULL, own_session=True
         )
@@ -73,7 +73,7 @@ class WorkerProcess:
                 order = {"next": True}
 
     def restart(self) -> None:
-        """Start a new process, without the leftovers of programs in the old one."""
+        """Replace the process, and with it what programs left in it, by a new one."""
         with self.turn:
             self.replace()
 

@@ -69,14 +69,14 @@ def json_text(value: str) -> str:
 
 
 def name_events(what: str, name: str, pid: int, tid: int) -> Iterator[str]:
-    """Yield the events that name a process or a thread and give its place in the order."""
+    """Yield the events that name a process or a thread, and set its place in the order."""
     head = f'{{"ph":"M","pid":{pid},"tid":{tid},"name":"{what}'
     yield f'{head}_name","args":{{"name":{json_text(name)}}}}}'
     yield f'{head}_sort_index","args":{{"sort_index":{tid}}}}}'
 
 
 def slices(lane: OpRuns, thread: str) -> Iterator[Event]:
-    """Yield runs as slices. A slice is named by its op type, so that each type has one colour."""
+    """Yield runs as slices, each called by its op type, so that each type has one colour."""
     head = f'{{"ph":"X",{thread}"ts":'
     abouts = [
         f',"name":{op},"cat":"op","args":{{"node":{json_text(name)},"op":{op},"step":'

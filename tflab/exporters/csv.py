@@ -22,7 +22,7 @@ COMPARED = ("ratio", "low", "high", "observations", "word")  # of a verdict
 
 
 def comparison(comparison: Comparison) -> str:
-    """Return one line for each row and batch size."""
+    """Return a table with a line for each row and batch size."""
     names = ["ns_per_image" if name == "image_ns" else name for name in ROW]
     lines: list[list[object]] = [["data", "partial", "batch_size", "traced_steps", *names]]
     for size, rows in comparison.tables.items():
@@ -32,7 +32,7 @@ def comparison(comparison: Comparison) -> str:
 
 
 def changes(kinds: Mapping[str, Iterable[Change]]) -> str:
-    """Return one line for each change of each kind; unknown and infinite cells are empty."""
+    """Return a table with a line for each change of each kind; unknown cells are empty."""
     names = ("batch_size", "kind", "key", "first_ns", "second_ns", *COMPARED[:-1], "verdict")
     lines: list[Iterable[object]] = [names]
     for kind, of_kind in kinds.items():

@@ -36,7 +36,7 @@ class Sized:
 def fit(
     table: Table, rows: Sequence[Sequence[str]], available: int
 ) -> tuple[list[Sized], list[str]]:
-    """Return the columns that fit, with `rows` as their cells, and the headers of omitted ones."""
+    """Return the columns that fit, with `rows` as cells, and the headers of those that do not."""
     every = list(map(sized, table.columns, zip(*rows, strict=True) if rows else repeat(())))
     kept = every
     if table.drawing and not table.columns[0].header:
@@ -51,7 +51,7 @@ def fit(
 
 
 def sized(column: Column, cells: Sequence[str]) -> Sized:
-    """Return a column in its natural width. The header of numbers can be wrapped between words."""
+    """Return a column in its natural width. A header of numbers may wrap between words."""
     of_cells = max(map(cell_len, cells), default=0)
     width = wrapped = max(of_cells, cell_len(column.header))
     if column.right and width > of_cells:
@@ -62,7 +62,7 @@ def sized(column: Column, cells: Sequence[str]) -> Sized:
 
 
 def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
-    """Return the columns that stay: spare ones go first, equals together, then the last numbers."""
+    """Return the columns that stay: the most spare ones go first, and then the last numbers."""
     kept = list(columns)
     while sum(one.least for one in kept) + GAP * (len(kept) - 1) > available:
         numbers = [one for one in kept if one.column.right]
@@ -76,7 +76,7 @@ def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
 
 
 def fit_widths(columns: Sequence[Sized], available: int) -> None:
-    """Reduce widths: wrapped headers, then elastic columns, names last, then the widest column."""
+    """Shrink columns to fit: headers, elastic columns with names last, then always the widest."""
 
     def excess() -> int:
         return max(0, sum(one.width for one in columns) - available)
@@ -110,7 +110,7 @@ def cut_all(sized: Sized, wraps: bool) -> list[str]:
 
 
 def short_names(names: Iterable[str], width: int) -> dict[str, str]:
-    """Return the shortened forms of names: different for different names."""
+    """Return the shortened form of each name. Different names have different forms."""
     short = {name: short_name(name, width) for name in names}
     for group in alike(short):
         short |= {name: with_difference(name, group, width) for name in group}
@@ -128,7 +128,7 @@ def alike(short: dict[str, str]) -> list[list[str]]:
 
 
 def short_name(name: str, width: int) -> str:
-    """Return a name within a width: in scopes the last ones, any other its beginning and end."""
+    """Return a name cut to a width: one with scopes at its beginning, another one in its middle."""
     if cell_len(name) <= width:
         return name
     scopes = name.split("/")
@@ -140,7 +140,7 @@ def short_name(name: str, width: int) -> str:
 
 
 def with_difference(name: str, group: Sequence[str], width: int) -> str:
-    """Return a name shortened to the scope that distinguishes it: `…conv1/…/Filter`."""
+    """Return a name shortened to its end and the scope that distinguishes it: `…conv1/…/Filter`."""
     ends = zip(*(one.split("/")[::-1] for one in group), strict=False)
     depth = next((at for at, parts in enumerate(ends) if len({*parts}) > 1), 0)
     if not depth:

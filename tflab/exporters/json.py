@@ -32,7 +32,7 @@ OP_STATS = {"top_ops": TOTALS, "top_types": TOTALS, "cells": CELL}
 
 
 def document(**parts: object) -> str:
-    """Return one object of these parts: the contract of a command's `--format json`."""
+    """Return these parts as one JSON object: what a command prints with `--format json`."""
     return json.dumps(plain(parts), indent=1, allow_nan=False)
 
 
@@ -59,8 +59,8 @@ def plain(value: Any, within: str = "", text: Callable[[str], str] = lambda text
 
 
 def parts(record: Any, within: str) -> codec.Parts:
-    """Yield key, name and value of each field of a record in JSON; `within` is the field of another
-    record that holds it. If a key is a mapping, the fields of that field take its place."""
+    """Yield key, name and value of each field of a record that JSON has. `within` is the field of
+    another record that holds it. If a key is a mapping, the fields of that field take its place."""
     if isinstance(record, OpStats):
         for key, name in OP_STATS.get(within, ROW).items():
             yield key, name, getattr(record, name)

@@ -18,7 +18,7 @@ def page(
     titled: Mapping[str, Iterable[Block]],
     error: str | None = None,
 ) -> str:
-    """Return a page: the machine, then the blocks of each title, numbered; "" is no title."""
+    """Return a page: the machine, then the blocks of each title, numbered; no heading for ""."""
     parts = [f"# {escape(heading)}", escape(machine(environment))]
     for number, (title, blocks) in enumerate(titled.items(), 1):
         parts += [f"## {number}. {escape(title)}"] if title else []
@@ -62,7 +62,7 @@ def table(block: Table) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return a block of code, between fences that are longer than any inside it."""
+    """Return a code block. Its fences are longer than any fence in the text."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{text}\n{fence}"
@@ -81,5 +81,5 @@ def escape(text: str) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Return a text that opens a line, and is neither a heading nor an item of a list."""
+    """Return a text escaped so that its beginning is neither a heading nor an item of a list."""
     return OPENING.sub(r"\1\\", escape(text))

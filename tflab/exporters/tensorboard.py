@@ -74,7 +74,7 @@ def write_executed(
 
 @contextmanager
 def run(folder: str) -> Iterator[tf1.summary.FileWriter]:
-    """Open the only writer of a run: a second one, within the same second, would overwrite it."""
+    """Open the only writer of a run. A second one in the same second would overwrite its file."""
     with tf1.Graph().as_default():  # the writer refuses to be made in eager mode
         writer = tf1.summary.FileWriter(folder)
     try:
@@ -98,10 +98,10 @@ def add_graph(writer: tf1.summary.FileWriter, graph_def: tf1.GraphDef) -> None:
 def drawable(metadata: tf1.RunMetadata) -> tf1.RunMetadata:
     """Return a copy of a trace from which TensorBoard draws true sums.
 
-    TensorBoard takes for the time of a scope the span from its first op's start to its last op's
-    end, so a layer whose variables are read early looks slow. Here the ops of a scope lie end to
-    end; TensorBoard shows no start times. Times and durations are at least 1, because TensorBoard
-    takes a 0 for an op that did not run.
+    TensorBoard takes as the time of a scope the span from its first op's start to its last op's
+    end, so a layer whose variables are read early looks slow. In the copy the ops of a scope follow
+    one another without gaps; TensorBoard shows no start times. Times and durations are at least 1
+    us, because TensorBoard takes a 0 for an op that did not run.
     """
     copy = tf1.RunMetadata()
     copy.CopyFrom(metadata)

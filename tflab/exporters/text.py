@@ -30,13 +30,13 @@ TONES = {"": "", "less": "dim", "dearest": "bold yellow", "slower": "red", "fast
 
 
 class Terminal(Console):
-    """A console that lets the command decide what a closed pipe means."""
+    """A console that raises BrokenPipeError if the reader closed the pipe: the command decides."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
     def print(self, *objects: object, **options: Any) -> None:
-        """Print, in a file without the spaces that fill the ends of lines."""
+        """Print. What is not a terminal gets lines without spaces at their ends."""
         if self.is_terminal:
             super().print(*objects, **options)
             return
@@ -57,14 +57,14 @@ def console(stream: TextIO | None = None) -> Console:
 
 
 def show_in_passing(out: Console, line: str) -> None:
-    """Print a line that is not what was asked for."""
+    """Print a line in dim letters: a remark, not the result."""
     out.print(Text(visible(line), style="dim"))
 
 
 def show_section(
     out: Console, title: str, blocks: Iterable[Block], first: bool = False, apart: bool = True
 ) -> None:
-    """Print blocks under a title; all of them close together unless they stand `apart`."""
+    """Print blocks under a title, with an empty line between them if `apart`."""
     if apart or not first:
         out.print()
     heading, width = Text(title, style="bold"), min(out.width, WIDTH)
@@ -83,7 +83,7 @@ def show_blocks(blocks: Iterable[Block], stream: TextIO | None = None, width: in
 
 
 def as_text(blocks: Iterable[Block], width: int = 0) -> str:
-    """Return what `show_blocks` prints of them."""
+    """Return as text what `show_blocks` prints of these blocks."""
     stream = io.StringIO()
     show_blocks(blocks, stream, width)
     return stream.getvalue()
@@ -145,7 +145,7 @@ def show_in_format(
     blocks: Iterable[Block],
     **others: Callable[[], str],
 ) -> None:
-    """Print blocks as text, as a page of Markdown about a machine, or what `others` makes."""
+    """Print blocks in the format `name`: text, Markdown with the machine `about`, or `others`."""
     if name in others:
         print(others[name]().removesuffix("\n"))
     elif name == "markdown":

@@ -146,7 +146,7 @@ class Plane:
         self._texts: dict[str, int] = {}
 
     def event(self, name: str, display: str = "") -> int:
-        """Return the number of a name. The trace viewer shows `display` instead, if it is given."""
+        """Return the number of a name. If given, the trace viewer shows `display` instead."""
         number = self._events.setdefault((name, display), len(self._events) + 1)
         if number not in self.proto.event_metadata:
             about = self.proto.event_metadata[number]
@@ -191,7 +191,7 @@ MISREAD = re.compile(
 
 
 def event_names(kinds: Iterable[Kind]) -> dict[Kind, str]:
-    """Return a `<node>:<OpType>` for each node and type; no two have the same node.
+    """Return the name `<node>:<OpType>` of each node and type. No two have the same node.
 
     Characters that are not allowed become underscores. A leading underscore marks nodes that the
     runtime has added, and XProf does not count these: `_arg_x` becomes `runtime/arg_x`. A name that
@@ -234,9 +234,9 @@ def gpu_plane(device: str) -> str:
 
 
 def add_ops(planes: Mapping[str, Plane], runs: OpRuns, groups: Mapping[int, int]) -> None:
-    """Add the ops of each device and the kernels of each GPU stream in lanes without nesting, which
-    XProf reads as calling. It expects that an event of a GPU names its op, and has a number that
-    links it to its launch (xplane_to_step_events.cc)."""
+    """Add the ops of each device, and the kernels of each GPU stream, in lanes without nesting,
+    because XProf takes nesting for calls. It expects that an event of a GPU names its op, and has a
+    number that links it to its launch (xplane_to_step_events.cc)."""
     of_device, numbers = runs.by_device(), count()
     # The kernels of a node have its name, but they are not its launch.
     scopes = {device: "gpu/" if gpu_plane(device) else "" for device in of_device}
@@ -263,8 +263,8 @@ def add_steps(
     groups: Mapping[int, int],
     elsewhere: Iterable[OpRun],
 ) -> None:
-    """Add a line of markers for the steps, and one below it with the time between their ops, also
-    those that ran `elsewhere`; a pair of lines for each of several sessions at the same time."""
+    """Add a line of markers for the steps, and below it one with the time between their ops, here
+    or `elsewhere`. Sessions that run at the same time have a pair of lines each."""
     in_time = {step.step: step for step in steps}
     own, others = runs.by_step(), op_runs.of(elsewhere).by_step()
     spans = [OpRun(step.step, "", "", "", step.start_ns, step.wall_ns) for step in steps]

@@ -24,7 +24,7 @@ def follow(
 ) -> tuple[node_history.Histories, bool]:
     """Measure a walk's step at each batch size in turn, except its own. Return the history of every
     node, and whether a signal came. A batch size is omitted if the training data do not fill a
-    batch or if its step fails."""
+    batch, or if its step fails."""
     backward = find_stage(stages, Backward)
     placed, ran = find_stage(stages, Placement), find_stage(stages, Execution)
     assert backward and placed and ran

@@ -61,7 +61,7 @@ def histories(
 
 
 def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
-    """Return the history of one node. Raises UsageError, with the nearest names of the graph."""
+    """Return the history of one node. Raises UsageError with the nearest names if none has it."""
     if node_of(name) in among:
         return among[node_of(name)]
     graph = f"the graph of {whose}" if whose else "the graph"
@@ -139,7 +139,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
 def with_times(
     by_name: Histories, execution: Execution | None, tables: Mapping[int, Sequence[OpStats]]
 ) -> Histories:
-    """Add the times of their carriers, whether the step waited for these, and the load."""
+    """Add to each node the times of its carrier, whether that ran, and the load of the machine."""
     known = {size: {row.key: row for row in rows} for size, rows in tables.items()}
     timed = {key for rows in known.values() for key in rows}
     timed |= {row.key for row in execution.top_ops} if execution else set()
@@ -157,7 +157,7 @@ def with_times(
 
 
 def blank(node: Node, kind: str, users: Users) -> NodeHistory:
-    """Return a history with nothing but the node itself and those that use it."""
+    """Return a history that has only the node itself and the nodes that use it."""
     return NodeHistory(
         name=node.name,
         op=node.op,
@@ -171,7 +171,7 @@ def blank(node: Node, kind: str, users: Users) -> NodeHistory:
 
 
 def carrier_of(history: NodeHistory, fate: Fate | None, executed: Mapping[str, Node]) -> str | None:
-    """Return the executed node that does a node's work, if one does that for all its outputs."""
+    """Return the executed node that does a node's work, for all its outputs; None without one."""
     if history.name in executed:
         return history.name
     several = len(history.outputs) > 1 and fate is not None and fate.fate == "removed"
@@ -179,7 +179,7 @@ def carrier_of(history: NodeHistory, fate: Fate | None, executed: Mapping[str, N
 
 
 def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
-    """Return for each executed node the user's nodes whose work it does beside its own."""
+    """Return, for each executed node, the user's nodes whose work it does besides its own."""
     return grouped(
         (fate.into, fate.name)
         for fate in ledger
@@ -189,7 +189,7 @@ def extra_work(ledger: Iterable[Fate]) -> dict[str, list[str]]:
 
 
 def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
-    """Yield (node, what the pass did to it, the other node or the change that this is about)."""
+    """Yield (node, what the pass did to it, the other node or the change of its type)."""
     for name in step.added:
         yield name, "added", ""
     changed = {change.name for change in step.rewritten}
@@ -252,7 +252,7 @@ NUMBER = re.compile(r"(?<=[A-Za-z/])[_.-]?\d+|^\d+(?=/|$)")
 
 
 def unlike_peers(placement: Placement, name: str) -> Iterator[str]:
-    """Yield what differs from a fused, merged or folded node of its type, like it or near it."""
+    """Yield how a node differs from similar ones of its type that were fused, merged or folded."""
     written = {node.name: node for node in placement.user_nodes}
     if not any(fate.name == name and fate.fate == "executed" for fate in placement.ledger):
         return
@@ -277,7 +277,7 @@ def unlike_peers(placement: Placement, name: str) -> Iterator[str]:
 
 
 def compared(placement: Placement, name: str, peer: str, fate: Fate) -> str:
-    """Return what is known to differ from a node with this fate before its pass; "" if nothing."""
+    """Return how a node differs from a peer just before the pass that gave the peer this fate."""
     graph = {node.name: node for node in placement.user_nodes}
     for place, step in enumerate(placement.passes):
         taken = next((one for one in step.taken if one.name == fate.name), None)

@@ -24,7 +24,7 @@ from tflab.records.watched import Recorded, RecordedValues
 
 
 def stages(graph: Recorded) -> tuple[Stage, ...]:
-    """Return the graph as it was written, with any gradients, and as it was placed. Of a function
+    """Return the graph as it was written, with any gradients, and as it was placed. Of a function,
     only the graph that its tracing made is known."""
     forward = tuple(n for n in graph.nodes if n.phase == FORWARD or not graph.executed)
     frontend = Frontend(
@@ -96,11 +96,11 @@ def needed(graph: Recorded) -> Recorded:
     lost = {fate.name for fate in graph.ledger if fate.fate == "unreached"}
 
     def left(things: Iterable[Any]) -> tuple[Any, ...]:
-        """Return the items that are not lost nodes; an item is a name or has one."""
+        """Return the items that are not lost. An item is a node's name, or has one."""
         return tuple(one for one in things if getattr(one, "name", one) not in lost)
 
     def left_nodes(nodes: Iterable[Node]) -> tuple[Node, ...]:
-        """Return the nodes that are left, without what they take from others."""
+        """Return the nodes that are not lost, without inputs from those that are."""
         return tuple(
             replace(
                 node,

@@ -109,7 +109,7 @@ def text_of(line: Line) -> str:
 
 
 def fate_words(history: NodeHistory) -> str:
-    """Return the fate of the node in words; its value may still have been needed."""
+    """Return the fate of the node in words; "" if it is unknown."""
     fate, itself = history.fate, history.carrier == history.name
     if itself and history.not_run is not False and (not fate or fate.fate == "executed"):
         no_step = "in the graph that runs, but its branch was not taken in any traced step"

@@ -36,7 +36,8 @@ ELSE = "A program can also save its graph with tf.saved_model.save: give the fol
 
 
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
-    """Return the model function of a name. Raises UsageError."""
+    """Return the model function of a name in MODELS, of `package.module:function`, or of a path.
+    Raises UsageError if there is none."""
     if is_file(name):
         return functools.partial(from_file, name, options or Saved())
     module_name, _, function_name = MODELS.get(name, name).partition(":")
@@ -83,12 +84,12 @@ def is_file(name: str) -> bool:
 
 
 def with_soft_placement(model: str, options: Options) -> Options:
-    """Return the options of a model: a file's graph runs on the devices of this machine."""
+    """Return the options for a model. Soft placement puts a file's graph on existing devices."""
     return replace(options, soft_placement=True) if is_file(model) else options
 
 
 def from_file(path: str, options: Saved) -> Any:
-    """Return the Keras model in a file; another graph is imported into the default graph."""
+    """Return the Keras model in a file, or import another graph and return its Model."""
     from pathlib import Path
 
     from tflab.models import graph_file, keras, saved

@@ -41,5 +41,5 @@ def optimizer(rate: float | tf.Tensor) -> tf1.train.Optimizer:
 
 
 def rate(step: int, epoch: int, steps: int) -> float:
-    """Return the rate of Caffe's policy `inv`: it falls slowly, however long the training is."""
+    """Return Caffe's learning rate `inv`, which falls slowly, however long the training is."""
     return 0.01 * (1 + 1e-4 * step) ** -0.75

@@ -43,7 +43,7 @@ class GraphFile:
 
 
 def read(path: Path) -> GraphFile:
-    """Return the graph in a file or folder. Raises UsageError if there is none."""
+    """Return the graph in a file or folder. Raises UsageError if none is there."""
     if not path.exists():
         raise UsageError(f"There is no file '{path}'. A graph is {KINDS}.")
     confined.model_files(path)
@@ -99,7 +99,7 @@ def parse(message: M, content: bytes) -> M | None:
 
 
 def signature_of(file: GraphFile, name: str | None) -> SignatureDef | None:
-    """Return the signature of this name, otherwise `serving_default` or the first, if any."""
+    """Return the signature of this name, by default `serving_default`, else the first, if any."""
     known = {key: s for key, s in file.meta.signature_def.items() if not key.startswith("__")}
     if name is not None and name not in known:
         hint = did_you_mean(name, list(known))
@@ -111,7 +111,7 @@ def signature_of(file: GraphFile, name: str | None) -> SignatureDef | None:
 
 
 def collected(file: GraphFile, key: str) -> list[str]:
-    """Return the nodes of a collection."""
+    """Return the names of the nodes in a collection; [] if there is none."""
     collections = file.meta.collection_def
     return list(collections[key].node_list.value) if key in collections else []
 

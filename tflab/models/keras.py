@@ -41,7 +41,7 @@ RATE = 0.01  # if the optimiser has a schedule
 
 
 def is_keras(model: object) -> bool:
-    """Return True if this is a Keras model, recognised without importing Keras."""
+    """Return whether this is a Keras model, without importing Keras."""
     return any(
         kind.__module__.startswith("keras.") and kind.__name__ == "Model"
         for kind in type(model).__mro__
@@ -72,7 +72,7 @@ def from_file(path: Path, trusted: bool) -> KerasModel:
 
 
 def is_eager(model: KerasModel) -> bool:
-    """Return True if a Keras model was made outside of graphs: its variables have values."""
+    """Return whether a Keras model's variables have values: it was made outside of graphs."""
     handles = [variable.value.handle for variable in model.variables]
     return bool(handles) and all(hasattr(handle, "numpy") for handle in handles)
 
@@ -85,7 +85,7 @@ def eagerly(make: Callable[[], T]) -> T:
 
 def build(model: KerasModel, name: str) -> Model:
     """Build the model in the default graph: a head for inference and, if it is compiled, one for
-    training. Raises TflabError; Keras may raise anything else."""
+    training. Raises TflabError if it cannot be called there; Keras may raise anything else."""
     import keras
 
     own = [*model.trainable_variables, *model.non_trainable_variables]
@@ -135,7 +135,7 @@ def build(model: KerasModel, name: str) -> Model:
 
 def updates(scope: StatelessScope, state: State, lines: Lines, head: str) -> Iterator[tf.Operation]:
     """Yield assignments of the new values of variables that are not trained, such as moving
-    averages. Each runs after all reads of the old value in the name scope `head`."""
+    averages. Each runs after the reads of the old value in the name scope `head`."""
     for mine, variable in state:
         value = scope.get_current_value(mine)
         if mine.trainable or value is variable:
@@ -155,7 +155,7 @@ def lines_of(model: Layer) -> Iterator[tuple[int, Source | None]]:
 
 
 def replaced(model: KerasModel) -> tuple[tf1.train.Optimizer, str]:
-    """Return the optimiser that replaces the model's own, and a sentence about it."""
+    """Return the optimiser that replaces the model's own, and a sentence about that."""
     kind = type(model.optimizer).__name__
     rate = eagerly(model.optimizer.get_config).get("learning_rate")
     rate = rate if isinstance(rate, float) else RATE

@@ -16,7 +16,7 @@ NEWEST = 0.1  # weight of the newest batch in a moving average
 
 
 def scope(name: str) -> tf1.variable_scope:
-    """Open a scope for the names of nodes and of variables; variables that exist are used again."""
+    """Open a scope for the names of nodes and variables. Existing variables are reused."""
     return tf1.variable_scope(name, use_resource=True, reuse=tf1.AUTO_REUSE)
 
 
@@ -30,7 +30,7 @@ def convolution(
     padding: str = "VALID",
     biased: bool = True,
 ) -> tf.Tensor:
-    """Add a convolution with square kernels. `SAME` pads with zeros, with an odd one at the end."""
+    """Add a convolution with kernels of `side` x `side`. `SAME` pads an odd zero at the end."""
     with scope(name):
         shape = [side, side, images.shape[-1], channels]
         kernel = tf1.get_variable("kernel", shape, initializer=he())
@@ -50,7 +50,7 @@ def add_bias(sums: tf.Tensor) -> tf.Tensor:
 
 
 def pool(name: str, images: tf.Tensor) -> tf.Tensor:
-    """Return the largest of each 2 x 2 pixels."""
+    """Return the largest of each 2 x 2 pixels: [n, h, w, c] becomes [n, h/2, w/2, c]."""
     with tf1.name_scope(name):
         return tf.nn.max_pool2d(images, ksize=2, strides=2, padding="VALID", name="MaxPool")
 
@@ -109,7 +109,7 @@ def batch_norm(name: str, images: tf.Tensor, training: bool) -> tf.Tensor:
 
 
 def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Return the mean over the batch, in nats."""
+    """Return the cross entropy in nats, as the mean over the batch."""
     with tf1.name_scope("loss"):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
             labels=labels, logits=logits, name="CrossEntropy"

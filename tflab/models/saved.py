@@ -1,9 +1,9 @@
 """Saved: a graph from a file as a Model.
 
-Fetched are the user's fetches, otherwise the outputs of its signature, the train op that it
-collects, or what no other node uses. Fed are the user's arrays, otherwise seeded values by dtype
-and static shape: the first open dimension is the batch, any other is 1. Variables get the values of
-the checkpoint that the file's saver restores, otherwise of their initialisers.
+A step fetches what the user names, otherwise the outputs of the signature, the train op that the
+file collects, or what no other node uses. It is fed the user's arrays, otherwise seeded values by
+dtype and static shape: the first open dimension is the batch, any other is 1. Variables get the
+values of the checkpoint that the file's saver restores, otherwise of their initialisers.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def build(file: GraphFile, options: Saved) -> Model:
 
 
 def model_of(fed: Sequence[tf.Tensor], given: Given, notes: Iterable[str], **parts: Any) -> Model:
-    """Return the Model of these parts that is fed the user's arrays, otherwise seeded values."""
+    """Return a Model of these parts. It is fed the user's arrays, otherwise seeded values."""
     columns, phrases = columns_of(fed, given)
     seeded_values = [f"Fed are seeded values: {'; '.join(phrases)}."] if phrases else []
     name = "seeded values" if phrases else "the arrays that were given"
@@ -161,7 +161,7 @@ class Imported:
             raise UsageError(f"There is no tensor '{name}' in the graph.{hint}") from error
 
     def fetches(self, names: Iterable[str]) -> tuple[tuple[str, ...], str]:
-        """Return what to fetch, and why. `--loss` may add names of the user later."""
+        """Return what to fetch, and why. Unknown names may be gradients that `--loss` adds."""
         ops = {op.name: op for op in self.graph.get_operations()}
         here = [name for name in names if node_of(name) in ops]
         if here:
@@ -187,7 +187,7 @@ class Imported:
         return ends, f"no other node uses {'it' if len(ends) == 1 else 'them'}"
 
     def output(self, fetches: Sequence[str]) -> tf.Tensor | None:
-        """Return the first fetched tensor, otherwise the last tensor that the fetches need."""
+        """Return the first fetched tensor, otherwise the last that the fetches need, if any."""
         needed = nodes_needed(self.nodes, fetches, ())
         made = (
             node.name
@@ -201,7 +201,7 @@ class Imported:
         return [node.name for node in self.nodes if node.op in VARIABLES and node.name in needed]
 
     def given(self, options: Saved) -> Given:
-        """Return the array or the shape that the user gives, by tensor. Raises UsageError."""
+        """Return the user's array or shape, by tensor. Raises UsageError if it cannot be fed."""
         keys = dict(self.signature.inputs) if self.signature else {}
         ops = {op.name for op in self.graph.get_operations()}
 
@@ -215,8 +215,8 @@ class Imported:
         return shapes | {named(name): load(name, path) for name, path in options.feeds}
 
     def fed(self, given: Iterable[str], ends: Sequence[str]) -> tuple[list[tf.Tensor], set[str]]:
-        """Return the tensors to feed, and the nodes that the ends then need. To feed are those that
-        the user names, the inputs of the signature, and the placeholders that are still needed."""
+        """Return the tensors to feed, and the nodes that the ends then need. Fed are the tensors
+        that the user names, the inputs of the signature, and all needed placeholders."""
         by_user = list(map(self.tensor, given))
         inputs = self.signature.inputs.values() if self.signature else ()
         of_signature = [self.tensor(info.name) for info in inputs if info.name]
@@ -268,8 +268,8 @@ def label(tensor: tf.Tensor) -> str:
 
 
 def load(name: str, file: str) -> np.ndarray:
-    """Return the array to feed to `name`, mapped from its file, because a header may declare more
-    than the file has. Raises UsageError."""
+    """Return the array to feed to `name`. It is mapped from its file, because a header may declare
+    more than the file has. Raises UsageError if the file has no array."""
     try:
         confined.check_plain(Path(file))
         return np.lib.format.open_memmap(file, mode="r")
@@ -281,7 +281,7 @@ def load(name: str, file: str) -> np.ndarray:
 
 
 def columns_of(fed: Sequence[tf.Tensor], given: Given) -> tuple[dict[str, Column], list[str]]:
-    """Return the data by fed tensor, and a phrase about each that has seeded values."""
+    """Return the data of each fed tensor, and a phrase about each that has seeded values."""
     shapes = {tensor.name: feed_shape(tensor, given.get(tensor.name)) for tensor in fed}
     arrays = {name: np.asarray(v) for name, v in given.items() if isinstance(v, np.ndarray)}
     batched = [tensor for tensor in fed if shapes[tensor.name][:1] == (None,)]
@@ -305,7 +305,8 @@ def columns_of(fed: Sequence[tf.Tensor], given: Given) -> tuple[dict[str, Column
 
 def feed_shape(tensor: tf.Tensor, given: np.ndarray | tuple[int, ...] | None) -> Shape:
     """Return the shape to feed: that of the user's array, or the user's own, or else the static
-    one, in which the first open dimension is the batch (None) and any other is 1."""
+    one, in which the first open dimension is the batch (None) and any other is 1. Raises
+    UsageError."""
     known = tensor.shape.rank is not None
     dims = tensor.shape.as_list() if known else [None]
     if given is None:

@@ -25,7 +25,7 @@ HTML: dict[type, Callable[[Row], str]] = {}
 
 
 class Shown:
-    """A result that a notebook shows as sentences and tables, if a command has registered how."""
+    """A result that a notebook shows as sentences and tables, if `HTML` says how."""
 
     def _repr_html_(self) -> str | None:
         html = HTML.get(type(self))
@@ -108,8 +108,8 @@ def sentences(title: str, said: Iterable[str]) -> Table:
 def listing(
     title: str, parts: Iterable[tuple[str, Sequence[str]]], most: int = sys.maxsize
 ) -> Table:
-    """Return a table of the lines of each part beside its heading, without headers: of a long part
-    the first ones, and how many more there are."""
+    """Return a table without headers: each heading, and beside it the lines of its part. Of a part
+    with more than `most` lines, it has the first ones, and the number of the others."""
     every = list(parts)
 
     def rows(most: int) -> Iterator[tuple[str, str]]:
@@ -123,7 +123,7 @@ def listing(
 
 
 def dearest(rows: Iterable[Row], cost: Callable[[Row], float]) -> Callable[[Row], str]:
-    """Return the tone of a table whose rows have costs."""
+    """Return a function that gives the row with the highest cost a tone, and other rows none."""
     most = max(rows, key=cost, default=None)
     return lambda row: "dearest" if row is most else ""
 
@@ -152,7 +152,7 @@ def in_full(block: Block) -> Block:
 
 
 def offered(block: Block, option: str) -> Block:
-    """Return the block; one that omits or folds rows names the option that shows all."""
+    """Return the block. If it omits or folds rows, it names the option that shows all."""
     if isinstance(block, Table) and block.everything:
         return replace(block, option=option)
     return block

@@ -1,7 +1,7 @@
 """Codec: records as JSON, and complete ones back again from files that may come from strangers.
 
-The types of the fields define the content of a record, and each value is checked against them:
-numbers are finite, and not negative unless they may be. Nothing is unpickled or imported.
+The types of the fields define the content of a record, and each value is checked against them.
+Numbers are finite, and not negative except in fields that may be. Nothing is unpickled or imported.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ hints = functools.cache(get_type_hints)  # of a record: field -> type
 
 
 def decoded(kind: Kind, value: Json, field: str = "") -> Record:
-    """Return a value of this type. `field` names the field of a record if this is its direct value.
-    Raises ValueError for another value."""
+    """Return a value of this type from JSON. Raises ValueError if it is not of the type. `field` is
+    the name of the record's field that holds it directly."""
     origin: Kind = get_origin(kind)
     arguments = get_args(kind)
     if is_dataclass(kind):
@@ -118,7 +118,7 @@ def check(right: bool) -> None:
 
 
 def read_object(path: str, give: str) -> dict[str, Any]:
-    """Return the JSON object in a file. Raises UsageError, which ends with `give`."""
+    """Return the JSON object in a file. Raises UsageError, a sentence that ends with `give`."""
     try:
         content = json.loads(Path(path).read_bytes())
         check(isinstance(content, dict))

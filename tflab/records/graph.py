@@ -57,7 +57,7 @@ class Node:
 
     @property
     def line(self) -> Source | None:
-        """Return the line whose costs the node belongs to; that of a gradient is its op's."""
+        """Return the line to which its costs belong; of a gradient, that of the forward op."""
         return self.forward_source or self.source
 
 
@@ -105,7 +105,7 @@ class Unordered:
 
 @dataclass(frozen=True)
 class BranchInput:
-    """A node outside of a branch that only this branch uses, and that runs in every step."""
+    """A node outside a branch that only this branch uses, and that runs in every step."""
 
     node: str
     op: str
@@ -129,7 +129,7 @@ def session_name(tensor: str) -> str:
 
 
 def output_name(node: str, slot: int) -> str:
-    """Return an output as a GraphDef writes it: `mul` for the first one, `split:1`."""
+    """Return an output as a GraphDef writes it: `mul` for slot 0 of `mul`, `split:1` for slot 1."""
     return f"{node}:{slot}" if slot else node
 
 
@@ -152,14 +152,14 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 
 def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the edges in the other direction: of `makers`, the nodes that take from each."""
+    """Return the edges in the other direction: from makers of each node, the users of each."""
     return grouped((end, name) for name, ends in edges.items() for end in dict.fromkeys(ends))
 
 
 def reach(
     starts: Iterable[str], edges: Mapping[str, Iterable[str]], stop: Collection[str] = ()
 ) -> set[str]:
-    """Return all that can be reached from the starts, including them, without passing `stop`."""
+    """Return the starts, and all that can be reached from them without passing `stop`."""
     reached = set(starts)
     waiting = list(reached)
     while waiting:
@@ -226,8 +226,8 @@ def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[
 
 @dataclass(frozen=True)
 class GradientCall:
-    """One call of a gradient function: the gradients that it received for the op's outputs, and
-    those that it returned for its inputs, as tensors; None if there was none."""
+    """One call of a gradient function: the gradients with respect to the op's outputs that it
+    received, and those with respect to its inputs that it returned, as tensors or None."""
 
     forward: str
     incoming: tuple[str | None, ...]
@@ -262,7 +262,8 @@ class GradientStop:
 
 @dataclass(frozen=True)
 class Link:
-    """One step of the chain rule: from the gradient of an op's output to that of an input."""
+    """A step of the chain rule, from the gradient with respect to an output of an op to an
+    input's."""
 
     forward: str  # `error`
     computes: str  # `(add - targets)**2`; "" if no formula gives its value

@@ -1,4 +1,4 @@
-"""What the runtime does to a graph: passes, fates, devices, kernels, generated code."""
+"""Placed: what the runtime does to a graph: passes, fates, devices, kernels, generated code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Rewrite:
 
 @dataclass(frozen=True)
 class Takeover:
-    """A node that a pass removed, or left without work."""
+    """What happened to a node that a pass removed, or left without work."""
 
     name: str
     fate: str  # folded, merged, fused, compiled or removed
@@ -32,7 +32,7 @@ class Takeover:
 
 @dataclass(frozen=True)
 class Pass:
-    """What one pass of the runtime did to the graph, by its own dumps."""
+    """What one pass of the runtime did to the graph, according to its dumps."""
 
     name: str
     iteration: int | None  # of Grappler, which runs its passes more than once
@@ -170,7 +170,7 @@ class FirstPart:
 
 @dataclass(frozen=True)
 class FirstRun:
-    """The first run of a step in a new session, once, without trace and dumps."""
+    """The first run of a step in a new session, neither traced nor dumped, measured once."""
 
     wall_ns: int
     parts: tuple[FirstPart, ...]  # add up to it

@@ -51,7 +51,7 @@ AGREES = 1e-4  # a thousand times the usual error of differences in float64
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """The gradient of the loss for one variable, compared with central differences."""
+    """The gradient of the loss with respect to one variable, compared with central differences."""
 
     tensor: str
     # largest |analytic - numeric|, divided by the largest examined gradient; 0 if `zero`

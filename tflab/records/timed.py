@@ -69,7 +69,7 @@ class CriticalPath:
 
 @dataclass(frozen=True)
 class Holder:
-    """An op, and the bytes that it had allocated and that were still alive."""
+    """An op, and the bytes that it allocated and that were alive, whoever used them by then."""
 
     name: str
     op: str  # the type that ran

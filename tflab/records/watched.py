@@ -71,7 +71,7 @@ class WatchedLine:
 
 @dataclass(frozen=True)
 class SampledLine:
-    """A line, and the time for which it was seen."""
+    """A line, and how long it ran by the samples that saw it."""
 
     place: str  # `train.py:88 in next_batch`
     ns: int
@@ -113,7 +113,7 @@ class GrownGraph:
 
 @dataclass(frozen=True)
 class KeptResults:
-    """Results of a function that the program keeps; up to four tensors of a call count."""
+    """Results of a function that the program keeps. Up to four tensors of each call are counted."""
 
     function: str
     calls: int  # when they were last counted
@@ -249,13 +249,13 @@ GIVE = "give a file that `python -m tflab.run --save FILE` wrote"
 
 
 def as_text(seen: Watched) -> str:
-    """Return the file of a watched program."""
+    """Return a watched program as the JSON text of its file."""
     content = {"kind": KIND, "format": FORMAT, **codec.encoded(seen)}
     return json.dumps(content, indent=1, allow_nan=False)
 
 
 def read(path: str) -> Watched:
-    """Return the watched program in a file or in a logdir. Raises UsageError."""
+    """Return the watched program in a file or in a logdir. Raises UsageError if none is there."""
     content = codec.read_object(os.path.join(path, FILE) if os.path.isdir(path) else path, GIVE)
     if (content.get("kind"), content.get("format")) != (KIND, FORMAT):
         raise UsageError(f"'{path}' is not a watched run of this version of tflab; {GIVE}.")

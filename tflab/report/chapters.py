@@ -47,7 +47,7 @@ Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, pa
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> Report:
-    """Return the report with these chapters, as far as measured; `command` repeats it."""
+    """Return the report with those of these chapters that were measured; `command` repeats it."""
     handed_in = names == ("lab",)
     made = [*hand_in(lab)] if "lab" in names else []
     made += (
@@ -270,7 +270,7 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
 
 
 def found(comparison: Comparison) -> Table:
-    """Return one row for each batch size, with what was found at it."""
+    """Return a table of the batch sizes: step, rate, and the op with the largest share."""
     steps = comparison.steps
     return table(
         "Findings at each batch size",
@@ -286,7 +286,8 @@ def found(comparison: Comparison) -> Table:
 
 
 def finding_at(comparison: Comparison, size: int) -> str:
-    """Return how the costliest op changed since the size before, if it ran as often in a step."""
+    """Return a sentence on the costliest op: its share, and how both changed since the size
+    before."""
     largest = max(
         (row for row in comparison.rows if size in row.cells), key=lambda row: row.cells[size].share
     )
@@ -354,7 +355,7 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
 
 
 def graph_sizes(walked: Walked) -> list[tuple[str, tuple[Node, ...]]]:
-    """Return the nodes of the graph as written, with gradients if it got any, and that runs."""
+    """Return titled nodes of the graph: as written, with gradients if it got any, as it runs."""
     grown = [s.nodes for s in walked.stages if isinstance(s, Backward) and s.added_nodes]
     return [
         ("as written", walked.stages[0].nodes),
@@ -375,7 +376,7 @@ def picture_of_graph(walked: Walked) -> Iterator[Part]:
 
 
 def layers(walked: Walked, nodes: tuple[Node, ...]) -> tuple[list[Track], list[Edge]]:
-    """Return the outer boxes of the drawing with some of these nodes, and their edges."""
+    """Return the outer boxes of the drawing that contain some of these nodes, and their edges."""
     by_name = {node.name: node for node in nodes}
     box_of: dict[str, str] = {}
 

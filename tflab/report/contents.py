@@ -57,7 +57,7 @@ class Lab:
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot, drawn already."""
+    """A plot that is already drawn, as SVG and PNG."""
 
     name: str  # of its files, without a suffix
     caption: str
@@ -163,7 +163,7 @@ class Script:
 
     @property
     def parts(self) -> list[tuple[bool, list[ScriptLine]]]:
-        """Return the lines in parts, and whether each is folded: it did nothing."""
+        """Return (is folded, lines) of each part; parts without times and nodes are folded."""
         warm = [at for at, line in enumerate(self.lines) if line.times or line.nodes]
         shown = {at + near for at in warm for near in (-1, 0, 1)}
         places = itertools.groupby(range(len(self.lines)), lambda at: at not in shown)
@@ -180,7 +180,7 @@ class Annotated:
 
     @property
     def hottest(self) -> list[tuple[int, str, ScriptLine]]:
-        """Return the costliest lines: the number of each, its place, and the line itself."""
+        """Return (number, place, line) of the costliest lines, the most expensive first."""
         every = ((script.name, line) for script in self.scripts for line in script.lines)
         timed = [
             (at, f"{name.rpartition('/')[2]}:{line.number}", line)
@@ -251,7 +251,7 @@ REFERENCE = ("configurations", "memory", "environment")  # chapters that are fol
 
 
 def chosen(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the chapters in order, each once. Unless named, a report has no hand-in."""
+    """Return the chapters in order, each once. By default these are all but `lab`, the hand-in."""
     return tuple(name for name in CHAPTERS if name in (names or {*CHAPTERS} - {"lab"}))
 
 
@@ -301,7 +301,7 @@ def chinese_column(item: Column) -> Column:
 
 @cache
 def dictionary() -> dict[str, str]:
-    """Return English -> Chinese, with {} where texts differ; what it stands for is looked up."""
+    """Return English -> Chinese. {} stands for a part that differs, and is translated by itself."""
     text = (PAGE / "chinese.txt").read_text(encoding="utf-8")
     lines = [line.strip() for line in text.splitlines() if not line.startswith("#")]
     return dict(zip(lines[::2], lines[1::2], strict=True))
@@ -322,7 +322,7 @@ def chinese(text: str) -> str:
 
 @cache
 def patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Return the keys with {}, as expressions that find what stands there."""
+    """Return the keys with {}, as regular expressions, each with its Chinese."""
     return tuple(
         (re.compile(re.escape(key).replace(r"\{\}", "(.+?)")), words)
         for key, words in dictionary().items()

@@ -56,8 +56,8 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
 
 
 def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequence[Stage]) -> Homes:
-    """Return the track and path of each node. Nodes that the runtime made are in the scope of the
-    call that it expanded, with the nodes whose work they do, or with those that use them."""
+    """Return the track and path of each node. A node of the runtime is in the scope of the call
+    that was expanded into it, or with a node whose work it does, or with a user."""
     homes: Homes = {
         name: (TRACKS[histories[name].kind], tuple(name.split("/")))
         for name in waits
@@ -115,7 +115,7 @@ def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> t
 
 
 def relabelled(scope: str, boxes: Iterable[Box]) -> Iterator[Box]:
-    """Yield the boxes of a scope without a box of its own."""
+    """Yield the boxes of a scope that is not drawn. Their labels begin with its name."""
     for box in boxes:
         yield replace(box, label=f"{scope}/{box.label}")
 
@@ -138,7 +138,7 @@ def anchors_of(
     histories: Mapping[str, NodeHistory],
     forward: Iterable[Box],
 ) -> Anchors:
-    """Return the forward box beside each node: of its op, its variable, or its neighbours."""
+    """Return the forward box that each node belongs beside: its op's, variable's or neighbours'."""
     anchors = {name: box.name for box in forward for name in nodes_of(box)}
     for name, before in waits.items():
         track, history = homes[name][0], histories[name]
@@ -154,7 +154,7 @@ def anchors_of(
 
 
 def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
-    """Give nodes the anchor on which their users, or those that they wait for, agree."""
+    """Give nodes the anchor of their users, or what they wait for; return whether any got one."""
     known = len(anchors)
     for name in [name for name in waits if name not in anchors]:
         for around in (waits[name], waits.users[name]):  # the last counts
@@ -165,7 +165,7 @@ def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
 
 
 def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors) -> tuple[Box, ...]:
-    """Return three boxes with common rows."""
+    """Return the boxes of the tracks (forward, gradients, updates), whose rows are common."""
     ladder = rows(forward, waits)
     gradients = place_beside(ladder, 1, waits, homes, anchors)
     updates = place_beside(ladder, 2, waits, homes, anchors)
@@ -224,7 +224,7 @@ def place_beside(
 
 
 def one_box(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], waits: Waits) -> Box:
-    """Return one box for all nodes next to a layer, by default with the layer's label."""
+    """Return one box for all nodes next to a layer, labelled by the scope that they share."""
     boxes = parts(nodes, waits, name)
     if len(boxes) == 1:
         return boxes[0]
@@ -236,7 +236,7 @@ def one_box(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], wai
 
 
 def shared(paths: Iterable[Path]) -> Path:
-    """Return the scopes that contain all of these nodes."""
+    """Return the scopes that all of these paths begin with."""
     levels = zip(*(path[:-1] for path in paths), strict=False)
     return tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
 
@@ -329,7 +329,7 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
 
 
 def with_lanes(edges: Sequence[tuple[str, str]], level: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return the edges, without the longest ones if they would cross more than MOST_LANES rows."""
+    """Return the edges with lanes: the shortest ones, which cross MOST_LANES rows at most."""
     crossed = [max(0, level[target] - level[source] - 1) for source, target in edges]
     if sum(crossed) <= MOST_LANES:
         return list(edges)
@@ -340,8 +340,8 @@ def with_lanes(edges: Sequence[tuple[str, str]], level: Mapping[str, int]) -> li
 
 
 def levels(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return a row for each box, below those of its parents, which come before their children. A
-    box with at most as many parents as children moves down to just above the first child."""
+    """Return a row for each box, below those of its parents, which come first in `parents`. A box
+    with at most as many parents as children moves down to just above its first child."""
     level: dict[str, int] = {}
     children: dict[str, list[str]] = {}
     for name, before in parents.items():

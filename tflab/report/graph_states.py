@@ -56,7 +56,7 @@ def edges(stage: Stage) -> str:
 
 
 def facts(stage: Stage) -> tuple[str, ...]:
-    """Return the first facts of a stage in short, without those that say that there is nothing."""
+    """Return the first facts of a stage in short, without those that deny something."""
     found = (fact for fact in views.in_short(stage)[:FACTS] if fact.value != "nothing")
     return tuple(f"{fact.label}: {fact.text}" for fact in found)
 
@@ -87,7 +87,7 @@ def touched(step: Pass) -> tuple[str, ...]:
 
 
 def idle(stage: Placement) -> str:
-    """Return the passes that changed nothing, in a sentence; empty if there are none."""
+    """Return a sentence that names the passes that changed nothing; "" if there are none."""
     names = [step.name for step in stage.passes if not step.changed]
     each = ", ".join(dict.fromkeys(names))
     return f"{plural(len(names), 'run')} {placement.IDLE}: {each}." if names else ""

@@ -64,7 +64,7 @@ def fragment(blocks: Iterable[Block]) -> str:
 
 @cache
 def environment(*folders: Path) -> jinja2.Environment:
-    """Return what templates need; templates in `folders` are added to those of the report."""
+    """Return jinja2's environment for templates of the report and of these folders."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([PAGE, *folders]),
         autoescape=True,
@@ -135,7 +135,7 @@ def readable(value: object) -> Any:
 
 
 def inline(svg: str) -> Markup:
-    """Return a plot as an element of the page, whose policy allows attributes instead of styles."""
+    """Return a plot as an element of the page. Styles become attributes, as its policy demands."""
     root = ElementTree.fromstring(svg)
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
@@ -149,7 +149,7 @@ def inline(svg: str) -> Markup:
 
 
 def breakable(text: str) -> Markup:
-    """Return a text whose names may break after a scope, but not inside one or in `Mbit/s`."""
+    """Return a text whose lines may end after a name scope, but not in a name or `Mbit/s`."""
     pieces = re.split(r"(?<=/)(?=\w)(?!s\b)", visible(text))
     return Markup("<wbr>").join(map(escape, pieces))
 

@@ -31,7 +31,7 @@ def measure(
     model: str, chapters: Sequence[str], data_dir: str | None, trust: bool, announce: Announce
 ) -> Lab:
     """Walk, train and compare a model, as far as the chapters need it, or until a signal comes.
-    Raises TflabError if a part fails, KeyboardInterrupt if no part was complete."""
+    Raises TflabError if a part fails, KeyboardInterrupt if a signal left no complete part."""
     options = Options(
         steps=STEPS,
         data_dir=data_dir,
@@ -52,7 +52,7 @@ def measure(
 
 
 def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> Iterator[Lab]:
-    """Yield the lab after each part, also after one that a signal ended; then KeyboardInterrupt."""
+    """Yield the lab after each part. If a signal ended a part, raise KeyboardInterrupt after it."""
     load_before = machine_load.average()  # before tflab itself loads the machine
     model = lab.model
     if "walked" in needs:
@@ -104,14 +104,14 @@ def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
 
 
 def affordable_rows(settings: Settings, step: Execution) -> int:
-    """Return the number of training rows for which half of TRAINING_S suffices: without a whole
-    epoch there would be no test. A row takes as long as in the step that was measured."""
+    """Return the number of training rows for which half of TRAINING_S suffices, at least a batch. A
+    row is assumed to take as long as in the measured step."""
     row_ns = step.untraced_step_ns.median / step.batch_size
     return max(settings.batch_size, int(1e9 * TRAINING_S / 2 / settings.epochs / row_ns))
 
 
 def train(lab: Lab, options: Options) -> Iterator[Lab]:
-    """Train like `python -m tflab.train`, but at most TRAINING_S."""
+    """Train like `python -m tflab.train`, but for at most TRAINING_S."""
     ready = trainer.prepare(lab.model, models.find(lab.model, options.saved), options)
     settings = ready.settings(EPOCHS)
     if lab.walked:

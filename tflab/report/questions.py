@@ -38,7 +38,7 @@ def of_program(walked: Walked) -> tuple[Question, ...]:
 
 
 def node_that_goes(walked: Walked) -> Iterator[Question]:
-    """Ask which forward node does not survive: best an op that computes, and never a feed."""
+    """Ask which forward node will not run: one that computes, if possible, and never a feed."""
     fates = {fate.name: fate for fate in walked.placement.ledger}
     forward = sorted(walked.stages[0].nodes, key=lambda node: node.op in PLAIN)
     known = [(node, fates[node.name]) for node in forward if node.name in fates]

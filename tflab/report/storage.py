@@ -49,7 +49,7 @@ def life(stage: str, graph: DrawnGraph, parts: Iterable[tuple[str, Iterable[Bloc
 
 
 def signature(history: NodeHistory) -> list[str]:
-    """Return what is compared with the previous life: kind; op, inputs and outputs."""
+    """Return what is compared with the previous life: the kind; then op, inputs and outputs."""
     inputs = (*history.inputs, *(f"^{name}" for name in history.control_inputs))
     outputs = [f"{out.dtype} {list(out.shape or ())}" for out in history.outputs]
     return [history.kind, f"{history.op}({', '.join(inputs)}) -> {', '.join(outputs)}"]
@@ -65,7 +65,7 @@ def block(part: Block) -> object:
 
 
 def read_block(part: Any) -> Block:
-    """Return a block from the data of `block`. Raises the usual exceptions for wrong types."""
+    """Return a block from the data of `block`. Raises KeyError, TypeError, ... for wrong data."""
     if isinstance(part, str):
         return part
     columns = tuple(
@@ -80,7 +80,7 @@ def read_block(part: Any) -> Block:
 
 
 def keep(folder: Path, nodes: int, life: Callable[[], Life | None]) -> str:
-    """Write the life of a run with this many nodes; return a sentence if that is not possible."""
+    """Write the life of a run with this many nodes. Return a sentence if that fails, else ""."""
     try:
         environment.require("TensorBoard's tab Life", "igraph")
         if nodes > MOST_NODES:

@@ -45,7 +45,7 @@ Index = Mapping[str, int]  # node -> its number
 
 
 def graph_data(graph: DrawnGraph) -> Row:
-    """Return the data that the script draws: boxes, states and nodes with versions, by number."""
+    """Return the data of a drawing, as `data.d.ts` describes it, with nodes and boxes numbered."""
     drawing, histories = graph.drawing, graph.histories
     states = drawing.states
     versions = graph_states.versions(states)
@@ -141,7 +141,7 @@ def flat(box: Box, parent: int | None, boxes: list[Row], index: Index) -> int:
 def summarize(
     boxes: Sequence[Row], histories: Sequence[NodeHistory], ns: Mapping[str, float]
 ) -> None:
-    """Give each box the properties that colours show: kind, fates and time of its nodes."""
+    """Give each box what its colours show: the kind, the fates and the time of its nodes."""
     inside: list[list[NodeHistory]] = [[] for _ in boxes]
     for number, box in enumerate(boxes):
         around = number if box["node"] is not None else None
@@ -164,7 +164,7 @@ def fate_of(history: NodeHistory) -> str:
 
 
 def heat(ns: float, longest: float) -> int:
-    """Return the step on the colour scale of times, from 0: it grows with the root of the time."""
+    """Return the step of the colour scale for a time, from 0; it grows with the time's root."""
     return min(HEATS - 1, int(sqrt(ns / longest) * HEATS))
 
 
@@ -208,9 +208,9 @@ def node_data(history: NodeHistory, graph: DrawnGraph, versions: Versions, index
 def shape_of(
     tensor: str, used: int, last: int, versions: Versions, histories: Mapping[str, NodeHistory]
 ) -> str:
-    """Return the shape of a tensor as it stands beside an edge whose user is last in state `used`:
-    the shape in the traced step if both ran, otherwise the one that the last version of its maker
-    knew. It is empty for a scalar, and if no version knew it."""
+    """Return the shape of a tensor beside an edge whose user is last in state `used`: the shape in
+    the traced step if both ran, otherwise that of its maker's last version with a shape. It is ""
+    for a scalar, and if no version has one."""
     name, _, digits = tensor.partition(":")
     slot = int(digits) if digits.isdecimal() else 0
     made = [v.node.outputs for v in versions.get(name, ()) if v.first <= used]
@@ -225,7 +225,7 @@ def shape_of(
 def show_values(
     histories: Iterable[NodeHistory], nodes: Sequence[Row], boxes: Sequence[Row]
 ) -> None:
-    """Add the values and the gradient that boxes show; a closed scope shows its namesake's."""
+    """Add the values and gradients that boxes show; a scope shows those of its namesake."""
     for node, history in zip(nodes, histories, strict=True):
         if texts := [
             brief(value, value.shape)
@@ -250,7 +250,7 @@ def most_of(histories: Mapping[str, NodeHistory]) -> str | None:
 
 
 def lines(histories: Mapping[str, NodeHistory], file: str | None) -> list[list[int]]:
-    """Return, for each node, the lines of the file whose work it does, in order."""
+    """Return, for each node, the numbers of the file's lines whose work it does, in order."""
     own = {
         name: history.source.line
         for name, history in histories.items()
@@ -263,7 +263,7 @@ def lines(histories: Mapping[str, NodeHistory], file: str | None) -> list[list[i
 
 
 def nodes_of_lines(part: Annotated) -> list[list[int]]:
-    """Return the nodes of the graph, by number, that each line made, over all scripts."""
+    """Return, for each line of all scripts, the numbers of the nodes that it made."""
     histories = part.graph.histories if part.graph else {}
     index = {name: number for number, name in enumerate(histories)}
     return [
@@ -277,7 +277,7 @@ def nodes_of_lines(part: Annotated) -> list[list[int]]:
 
 
 def stops(states: Sequence[State], counts: Sequence[int], many_devices: bool) -> Iterator[Row]:
-    """Return the stages at which a drawing pauses, with the default colour and the states."""
+    """Yield the stages at which a drawing pauses, each with its default colour and its states."""
     colours = {"execution": "time", "placement": "device" if many_devices else "kind"}
     for name, members in groupby(enumerate(states), key=lambda pair: pair[1].stage):
         ticks = [
@@ -298,7 +298,7 @@ def stops(states: Sequence[State], counts: Sequence[int], many_devices: bool) ->
 
 
 def sections(history: NodeHistory, states: Sequence[State], index: Index) -> list[Row]:
-    """Return the sections of `follow.view`, with nodes and states by their numbers."""
+    """Return the sections of `follow.view`, with numbers for nodes and states."""
     first = {state.stage: number for number, state in reversed(list(enumerate(states)))}
     of_pass = {state.place: number for number, state in enumerate(states)}
 

@@ -134,7 +134,7 @@ FACTORS = 5  # of a product that is written out; of a longer one the first and t
 
 def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
     """Yield the chain rule for this graph as an equation, the derivatives if they are few, and the
-    nodes that have no formula, stop a gradient or replace one."""
+    nodes that have no formula, stop a gradient or have a custom one."""
     if stage.chain_rule:
         yield Fact("chain rule", equation(stage))
         yield Fact("L", loss(stage), detail=True)
@@ -158,7 +158,7 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
 
 
 def chain_rule_tables(stage: Backward) -> Iterator[Block]:
-    """Yield the steps, the derivatives if they are many, and a small gradient graph."""
+    """Yield the steps of the chain rule, the derivatives if they are many, and a small graph."""
     written = [link for link in stage.chain_rule if link.formula]
     if written:
         yield BACKWARDS

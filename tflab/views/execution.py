@@ -19,7 +19,7 @@ HOLDERS = 5  # largest holders of memory at the peak that have a row
 
 
 def notes(stage: Execution) -> Iterator[str]:
-    """Yield the findings about the values, and what else a reader has to know first."""
+    """Yield the findings about the values, the load, and why measurements are incomplete."""
     yield from values.not_finite(stage)
     yield from load_line(stage.load)
     yield from partial(stage.interrupted, stage.failure)
@@ -73,7 +73,7 @@ def step_times(stage: Execution) -> Iterator[Fact]:
 
 
 def owners(ledger: Sequence[Owner], wall_ns: int, steps: int) -> Iterator[Fact]:
-    """Yield the parts of a mean traced step, to which every nanosecond belongs."""
+    """Yield the parts of a mean traced step. Every nanosecond belongs to exactly one."""
     for owner in ledger if wall_ns else ():
         name, _, what = owner.owner.partition(" (")
         share = f"{percent(owner.ns / wall_ns)} of a mean traced step"
@@ -82,7 +82,7 @@ def owners(ledger: Sequence[Owner], wall_ns: int, steps: int) -> Iterator[Fact]:
 
 
 def parallel(path: CriticalPath) -> Iterator[Fact]:
-    """Yield the critical path, and how much longer the ops took together."""
+    """Yield the critical path, and how many times as long as it all ops together took."""
     if path.nodes:
         runs = plural(len(path.nodes), "op run")
         yield Fact("critical path", f"{time(path.ns)} in a traced step, {runs}")

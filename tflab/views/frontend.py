@@ -48,7 +48,7 @@ def tables(stage: Frontend) -> Iterator[Block]:
 
 
 def lines(nodes: Sequence[Node]) -> Table:
-    """Return the lines in the order of the program; if they are many, the most nodes first."""
+    """Return a table of the lines in program order; of many, those with most nodes first."""
     sources = ((node.source, node) for node in nodes if node.source)
     groups = list(grouped(((at.file, at.line), node) for at, node in sources).values())
     order = "in their order"
@@ -100,8 +100,8 @@ def whole(nodes: Sequence[Node], ends: Sequence[str]) -> Table:
 def scopes(
     paths: Iterable[tuple[Sequence[str], Node]], opened: bool = False, branches: str = ""
 ) -> Iterator[tuple[str, list[Node]]]:
-    """Yield the scopes of names as lines of a drawn tree, each with all nodes in it; if `opened`,
-    also what is in them. `y` is both a scope and a node if there is a `y/Assign`."""
+    """Yield the outermost scopes of names as lines of a drawn tree, each with all nodes in it; if
+    `opened`, the inner ones, too. `y` is both a scope and a node if there is a `y/Assign`."""
     groups = grouped((path[0], (path[1:], node)) for path, node in paths if path)
     for number, (label, inside) in enumerate(groups.items(), 1):
         last = number == len(groups)
@@ -128,7 +128,7 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
 
 
 def callers(function: Function) -> str:
-    """Return `then_branch of cond`; of many callers the first, and the number of the others."""
+    """Return `then_branch of cond`: the first caller, and the number of the others, if any."""
     calls = (f"{call.attribute} of {call.node}".removeprefix(" of ") for call in function.called_by)
     return listed(list(calls), 1) or "nothing"
 
@@ -162,7 +162,7 @@ def at(source: Source | None) -> str:
 
 
 def always_run(inputs: Sequence[BranchInput]) -> Iterator[Fact]:
-    """Yield the nodes that were made outside of the only branch that uses them."""
+    """Yield the nodes that run in every step although only one branch uses them."""
     for row in inputs[:NAMED]:
         why = f"only the {row.branch} uses it; it was made outside of that branch"
         about = ", ".join(filter(None, (row.op, place(row.source))))
@@ -182,7 +182,7 @@ def always_run(inputs: Sequence[BranchInput]) -> Iterator[Fact]:
 
 
 def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
-    """Return producers before consumers, what leads to `ends` first, and short rails."""
+    """Return producers before consumers, those of `ends` first, so that rails are short."""
     by_name = {node.name: node for node in nodes}
     roots = dict.fromkeys([*(name for name in ends if name in by_name), *by_name])
     edges = {name: [end for end in by_name[name].waits_for if end in by_name] for name in roots}

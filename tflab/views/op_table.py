@@ -29,7 +29,7 @@ def flops_text(flops: float) -> str:
 
 
 def last_parts(row: OpStats) -> str:
-    """Return the last parts of the names: the whole names do not fit, and begin like the row's."""
+    """Return the last parts of the fused nodes' names, because the whole names do not fit."""
     return ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in row.fused_from))
 
 
@@ -92,7 +92,7 @@ def keys(by: str, code: Callable[[Any], str | None]) -> tuple[Column, ...]:
 
 
 def columns_of(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
-    """Yield the same columns for rows that contain op statistics among other things."""
+    """Yield the same columns for larger rows, in which `row_of` finds the op statistics."""
 
     def within(column: Column) -> Column:
         return replace(column, cell=lambda item: column.cell(row_of(item)))

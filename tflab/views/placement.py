@@ -73,7 +73,7 @@ def tables(stage: Placement) -> Iterator[Block]:
 
 
 def balance(stage: Placement) -> Iterator[Fact]:
-    """Yield the nodes that did not run, and the nodes of the runtime; the ledger has all others."""
+    """Yield the nodes that did not run and those that the runtime made, which no fate counts."""
     if stage.not_run:
         count = plural(len(stage.not_run), "node")
         yield Fact("did not run", count, "in a branch that this step did not take")
@@ -98,7 +98,7 @@ def transferred(stage: Placement) -> Iterator[Fact]:
 
 
 def first_run(stage: Placement) -> Iterator[Fact]:
-    """Yield the time of the first run."""
+    """Yield the time of the first run, and how much of it was spent in ops."""
     if first := stage.first_run:
         ran = sum(part.ns for part in first.parts if part.owner == RUN)
         note = f"{time(ran)} of it in ops, the rest in preparing them"
@@ -106,7 +106,7 @@ def first_run(stage: Placement) -> Iterator[Fact]:
 
 
 def first_run_parts(stage: Placement, first: FirstRun) -> Table:
-    """Return the first run: every nanosecond with its owner."""
+    """Return the first run as a table in which every nanosecond has one owner."""
     return table(
         f"The first run of a new session, {time(first.wall_ns)}, measured once",
         sorted(first.parts, key=lambda part: -part.ns),
@@ -123,7 +123,7 @@ def again(part: FirstPart | Pass) -> str:
 
 
 def changed(stage: Placement, part: FirstPart) -> str:
-    """Return how many nodes a pass changed; "" for a part that is not a pass of the graph."""
+    """Return how many nodes a pass changed; "" for a part of a run that is no graph pass."""
     key = part.owner, part.iteration
     log = [step.changed for step in stage.passes if (step.name, step.iteration) == key]
     if not log or part.owner in BETWEEN:
@@ -132,7 +132,7 @@ def changed(stage: Placement, part: FirstPart) -> str:
 
 
 def fate_counts(stage: Placement) -> Table:
-    """Count the nodes of each fate, by the passes that are responsible for it."""
+    """Return a table of the nodes of each fate, with the passes that are responsible."""
     meanings = FATES | ({"executed": REMAINS} if stage.not_run else {})
     rows = []
     for fate, count in Counter(row.fate for row in stage.ledger).most_common():
@@ -150,7 +150,7 @@ def fate_counts(stage: Placement) -> Table:
 
 
 def kernels(stage: Placement) -> Table:
-    """Return a row for each kind of kernel: changed types first, the runtime's own last."""
+    """Return a row for each kind of kernel: changed types first, nodes of the runtime last."""
     types = {node.name: node.op for node in stage.user_nodes}
     kinds = Counter(
         (types.get(row.name, RUNTIMES), row.op, row.constraints) for row in stage.kernels
@@ -208,8 +208,8 @@ def code_of_cluster(code: Generated, stage: Placement) -> Iterable[Block]:
 
 
 def listings(kernel: CompiledKernel) -> Iterable[tuple[str, str, list[str]]]:
-    """Yield a kernel in each language: its first lines, and only those of floating-point
-    arithmetic."""
+    """Yield (language, number of lines, first lines) of a kernel. If some lines are floating-point
+    arithmetic, only these are shown."""
     languages = {"HLO": kernel.hlo, "LLVM IR": kernel.llvm, "machine code": kernel.machine}
     for language, lines in languages.items():
         chosen = [line for line in lines if ARITHMETIC.search(line)] or lines
@@ -244,7 +244,7 @@ TAKEN = {  # fates of nodes that others took over, in words
 
 
 def pass_log(stage: Placement) -> Table:
-    """Return the passes that changed the graph with what they did, and the others in one line."""
+    """Return a table of the passes and their changes, with one line for all without changes."""
     parts: list[tuple[str, Sequence[str]]] = []
     idle: list[str] = []
     for step, lines in changes(stage):
@@ -325,8 +325,8 @@ def counts(taken: Sequence[Takeover], types: Mapping[str, str]) -> str:
 
 
 def fusions(step: Pass, lost: Collection[str]) -> Iterator[str]:
-    """Yield `conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`, in the order of
-    the data; a node that the pass added is not one of the parts."""
+    """Yield `conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`. The parts are in
+    the order of the data. A node that the pass added is not one of them."""
     new = set(step.added)
     added = {node.name: node.op for node in step.definitions if node.name in new}
     rewritten = {change.name: change.new for change in step.rewritten}

@@ -43,7 +43,7 @@ def tables(stage: Stage) -> list[Block]:
 
 
 def notes(stage: Stage) -> Iterable[str]:
-    """Return what a reader has to know first, such as findings."""
+    """Return sentences that a reader has to know first, such as findings."""
     if isinstance(stage, Execution):
         return execution.notes(stage)
     return () if isinstance(stage, Backward) else stage.notes
@@ -56,7 +56,7 @@ def blocks(stage: Stage) -> list[Block]:
 
 
 def on_one_screen(stage: Stage) -> list[Block]:
-    """Return the facts that are no details, and the first rows of the first table."""
+    """Return the facts that are not details, and the first rows of the first table."""
     values = (replace(fact, note="") for fact in in_short(stage))
     shown: list[Block] = [*notes(stage), fact_table(values)]
     first = next((block for block in tables(stage) if isinstance(block, Table)), None)

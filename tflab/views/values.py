@@ -59,7 +59,7 @@ def origin(record: NotFinite) -> str:
 
 
 def consequence(results: Sequence[str]) -> str:
-    """Return a sentence: which results of the step are not finite."""
+    """Return a sentence that names the results of the step that are not finite."""
     if not results:
         return "It reached no fetched tensor and no variable."
     names = listed(list(map(graph_def_name, results)), MOST_ORIGINS)
@@ -67,7 +67,7 @@ def consequence(results: Sequence[str]) -> str:
 
 
 def facts(stage: Execution) -> Iterator[Fact]:
-    """Yield which step the values are of."""
+    """Yield which step the values are of, and how they were fetched."""
     step = stage.values_step
     if step is None or step.ns is None:
         return
@@ -145,8 +145,8 @@ def elements(shape: Shape) -> int:
 
 
 def amounts_of(value: Statistics, shape: Shape) -> str:
-    """Return a tensor in one line: its numbers if they are few, otherwise statistics;
-    `all 0.5 (16)` if all elements are equal to the last bit."""
+    """Return a tensor in one line: its numbers if they are few, otherwise statistics; or
+    `all 0.5 (16)` if all elements are exactly equal."""
     size = elements(shape)
     values = value.values or ()
     if len(values) > 1 and len(set(map(repr, values))) == 1:

@@ -60,7 +60,7 @@ def ratio_text(verdict: Verdict) -> str:
 
 
 def control_text(verdict: Verdict) -> str:
-    """Return the interval of the control."""
+    """Return the interval of the control, `[0.98, 1.02]`; "" with too few observations."""
     return ends_text(verdict.control_low, verdict.control_high)
 
 

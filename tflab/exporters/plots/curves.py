@@ -22,8 +22,8 @@ Point = tuple[float, float]  # epoch (or step, before the end of the first), val
 
 @style.applied()
 def draw(history: History) -> Figure:
-    """Draw the loss above, the accuracy (of a model with classes) below; training as a line, with
-    the mean of each block of steps at its middle; the test as points."""
+    """Draw the loss above and, for a model with classes, the accuracy below. Training is a line,
+    whose points are the means of blocks of steps; the test has points."""
     if not history.steps:
         about = f"{history.settings.model} has no training steps."
         return style.message("Nothing was learned", about)
@@ -95,7 +95,7 @@ def draw_panel(
 
 
 def means(points: Sequence[Point], size: int) -> list[Point]:
-    """Return the middle and the mean of each of the blocks of `size` points or a few more."""
+    """Return the mean of x and y in each block of `size` points or a few more."""
     blocks = np.array_split(np.array(points), max(len(points) // size, 1))
     return [tuple(block.mean(axis=0).tolist()) for block in blocks]
 

@@ -68,7 +68,7 @@ def draw(maps: Maps) -> Figure:
 
 
 def begun(axes: Axes, gradient: np.ndarray | None) -> np.ndarray | None:
-    """Begin the panel of a gradient, and return the gradient; if there is none, say why."""
+    """Begin the panel of a gradient, or say in it that there is none; return the gradient."""
     axes.set_title("gradient of the loss")
     if gradient is None:
         axes.set_axis_off()
@@ -79,7 +79,7 @@ def begun(axes: Axes, gradient: np.ndarray | None) -> np.ndarray | None:
 
 def tiled(array: np.ndarray, kind: str) -> np.ndarray:
     """Return an image as it is; channels as tiles in rows of ACROSS; a kernel with a row for each
-    channel that goes in and a column for each that comes out. Gaps between tiles are -inf."""
+    input channel and a column for each output channel. Gaps between tiles are -inf."""
     if kind == IMAGE:
         return array[..., 0] if array.shape[-1] != 3 else array
     if kind == KERNEL:
@@ -100,8 +100,8 @@ def tiled(array: np.ndarray, kind: str) -> np.ndarray:
 
 
 def show(axes: Axes, array: np.ndarray, kind: str) -> None:
-    """Draw tiles on a scale of their own, whose ends are written below: an image from its least
-    element to its largest, what has both signs symmetrically, all else from 0."""
+    """Draw tiles on a scale of their own, whose ends are written below. An image goes from its
+    least element to its largest; values of both signs are symmetric; all else begins at 0."""
     tiles = tiled(array, LAYER if kind == GRADIENT else kind)
     colours, low, high = scale(tiles, kind)
     shares = np.clip((tiles - low) / ((high - low) or 1), 0, 1)

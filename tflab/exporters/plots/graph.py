@@ -26,7 +26,7 @@ Place = tuple[int, float, float, float]  # track, centre, row, width
 
 @style.applied()
 def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
-    """Draw the boxes of each track in common rows, with an arrow where none passes behind a box."""
+    """Draw boxes in rows common to all tracks, and arrows for edges that pass behind no box."""
     tracks = [track for track in tracks if any(track[1])]
     if not tracks:
         return style.message("An empty graph", f"{model} has no nodes.")
@@ -68,8 +68,8 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
 
 
 def way_of(start: Place, end: Place, boxes: Iterable[Place]) -> str:
-    """Return how an arrow gets from box to box behind no other: "straight", or "beside" all boxes
-    of its track, on the left of the first and on the right of others; "" if it cannot."""
+    """Return how an arrow gets from box to box without passing behind another: "straight"; "beside"
+    all boxes of its track, on the left of the first track and on the right of others; or ""."""
     (track, x, y, wide), (to_track, to_x, to_y, to_wide) = start, end
     if y == to_y:
         return "straight" if 2 * abs(to_x - x) < wide + to_wide + 0.01 else ""
@@ -83,7 +83,7 @@ def way_of(start: Place, end: Place, boxes: Iterable[Place]) -> str:
 
 
 def draw_edge(axes: Axes, start: Place, end: Place, way: str) -> None:
-    """Draw an arrow from box to box."""
+    """Draw an arrow from box to box, by a way that `way_of` returned."""
     (track, x, y, wide), (_, to_x, to_y, to_wide) = start, end
     down = 1 if to_y > y else -1
     if way == "beside":

@@ -66,7 +66,7 @@ SETTINGS: dict[str, object] = {
 
 
 def short_name(name: str, most: int = 30) -> str:
-    """Return a name on one line for text that is drawn as it is; `canvas` makes its own visible."""
+    """Return a name on one line, at most `most` long. `canvas` does so for its own text."""
     return fitting.short_name(visible(name), most)
 
 
@@ -116,7 +116,7 @@ def message(title: str, sentence: str) -> Figure:
 
 
 def settled(figure: Figure) -> Figure:
-    """Keep the positions that the layout finds, so that a figure always gives the same bytes."""
+    """Fix the positions that the layout finds, so that a figure always gives the same bytes."""
     if engine := figure.get_layout_engine():
         engine.execute(figure)
     figure.set_layout_engine("none")
@@ -124,12 +124,12 @@ def settled(figure: Figure) -> Figure:
 
 
 def write(axes: Axes, x: float, y: float, words: str, **look: Any) -> None:
-    """Write words above all else, by default with their middle at a place."""
+    """Write words above all else, by default with their middle at (x, y)."""
     axes.text(x, y, words, **{"ha": "center", "va": "center", "zorder": 3, **look})
 
 
 def ruled(axis: Axis, limit: float, words: Callable[[float], str], most: int = 5) -> None:
-    """Set up to `most` round ticks from 0 to a limit, in the unit in which `words` writes it."""
+    """Set at most `most` round ticks from 0 to a limit (ns or bytes), in the unit of its text."""
     unit = words(limit).split()[1]
     factor = (TIMES | SIZES)[unit]
     ticks = MaxNLocator(most, steps=(1, 2, 2.5, 5, 10)).tick_values(0, limit / factor)

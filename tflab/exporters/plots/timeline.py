@@ -35,7 +35,7 @@ class Slices(TypedDict):
 
 @style.applied()
 def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
-    """Draw the runs of this step in as few lanes per device as possible, which are not threads. The
+    """Draw the runs of this step in as few lanes per device as possible. Lanes are not threads. The
     critical path is that of the medians over all steps."""
     runs = [run for run in runs if run.step == step.step]
     if not runs:
