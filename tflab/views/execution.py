@@ -125,7 +125,7 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
     """Return the first rows by node or by type; a row of a type has no separate name."""
     names = op_table.NODES_MOST_EXPENSIVE if by == "node" else op_table.TIME_OF_CALLS
     return table(
-        f"{heading} of {len(rows):,} (total time, {plural(stage.steps, 'traced step')})",
+        f"{heading} (total time of {plural(stage.steps, 'traced step')})",
         rows,
         op_table.key(by),
         *op_table.columns(names, spare={"median": 2}),

@@ -51,15 +51,14 @@ def lines(nodes: Sequence[Node]) -> Table:
     """Return a table of the lines in program order; of many, those with most nodes first."""
     sources = ((node.source, node) for node in nodes if node.source)
     groups = list(grouped(((at.file, at.line), node) for at, node in sources).values())
-    order = "in their order"
+    order = ""
     if len(groups) > SHORT:
         groups.sort(key=len, reverse=True)
-        order = "the most nodes first"
-    count = f"{len(groups):,} lines" if len(groups) > 1 else "line"
-    made = sum(map(len, groups))
-    some = "all" if made == len(nodes) else f"{made:,} of"
+        order = ", the most nodes first"
+    made, count = sum(map(len, groups)), plural(len(nodes), "node")
+    some = f"the {count}" if made == len(nodes) else f"{made:,} of {count}"
     return table(
-        f"The {count} of the program that made {some} {plural(len(nodes), 'node')}, {order}",
+        f"Lines of the program that made {some}{order}",
         groups,
         Column("line", lambda nodes: place(nodes[0].source)),
         Column("code", lambda nodes: nodes[0].source.code, elastic=True, least=28),

@@ -61,7 +61,8 @@ def on_one_screen(stage: Stage) -> list[Block]:
     shown: list[Block] = [*notes(stage), fact_table(values)]
     first = next((block for block in tables(stage) if isinstance(block, Table)), None)
     if first and (rows := ROWS.get(type(stage), 0)):
-        title = first.title + f": the first {rows}" * (len(first.rows) > rows)
+        every = len(first.rows) + first.more
+        title = first.title + f": {rows:,} of {every:,}" * (every > rows)
         shown.append(replace(first, title=title, rows=first.rows[:rows], more=0, everything=None))
     return shown
 
