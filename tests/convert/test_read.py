@@ -231,7 +231,7 @@ def test_a_step_with_as_many_op_runs_as_are_recorded_may_be_incomplete(read, mon
     ],
 )
 def test_a_file_of_something_else_is_refused_in_a_sentence(read, content):
-    assert "is no RunMetadata or event file with op runs, or it is damaged" in refusal(
+    assert "is not a RunMetadata or event file with op runs, or is damaged" in refusal(
         read, content
     )
 

@@ -109,7 +109,7 @@ def compare(
     if not usual.rounds.keys() & other.rounds.keys():
         raise UsageError(
             f"'{first}' has batch sizes {[*usual.rounds]}, and '{second}' {[*other.rounds]}; "
-            "measure both at a common one."
+            "measure both at a common size."
         )
     return Changes(
         files=(first, second),

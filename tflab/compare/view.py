@@ -213,9 +213,9 @@ def passes(comparison: Comparison) -> Iterator[Block]:
 
 
 PASSES_BASIS = (
-    "The column changed counts the nodes that the pass added, changed or removed, in all its runs. "
-    "Its time in the first run of a new session was measured once. Without a pass, others may do "
-    "its work."
+    "The column changed counts the nodes that the pass added, changed or removed, in all its "
+    "runs. The column first run has its time in a new session, measured once. Without a pass, "
+    "others may do its work."
 )
 
 
@@ -262,11 +262,11 @@ def ratio(row: Change) -> str:
 
 
 BASIS = (
-    "Each ratio is the mean of {}, without the least and the largest seventh, each in new "
-    "processes, in which the configuration and the default take turns; both times are those of "
-    "these turns. The interval contains the true ratio in 99 of 100 comparisons. The control is "
-    "the default compared with itself in the same turns, with the interval of 90 of 100. Slower "
-    "and faster mean that the interval is clear of 1 and of the control. Alike means that it is "
-    "within 5 % of 1. Otherwise tflab cannot tell: there are too few observations, or the machine "
-    "is too noisy."
+    "Each ratio is the mean of {}, without the least and the largest seventh. Each observation "
+    "has new processes, in which the configuration and the default take turns. Both times are "
+    "those of these turns. The interval contains the true ratio in 99 of 100 comparisons. The "
+    "control is the default compared with itself in the same turns; its interval contains 1 in 90 "
+    "of 100 comparisons. Slower and faster mean that the interval is clear of 1 and of the "
+    "control. Alike means that it is within 5 % of 1. Otherwise tflab cannot tell: there are too "
+    "few observations, or the machine is too noisy."
 )

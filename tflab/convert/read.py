@@ -259,7 +259,7 @@ def metadata_of(path: str, data: bytes) -> Any:
         if rows or message.partition_graphs:
             return message
     raise UsageError(
-        f"'{path}' is no RunMetadata or event file with op runs, or it is damaged; give the output "
+        f"'{path}' is not a RunMetadata or event file with op runs, or is damaged; give the output "
         "of run_metadata.SerializeToString()."
     )
 

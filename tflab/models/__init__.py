@@ -74,7 +74,7 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
     except (TypeError, ValueError):
         wrong = "needs arguments"
     if wrong:
-        raise UsageError(f"'{name}' {wrong}, and so is no model function. {ELSE}")
+        raise UsageError(f"'{name}' {wrong}, so it is not a model function. {ELSE}")
     return function
 
 

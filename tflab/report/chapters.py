@@ -100,7 +100,7 @@ def drafts(lab: Lab) -> Iterator[Draft]:
     if compared:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
         causes = [reason.sentence for reason in compared.diagnosis]
-        none = f"No single cause stands out. Fewer than {LEAST_STEPS} traced steps show none."
+        none = f"No single cause stands out. Fewer than {LEAST_STEPS} traced steps cannot show one."
         slow = sentences("Largest cost first", causes) if causes else none
         yield "slow", "Why a step is slow", (slow, swept(compared)), ""
     if walked:
@@ -167,7 +167,7 @@ def graph(walked: Walked) -> Iterator[Part]:
             yield fact_table(facts)
     known = ""
     if step.values_step and step.values:
-        known = f" Values and gradients are the program's, in {step.values_step.which}; not timed."
+        known = f" Values and gradients are the program's in {step.values_step.which}, not timed."
     yield (
         f"Times in the graph, and its colours by time: {warm(step)} The times at each "
         f"batch size in the panel are statistics of traced steps.{known}"
@@ -322,7 +322,7 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
         yield from view.configs(comparison)
     skipped = ", ".join(name for name in contents.CONFIGS if name not in names)
     if skipped and not comparison.interrupted:
-        yield f"Not measured, because without effect on this machine: {skipped}."
+        yield f"Without effect on this machine, so not measured: {skipped}."
     if not names:
         yield "No configuration was compared with the default."
 

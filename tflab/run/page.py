@@ -57,8 +57,8 @@ EXPLAINED = (
     "gradients. Waiting is the time in which they waited for data. These four times are estimated "
     "from the traced runs, for all runs after the first ones. Python is the time of the line "
     "itself, and TensorFlow is the time of its calls to TensorFlow and Keras. These two times are "
-    "sampled outside of runs. Ops run at the same time, so the program without the nodes of a line "
-    "saves at most their time. "
+    "sampled outside of runs. Ops may run at the same time, so without the nodes of a line the "
+    "program is faster by at most their time. "
     f"{view.ONCE} marks a time that comes from one traced run."
 )
 OF_GROUP = (

@@ -342,7 +342,7 @@ BASIS = (
     f"{units.time(TURN_NS)}: their ratio compares the one in the middle with the mean of the two "
     "others. The ratio shown is the mean of these, without the least and the largest seventh; its "
     "interval contains the true ratio in 99 of 100 comparisons. The control compares the two runs "
-    "of the same program, with the interval of 90 of 100. Slower and faster mean that the interval "
-    "is clear of 1 and of the control. The last column has the smallest slow-down that is called "
-    "slower if runs vary as these did."
+    "of the same program; its interval contains 1 in 90 of 100 comparisons. Slower and faster mean "
+    "that the interval is clear of 1 and of the control. The last column has the smallest "
+    "slow-down that is called slower if runs vary as these did."
 )
