@@ -316,7 +316,7 @@ class Points:
         return text(formula) if self.hold(formula, tensor) and not explains_nothing else ""
 
     def hold(self, formula: Expression, tensor: str) -> bool:
-        """Return whether a formula gives this tensor at all points, and at one a finite number."""
+        """Return whether a formula gives this tensor at every point, one of them a finite one."""
         try:
             return self.everywhere(
                 lambda values: equal_within_rounding(
@@ -342,7 +342,8 @@ class Points:
         return self.everywhere(lambda values: bool((values[tensor] == number).all()))
 
     def everywhere(self, test: Callable[[Values], bool]) -> bool:
-        """Return whether a test holds at two points or more, and at all; False without a value."""
+        """Return whether a test holds at every point. It does not if a value is missing, or if
+        there are fewer than two points."""
         try:
             return len(self.values) > 1 and all(test(values) for values in self.values)
         except KeyError:

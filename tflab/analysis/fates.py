@@ -344,7 +344,7 @@ class Step:
     def spread(
         self, known: dict[str, Replacement], is_wanted: Callable[[str], bool]
     ) -> dict[str, Replacement]:
-        """Return the replacements of these nodes and of the wanted nodes that lead to them."""
+        """Return `known` with the replacements of the wanted nodes on which its nodes depend."""
         waiting = deque(known)
         while waiting:
             user = waiting.popleft()

@@ -211,8 +211,8 @@ class Composer:
         return axes if shape is None else tuple(axis % max(1, len(shape)) for axis in axes)
 
     def sized(self, tensor: str, formula: Expression) -> tuple[Expression, Shape] | None:
-        """Return a tensor that holds a shape as it is in formulas, `(2, 1)` or `shape(x)`, and the
-        shape itself, None if only the step knows it. Return None if neither is known."""
+        """Return how formulas write a tensor that holds a shape, `(2, 1)` or `shape(x)`, and that
+        shape, which is None if only the step knows it. Return None if neither is known."""
         if ex.calls(formula, "shape"):
             return formula, formula.shape
         dims = self.whole.get(node_of(tensor))

@@ -62,7 +62,7 @@ def labels_of(nodes: Sequence[NodeStats], by: str, graph: Graph) -> list[str]:
 
 
 def unit(by: str) -> str:
-    """Return what the time of a row is of: a call, or a step if the row has ops of many kinds."""
+    """Return what the time of a row refers to: `call`, or `step` if it has ops of many kinds."""
     return "step" if by in STEPWISE else "call"
 
 

@@ -141,8 +141,9 @@ class Evidence:
     @property
     def outside_ns(self) -> float:
         """Return the least time that an untraced step spends before its first op and after its
-        last. Tracing lengthens ops and this time: it is at least the rest of an untraced step, and
-        at most that of a traced one, unless the machine was disturbed."""
+        last. Tracing lengthens both this time and the ops. So it is at least what the traced ops
+        leave of an untraced step, and at most what they leave of a traced one, unless the machine
+        was disturbed."""
         return max(0.0, min(self.step_ns - self.ops_span_ns, self.traced_outside_ns))
 
     def cost_ns(self, nodes: Iterable[Work]) -> float:
@@ -170,7 +171,7 @@ def movement(batch: Evidence) -> Iterator[Reason]:
 
 
 def counted(nodes: Sequence[Work]) -> str:
-    """Return `10 ops of type Transpose`, with the number of calls if that is another."""
+    """Return `10 ops of type Transpose`, with the number of calls if it differs from that."""
     types = ", ".join(sorted({node.op for node in nodes}))
     calls = sum(node.calls for node in nodes)
     often = "" if round(calls) == len(nodes) else f", {calls:,.0f} calls"

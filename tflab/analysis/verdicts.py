@@ -148,7 +148,7 @@ def median_interval(values: Sequence[float], confidence: float) -> tuple[float, 
 
 
 def holm(p_values: Sequence[float], error: float) -> list[bool]:
-    """Return which of several tests reject: with probability `error` at most, any is wrong."""
+    """Return which tests reject, so that the probability of any wrong one is at most `error`."""
     rejected = [False] * len(p_values)
     for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         if p_values[place] > error / (len(p_values) - rank):

@@ -73,7 +73,7 @@ MOST = 1_000_000_000
 
 
 def count(what: str, least: int = 1, most: int = MOST) -> Callable[[str], int]:
-    """Return an argparse type for a whole number from `least` to `most`; errors say `what`."""
+    """Return an argparse type for a whole number from `least` to `most`; `what` is its name."""
     bounds = f"of at least {least}" if most == MOST else f"from {least} to {most}"
 
     def check(text: str) -> int:
@@ -131,7 +131,7 @@ def interrupted(ended: interrupts.Interrupts) -> int:
 
 
 def explained(error: Exception) -> str | None:
-    """Return a sentence about an error of which the user can remove the cause; None for others."""
+    """Return a sentence about an error that the user can mend; None for another error."""
     if isinstance(error, TflabError):
         return str(error)
     if isinstance(error, MemoryError):

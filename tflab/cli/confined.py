@@ -249,7 +249,7 @@ def main() -> int:
 
 
 def output(option: str) -> tuple[Path, Path] | None:
-    """Return where a confined process writes an option's output, and the final name, if it does."""
+    """Return where a confined process writes an option's output, and its final name, or None."""
     if CONFINED is None or option not in CONFINED.outputs:
         return None
     folder, final = CONFINED.outputs[option]

@@ -98,7 +98,7 @@ phases: list[Phase] = []  # the innermost last
 
 
 def share_done() -> float | None:
-    """Return the share done, 0 to 1, of the outermost phase that counts its parts; None without."""
+    """Return the share done (0 to 1) of the outermost phase that counts its parts, or None."""
     share = None
     for current in reversed(tuple(phases)):
         if current.total:

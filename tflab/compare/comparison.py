@@ -52,7 +52,8 @@ def compare(
 def raced_in(
     prepared: Prepared, batches: Mapping[int, sweep.MeasuredBatch], ending: measure.Outcome
 ) -> tuple[tuple[ConfigTimes, ...], measure.Outcome]:
-    """Return the verdicts on configurations, if the sweep was complete, and how this ended."""
+    """Return the configurations with their verdicts (none if the sweep is not complete), and how
+    the measurement ended."""
     if len(prepared.chosen.configs) < 2 or ending != measure.Outcome():
         return (), ending
     observed = []

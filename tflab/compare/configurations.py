@@ -139,7 +139,8 @@ def observations(
     most_s: float = OBSERVATION_S,
     rounds: int = ROUNDS,
 ) -> Iterator[Observed]:
-    """Yield the times of every configuration, in processes that take turns, for each number."""
+    """Yield an observation for each number: the times of every configuration, in processes that
+    take turns for at most `most_s` seconds."""
     for number in numbers:
         with ExitStack() as stack:
             started = []

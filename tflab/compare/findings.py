@@ -43,7 +43,7 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
 def throughput(
     steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
 ) -> Iterator[str]:
-    """Yield the gain in images per second between batch sizes, if its interval is narrow."""
+    """Yield the gain in images per second to the next batch size, if its interval is narrow."""
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
         rates = zip(steps[small].round_rates, steps[large].round_rates, strict=False)

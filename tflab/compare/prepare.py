@@ -102,7 +102,7 @@ def affordable(
     batch_sizes: Sequence[int],
     rows: int,
 ) -> int:
-    """Return how many rows, in whole largest batches, all batch sizes process in these seconds."""
+    """Return for how many rows, in whole largest batches, these seconds suffice at all sizes."""
     fastest: dict[tuple[int, bool], int] = {}
 
     def observe(turn: measure.Turn, timed: StepTime, _: measure.Recorded) -> None:

@@ -63,7 +63,7 @@ def convert(recorded: Recording) -> Conversion:
 
 
 def is_node(track: str | None, kind: Kind) -> bool:
-    """Return whether runs of this kind are a node's, on a track of this kind; None means any."""
+    """Return whether a run is a node's, and on a track of kind `track`; None stands for any."""
     name, _, device = kind
     return name != trace.EXECUTOR and track in (None, track_kind(device))
 

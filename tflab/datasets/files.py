@@ -75,7 +75,7 @@ def announce(line: str) -> None:
 
 def read(path: Path, limit: int) -> bytes:
     """Return up to `limit` bytes of a file's content, unpacked if it is gzipped: a few kilobytes
-    can expand to gigabytes. Raises TflabError."""
+    can expand to gigabytes. Raises TflabError if the file cannot be read."""
     try:
         with path.open("rb") as file:
             gzipped = file.read(2) == b"\x1f\x8b"  # the suffix proves nothing: browsers keep it
@@ -98,7 +98,7 @@ BROKEN = (urllib.error.URLError, http.client.HTTPException, ConnectionError, Tim
 
 
 def fetch(path: Path, is_published: Callable[[Path], bool], mirrors: Iterable[str]) -> None:
-    """Download a file from the first mirror that has the published one. Raises TflabError."""
+    """Download a file from the first mirror that has the published one, or raise TflabError."""
     complaints = []
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -158,7 +158,8 @@ def ends(
     operations: list[tf.Operation],
     goals: Collection[tf.Operation],
 ) -> tuple[tf.Tensor | None, tf.Tensor]:
-    """Return loss and output. By default the loss is the last scalar with a gradient to a goal."""
+    """Return the loss, or None, and the output. Without a `loss`, it is the last scalar whose
+    gradient reaches a goal."""
     loss = names.get("loss")
     if loss is not None and not isinstance(loss, (tf.Tensor, tf.Variable)):
         raise TflabError(
@@ -177,7 +178,7 @@ def ends(
 
 
 def values_of(graph: tf.Graph, given: object) -> dict[str, np.ndarray]:
-    """Return the value of each fed tensor, in its dtype. Raises TflabError if it does not fit."""
+    """Return the value of each fed tensor, in its dtype. Raises TflabError if one cannot be fed."""
     if not isinstance(given, Mapping):
         raise TflabError(
             f"`feeds` is {type(given).__name__}; write a dict such as "

@@ -175,7 +175,7 @@ class Quiet(WSGIRequestHandler):
 
 
 def listening(port: int) -> socket.socket:
-    """Return a socket on this machine only; port 0 is any free port. Raises UsageError."""
+    """Return a socket on this machine only; port 0 is any free one. Raises UsageError if taken."""
     try:
         return socket.create_server((HOST, port))
     except OSError as error:

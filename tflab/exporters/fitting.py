@@ -62,7 +62,7 @@ def sized(column: Column, cells: Sequence[str]) -> Sized:
 
 
 def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
-    """Return the columns that stay: the most spare ones go first, and then the last numbers."""
+    """Return the columns that stay. The most spare ones go first, then the last of numbers."""
     kept = list(columns)
     while sum(one.least for one in kept) + GAP * (len(kept) - 1) > available:
         numbers = [one for one in kept if one.column.right]
@@ -76,7 +76,8 @@ def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
 
 
 def fit_widths(columns: Sequence[Sized], available: int) -> None:
-    """Shrink columns to fit: headers, elastic columns with names last, then always the widest."""
+    """Reduce the widths until all columns fit: first wrap headers, then shrink elastic columns
+    (names last), then always the widest column."""
 
     def excess() -> int:
         return max(0, sum(one.width for one in columns) - available)

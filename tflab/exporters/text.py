@@ -145,7 +145,7 @@ def show_in_format(
     blocks: Iterable[Block],
     **others: Callable[[], str],
 ) -> None:
-    """Print blocks in the format `name`: text, Markdown with the machine `about`, or `others`."""
+    """Print blocks as text or Markdown (with the machine `about`), or what `others[name]` makes."""
     if name in others:
         print(others[name]().removesuffix("\n"))
     elif name == "markdown":

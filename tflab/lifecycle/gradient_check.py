@@ -146,7 +146,7 @@ def no_slope_reason(losses: Sequence[np.ndarray]) -> str:
 
 
 def affordable(elements: int, seconds: float) -> int:
-    """Return how many elements, at least one, SECONDS suffice for: each takes two runs."""
+    """Return for how many elements, at least one, SECONDS suffice, with two runs for each."""
     return max(1, min(elements, int(SECONDS / (2 * seconds)) if seconds else elements))
 
 

@@ -191,7 +191,7 @@ def widen_graph(graph_def: tf1.GraphDef) -> tf1.GraphDef:
 
 
 def dtype_of(variable: tf.Variable | tf.Tensor) -> tf.DType:
-    """Return the dtype of a variable's values; of a graph from a file, a variable is its handle."""
+    """Return the dtype of a variable's values; a graph from a file has only its handle."""
     if variable.dtype == tf.resource:
         return tf.dtypes.as_dtype(variable.op.get_attr("dtype"))
     return variable.dtype.base_dtype

@@ -36,8 +36,8 @@ ELSE = "A program can also save its graph with tf.saved_model.save: give the fol
 
 
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
-    """Return the model function of a name in MODELS, of `package.module:function`, or of a path.
-    Raises UsageError if there is none."""
+    """Return the model function of a name in MODELS, of `package.module:function`, or of the path
+    of a saved graph, with `options`. Raises UsageError if there is none."""
     if is_file(name):
         return functools.partial(from_file, name, options or Saved())
     module_name, _, function_name = MODELS.get(name, name).partition(":")

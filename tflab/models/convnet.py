@@ -52,7 +52,7 @@ def build() -> Model:
 
 
 def head(hidden: tf.Tensor, step: tf.Variable | None = None) -> tf.Tensor:
-    """Add the dense layers; with a step to draw masks for, the dropout of training as well."""
+    """Add the dense layers; if a step is given, also dropout, whose masks follow from it."""
     if step is not None:
         hidden = layers.dropout("dropout1", hidden, percent=25, seed=(1, step))
     hidden = tf.nn.relu(layers.dense("dense1", hidden, units=128), name="dense1/Relu")

@@ -118,7 +118,7 @@ def check(right: bool) -> None:
 
 
 def read_object(path: str, give: str) -> dict[str, Any]:
-    """Return the JSON object in a file. Raises UsageError, a sentence that ends with `give`."""
+    """Return the JSON object in a file. Raises UsageError if there is none, which says `give`."""
     try:
         content = json.loads(Path(path).read_bytes())
         check(isinstance(content, dict))

@@ -152,7 +152,7 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 
 def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Return the edges in the other direction: from makers of each node, the users of each."""
+    """Return the edges in the other direction: from makers of nodes, the users of nodes."""
     return grouped((end, name) for name, ends in edges.items() for end in dict.fromkeys(ends))
 
 

@@ -13,7 +13,7 @@ from tflab.records.timed import Spread
 
 @dataclass(frozen=True)
 class NodeStats:
-    """All runs of one node as one type. Tables add these up to `OpStats`."""
+    """All runs of one node as one type. Tables combine several of these to an `OpStats`."""
 
     name: str
     op: str  # the type that ran

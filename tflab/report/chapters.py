@@ -355,7 +355,7 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
 
 
 def graph_sizes(walked: Walked) -> list[tuple[str, tuple[Node, ...]]]:
-    """Return titled nodes of the graph: as written, with gradients if it got any, as it runs."""
+    """Return (title, nodes) of the graph: as written, with gradients if it got any, as it runs."""
     grown = [s.nodes for s in walked.stages if isinstance(s, Backward) and s.added_nodes]
     return [
         ("as written", walked.stages[0].nodes),

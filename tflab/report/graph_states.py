@@ -56,7 +56,7 @@ def edges(stage: Stage) -> str:
 
 
 def facts(stage: Stage) -> tuple[str, ...]:
-    """Return the first facts of a stage in short, without those that deny something."""
+    """Return the first facts of a stage in short, without those about what is absent."""
     found = (fact for fact in views.in_short(stage)[:FACTS] if fact.value != "nothing")
     return tuple(f"{fact.label}: {fact.text}" for fact in found)
 

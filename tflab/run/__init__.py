@@ -37,7 +37,7 @@ class Settings:
 
 
 def write_segment(folder: str, segment: dict[str, object]) -> None:
-    """Write the results so far, and rename the file then: the process may end at any moment."""
+    """Write the results to a new file, then rename it: the process may end at any moment."""
     path = os.path.join(folder, SEGMENT)
     with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(repr(segment))

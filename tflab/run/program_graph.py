@@ -94,7 +94,7 @@ class ProgramGraphs:
             frame = frame.f_back
 
     def nodes_of(self, graph: tf.Graph, final: bool = True) -> tuple[Node, ...]:
-        """Return the nodes of a graph with their lines. Before the end, the nodes may be older."""
+        """Return the nodes of a graph with their lines; before the end, some may be missing."""
         known = self.nodes.get(id(graph), ())
         count = len(graph.get_operations())
         if count in (0, len(known)) or (not final and count > LARGE_GRAPH):

@@ -114,7 +114,7 @@ def watched(
 
 
 def costliest_line(*spent: Spent) -> records.SampledLine | None:
-    """Return the line with most time; None if that it is the first may be chance."""
+    """Return the line with most time; None if its lead over the next one may be chance."""
     ranked = sorted(by_place(*spent).items(), key=lambda row: -row[1][0])
     if not ranked:
         return None

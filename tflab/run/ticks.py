@@ -57,7 +57,7 @@ class Ticks:
         self.looked_first = 0  # the thread that did at the last tick, if the other has not come yet
 
     def start(self) -> None:
-        """Start both timers, in the sampler's thread. Raises OSError."""
+        """Start both timers, in the sampler's thread. Raises OSError if there are none."""
         _signal.pthread_sigmask(_signal.SIG_BLOCK, [self.waking])  # it waits for it
         own_thread, self.thread = _thread.get_native_id(), _thread.get_ident()
         for number, thread in ((self.own, self.main), (self.waking, own_thread)):

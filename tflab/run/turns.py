@@ -91,7 +91,7 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
 
 
 def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Program]:
-    """Return both programs; one list of arguments is for both. Raise UsageError if not two."""
+    """Return both programs; one list of arguments is for both. Raise UsageError for any other."""
     scripts = [*files] * (2 if len(files) == 1 and len(lists) == 2 else 1)
     if len(scripts) != 2 or len(lists) > 2:
         given = units.plural(len(files), "program"), units.plural(len(lists), "list")
@@ -150,7 +150,8 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
 
 
 def together(programs: Sequence[Program], steps: int) -> list[Watched]:
-    """Run a process of each of these programs in turns; return what was seen. Raise TflabError."""
+    """Run a process of each of these programs, in turns; return what was seen of each. Raise
+    TflabError if one fails."""
     turn_ns = TURN_NS if len(programs) > 1 else 0
     ended: dict[int, Watched] = {}
     with ExitStack() as stack:

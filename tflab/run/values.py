@@ -212,7 +212,7 @@ class Values:
         )
 
     def write(self, largest: RunGroup | None, folder: str) -> None:
-        """Write the values of the largest group, or what made NaN or Inf; or note a lack."""
+        """Write the values of the largest group, or what made NaN or Inf, or note why not."""
         seen = None
         if self.call[0] or self.origins:
             seen = RecordedValues(0, *self.call, 0, (), self.origins, ())

@@ -191,7 +191,7 @@ def ready(job: Job, traced: bool = True, untraced: bool = True) -> Iterator[Runn
 
 
 def observations(least: int, budget_s: float, most: float = inf) -> Iterator[int]:
-    """Yield observations' numbers until the time is over: at least `least`, at most `most`."""
+    """Yield numbers of observations until the time is over: at least `least`, at most `most`."""
     start = time.monotonic()
     for number in count():
         if number >= most or (number >= least and time.monotonic() - start > budget_s):

@@ -82,7 +82,7 @@ def owners(ledger: Sequence[Owner], wall_ns: int, steps: int) -> Iterator[Fact]:
 
 
 def parallel(path: CriticalPath) -> Iterator[Fact]:
-    """Yield the critical path, and how many times as long as it all ops together took."""
+    """Yield the critical path, and the time of all ops as a multiple of its length."""
     if path.nodes:
         runs = plural(len(path.nodes), "op run")
         yield Fact("critical path", f"{time(path.ns)} in a traced step, {runs}")

@@ -23,7 +23,7 @@ Point = tuple[float, float]  # epoch (or step, before the end of the first), val
 @style.applied()
 def draw(history: History) -> Figure:
     """Draw the loss above and, for a model with classes, the accuracy below. Training is a line,
-    whose points are the means of blocks of steps; the test has points."""
+    whose points are the means of blocks of steps; the test is drawn as points."""
     if not history.steps:
         about = f"{history.settings.model} has no training steps."
         return style.message("Nothing was learned", about)

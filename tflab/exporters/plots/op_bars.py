@@ -18,7 +18,7 @@ LETTERS = 36  # of a name
 
 @style.applied()
 def draw(rows: Sequence[OpStats], by: str) -> Figure:
-    """Draw a bar for each layer; of ops, nodes or lines, for ten and for all the others."""
+    """Draw a bar for each layer; of other rows, for the ten most expensive and for the rest."""
     if not rows:
         return style.message("No op ran", "There are no op runs to add up.")
     bars = list(rows) if by == "layer" else sorted(rows, key=lambda row: -row.total_ns)[:MOST]

@@ -352,8 +352,8 @@ def shared_step(
 
 @contextmanager
 def ctrl_c_kept() -> Iterator[None]:
-    """Raise KeyboardInterrupt if Ctrl-C came while a step failed. Otherwise pybind11 makes one
-    RuntimeError of the two (`error_already_set` in pybind11/pytypes.h)."""
+    """Raise KeyboardInterrupt if Ctrl-C came during a step that then failed. Without this, pybind11
+    makes one RuntimeError of the two (`error_already_set` in pybind11/pytypes.h)."""
     try:
         yield
     except RuntimeError as error:
