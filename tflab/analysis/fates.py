@@ -482,8 +482,8 @@ class Step:
 
 
 def is_inside(node: Node, call: Node) -> bool:
-    """Return whether a node is part of an expanded loop, branch or call, and so does not do its
-    work. A node such as `Sqrt/unary_ops_composition` does; its type begins with `_`."""
+    """Return whether a node is part of an expanded loop, branch or call, so that it does not do the
+    work of that. A node such as `Sqrt/unary_ops_composition` does; its type begins with `_`."""
     inside = node.name.removeprefix("Func/").startswith(f"{call.name}/")
     return inside and not node.op.startswith("_")
 

@@ -165,7 +165,7 @@ def difference(before: GraphState, after: GraphState) -> Pass:
 
 
 def definition(node: Node) -> tuple[object, ...]:
-    """Return what a pass may change of a node."""
+    """Return the parts of a node that a pass may change."""
     return node.inputs, node.control_inputs, node.op, node.device
 
 

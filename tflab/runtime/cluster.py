@@ -159,8 +159,8 @@ def configure(config: tf1.ConfigProto, addresses: Sequence[str]) -> None:
 
 
 def client_host(addresses: Sequence[str]) -> str:
-    """Return the host by which the tasks reach this process: the one from which its routes lead to
-    the first task that is not on the loopback device. Raises TflabError without such a route."""
+    """Return the host by which the tasks reach this process: its own address on the route to the
+    first task that is not on the loopback device. Raises TflabError without such a route."""
     for address in addresses:
         host, _, port = address.rpartition(":")
         if is_local(host):
