@@ -86,7 +86,7 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
         at = max(range(len(times)), key=times.__getitem__, default=0)
         size = units.plural(sum(seen.fates.values()), "node")
         counts = [
-            f"{count:,} {fate}" + f" ({FATES[fate]})" * (fate == "unreached")
+            f"{count:,} {fate}" + (f" ({FATES[fate]})" if fate == "unreached" else "")
             for fate, count in sorted(seen.fates.items(), key=lambda fate: -fate[1])
         ]
         yield (
