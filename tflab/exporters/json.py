@@ -20,14 +20,15 @@ from tflab.records.measured import OpStats
 from tflab.records.stages import Stage
 
 SPENT = ("forward_ns", "backward_ns", "update_ns")  # by phase
-ROW = {item.name: item.name for item in fields(OpStats)}
+# Without the median, which is one only of a row of a single node
+ROW = {item.name: item.name for item in fields(OpStats) if item.name != "median_ns"}
 TOTALS = {"name": "key"} | {name: name for name in ("op", "calls", "total_ns", "mean_ns", "share")}
 CELL = {name: name for name in ("calls", "total_ns", "mean_ns", "share", "gflops", *SPENT)} | {
     "ns_per_image": "image_ns",
     "bytes": "requested_bytes",
 }
 # What is written of the OpStats in a field: field -> key -> attribute of OpStats. A field that is
-# not listed has all attributes.
+# not listed has those of ROW.
 OP_STATS = {"top_ops": TOTALS, "top_types": TOTALS, "cells": CELL}
 
 
