@@ -72,6 +72,12 @@ def test_a_device_is_a_process_and_in_its_lanes_nothing_overlaps():
     approve("chrome-trace-lanes.json", text)
 
 
+def test_the_steps_stay_beside_a_device_of_their_name():
+    _, events = chart(Capture("one", (StepTime(0, 1_000, 50),), (run("a", 1_010, 5, "steps"),)))
+    slices = [event["args"] for event in events if event["ph"] == "X"]
+    assert [(args["op"], args["node"]) for args in slices] == [("step 0", "steps"), ("Op", "a")]
+
+
 # What holds for all runs
 
 NAMES = st.sampled_from("abcd")

@@ -43,7 +43,7 @@ def write(stream: TextIO, captures: Iterable[Capture]) -> None:
             OpRun(step.step, STEPS, f"step {step.step}", STEPS, step.start_ns, step.wall_ns)
             for step in capture.steps
         )
-        for name, runs in {STEPS: steps, **op_runs.of(capture.runs).by_device()}.items():
+        for name, runs in ((STEPS, steps), *op_runs.of(capture.runs).by_device().items()):
             pid = next(numbers)
             names += name_events("process", prefix + name, pid, pid)
             for number, lane in enumerate(timeline.pack(runs), 1):
