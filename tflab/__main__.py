@@ -18,9 +18,9 @@ COMMANDS = {
     "compare": "what the ops of a step cost at several batch sizes",
     "follow": "one node through every stage",
     "report": "the whole lab as one page",
-    "run": "your own program, unchanged, watched from its first line to its last",
+    "run": "your own program, unchanged: where its time went",
     "explore": "a local page: edit the program, and see its stages move",
-    "convert": "traces recorded anywhere, for TensorBoard, Perfetto and spreadsheets",
+    "convert": "traces recorded anywhere, for TensorBoard or Perfetto",
     "worker": "a task of a cluster, for other machines",
     "doctor": "what does not work here, and what to do about it",
 }

@@ -58,9 +58,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def blocks(checks: Sequence[Check]) -> Iterator[Block]:
-    """Yield the table, and below it what to do, where no command is shortened to fit a column."""
+    """Yield the result, the table, and below it what to do, where no command is shortened."""
+    wrong = sum(not check.works for check in checks)
+    yield f"Wrong: {plural(wrong, 'thing')}." if wrong else "Everything that tflab needs works."
     yield table(
-        "What was checked",
+        "What was checked (in brackets: the extra that brings the package)",
         checks,
         Column("", lambda check: check.what),
         Column("", status),
@@ -74,8 +76,6 @@ def blocks(checks: Sequence[Check]) -> Iterator[Block]:
     if advised:
         said = (f"{'; '.join(found)}. {what}" for what, found in advised.items())
         yield sentences("What to do", said)
-    wrong = sum(not check.works for check in checks)
-    yield f"Wrong: {plural(wrong, 'thing')}." if wrong else "Everything that tflab needs works."
 
 
 def status(check: Check) -> str:

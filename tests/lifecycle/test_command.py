@@ -207,7 +207,9 @@ WRONG = (
     # Before anything is shown, wherever a batch is needed
     *("--batch-size 2000", "--batch-size 2000 --stage placement"),
     "--batch-size 2000 --stage frontend",  # which needs none
-    "--fetch mull",  # the stages before are shown
+    "--fetch mull",
+    "--loss nope",
+    "--shape x=3",
     *("--model lenett", f"--model {__name__}:raises"),
 )
 

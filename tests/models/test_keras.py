@@ -184,7 +184,7 @@ def uncallable():
     ("options", "kind", "said"),
     [
         ({}, TflabError, r"calling InFunctions.* To see what it computes, save it with its method"),
-        ({"saved": Saved(loss="loss")}, UsageError, "takes no --feed, --shape, --signature or --l"),
+        ({"saved": Saved(loss="loss")}, UsageError, "takes no --signature, --loss, --feed or --sh"),
     ],
 )
 def test_a_model_that_cannot_be_called_in_a_graph_or_as_asked_is_one_sentence(options, kind, said):

@@ -68,11 +68,18 @@ def say_command(about: str, line: str, stream: TextIO | None = None) -> None:
     print(f"{fold(about, columns)}\n{line}" if wide else f"{about}  {line}", file=stream)
 
 
-class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help whose paragraphs keep their lines, and whose options have a line each."""
+class HelpFormatter(argparse.HelpFormatter):
+    """Help with paragraphs, of which the indented ones keep their lines."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        filled = (
+            part if part.startswith(" ") else textwrap.fill(part, width, break_on_hyphens=False)
+            for part in text.strip().split("\n\n")
+        )
+        return "\n\n".join(filled)
 
     def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
         if action.nargs == argparse.ONE_OR_MORE:  # argparse repeats the name: `N [N ...]`
@@ -142,8 +149,16 @@ def bar() -> Iterator[None]:
     """Show a bar for the command if it counts its phases, otherwise for the current phase."""
     from rich.console import Console, RenderableType
     from rich.markup import escape
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn
     from rich.progress import TimeRemainingColumn as Remaining
+    from rich.text import Text
+
+    class Left(Remaining):
+        """Shows nothing as long as the remaining time is unknown."""
+
+        def render(self, task: Task) -> Text:
+            unknown = task.time_remaining is None
+            return Text() if unknown else Text.assemble("left ", super().render(task))
 
     class Bar(Progress):
         """Computes what to draw in its own thread, so that a long first item is shown, too."""
@@ -157,7 +172,7 @@ def bar() -> Iterator[None]:
             if time.monotonic() - phases[0].start > PATIENCE_S:
                 yield from super().get_renderables()
 
-    left = () if phases[0].whole and phases[0].total else (TextColumn("left"), Remaining())
+    left = () if phases[0].whole and phases[0].total else (Left(),)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), *left)
     console = Console(stderr=True)
     to_terminal = sys.stdout.isatty()  # results that go to a file must not go to the console

@@ -184,7 +184,7 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
 
 def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:
     """Add the stages to a list and print them. Full text is printed stage by stage; the one screen
-    and other formats are printed at the end, also after a failure."""
+    and other formats are printed at the end, also after a failure, but not for a wrong argument."""
     from tflab.exporters import text
     from tflab.views import stages as views
 
@@ -212,7 +212,8 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
             rest(None)
     except (TflabError, KeyboardInterrupt) as failure:
         with interrupts.held():
-            rest(str(failure) or "interrupted")
+            if not isinstance(failure, UsageError):
+                rest(str(failure) or "interrupted")
         raise
 
 

@@ -18,10 +18,10 @@ import tensorflow as tf
 from tflab import models
 from tflab.analysis import access_order
 from tflab.datasets import Dataset, Whole
-from tflab.errors import NotImportableError, TflabError, UsageError, reason
+from tflab.errors import NotImportableError, TflabError, reason
 from tflab.escaping import with_full_stop
 from tflab.records.graph import Node, grouped
-from tflab.records.options import Model, Options, Program, Saved
+from tflab.records.options import Model, Options, Program
 from tflab.records.stages import Frontend
 from tflab.runtime import cluster, functions, nodes, session
 from tflab.runtime.private import graphs, source_lines
@@ -48,7 +48,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         with source_lines.noted(nodes.includes):
             model = call_model(name, function, graph)
             if not isinstance(model, Model):
-                model, graph = from_keras(name, function, model, options) or (model, graph)
+                model, graph = from_keras(name, function, model) or (model, graph)
     except NotImportableError as error:
         made, called = error.nodes, error.functions
         return Frontend(
@@ -136,7 +136,7 @@ def without_gradients(error: Exception, graph: tf.Graph, failed: TflabError) -> 
 
 
 def from_keras(
-    name: str, function: Callable[[], object], result: object, options: Options
+    name: str, function: Callable[[], object], result: object
 ) -> tuple[Model, tf.Graph] | None:
     """Return a Keras model as a Model, and its graph; None if `result` is no Keras model. A model
     that was made in a graph is made again, eagerly, by calling the function once more."""
@@ -144,18 +144,13 @@ def from_keras(
 
     if not keras.is_keras(result):
         return None
-    export = "save it with its method export, and give that folder"
-    if options.saved != Saved(trust=options.saved.trust):
-        raise UsageError(
-            f"'{name}' is a Keras model, which takes no --feed, --shape, --signature or --loss. To "
-            f"choose them, {export}."
-        )
     keras_model = result if keras.is_eager(result) else keras.eagerly(function)
     graph = tf.Graph()
     try:
         return call_model(name, lambda: keras.build(keras_model, name), graph), graph
     except TflabError as error:
-        raise TflabError(f"{error} To see what it computes, {export}.") from error
+        advice = "To see what it computes, save it with its method export, and give that folder."
+        raise TflabError(f"{error} {advice}") from error
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:

@@ -37,9 +37,16 @@ ELSE = "A program can also save its graph with tf.saved_model.save: give the fol
 
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
     """Return the model function of a name in MODELS, of `package.module:function`, or of the path
-    of a saved graph, with `options`. Raises UsageError if there is none."""
+    of a saved graph. Raises UsageError if there is none, or if it does not take the options."""
+    options = options or Saved()
+    of_graph = is_file(name) and not name.endswith(KERAS)
+    if not of_graph and replace(options, fetches=(), trust=False) != Saved():
+        raise UsageError(
+            f"The model '{name}' takes no --signature, --loss, --feed or --shape: these are for a "
+            "GraphDef, a MetaGraphDef or a SavedModel."
+        )
     if is_file(name):
-        return functools.partial(from_file, name, options or Saved())
+        return functools.partial(from_file, name, options)
     module_name, _, function_name = MODELS.get(name, name).partition(":")
     is_path = module_name.endswith(".py") or "/" in module_name
     if is_path or not (module_name and function_name):

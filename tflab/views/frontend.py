@@ -84,7 +84,7 @@ def whole(nodes: Sequence[Node], ends: Sequence[str]) -> Table:
         )
     paths = [(node.name.split("/"), node) for node in nodes]
     shown = table(
-        "Name scopes (--full opens all)",
+        "Name scopes",
         scopes(paths),
         Column("scope", lambda row: row[0]),
         numbers("nodes", lambda row: f"{len(row[1]):,}"),
