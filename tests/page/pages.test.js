@@ -129,6 +129,10 @@ test("a file is taken as it is, but not over edits in the page", async () => {
   page.text = "x = 1";
   await file.look();
   assert.deepEqual([page.text, file.known], ["x = 2", "two"]);
+  globalThis.fetch = async () => ({ ok: true, status: 200, json: async () => ({ text: "x = 4", mark: "four" }) });
+  page.text = "x = 4"; // the edit was written into the file
+  await file.look();
+  assert.deepEqual([page.text, file.known], ["x = 4", "four"]);
 });
 
 test("the tab shows the run that was asked for last, whichever answer comes last", async () => {

@@ -29,7 +29,7 @@ export class ProgramFile {
     }
     const { text, mark } = await response.json();
     if (mark === this.known) return;
-    if (this.page.text !== this.taken) {
+    if (![this.taken, text].includes(this.page.text)) {
       this.page.say("The file has changed. Undo your edits here to take it.");
       return;
     }
