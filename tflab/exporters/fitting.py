@@ -6,10 +6,11 @@ different from those in the rows around it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from textwrap import wrap
+from textwrap import TextWrapper
 
 from rich.cells import cell_len, set_cell_size
 
@@ -17,6 +18,8 @@ from tflab.records.blocks import Column, Table
 from tflab.records.graph import grouped
 
 GAP = 2  # between columns
+INDENT = 2  # of all lines of a wrapped cell but the first
+PART = re.compile(r"[^/(_,]+[/(_,]*|[/(_,]+")  # of a word, up to where a line can break
 RAILS = "lines of the drawing"  # the first column of a drawing, which has no header
 BESIDE = 36  # characters next to rails below which the rails are omitted
 NAME = 24  # characters of a name for which columns are omitted; a longer one is shortened first
@@ -98,10 +101,7 @@ def cut_all(sized: Sized, wraps: bool) -> list[str]:
     column, cells, width = sized.column, sized.cells, sized.width
     prose = any(" " in cell for cell in cells)
     if column.hanging:
-        return [
-            "\n".join(wrap(cell, width, subsequent_indent="  ", break_on_hyphens=False))
-            for cell in cells
-        ]
+        return [wrapped(cell, width) for cell in cells]
     if wraps and prose and not (column.elastic or column.name or column.right):
         return list(cells)
     if column.elastic and not column.name:
@@ -115,11 +115,24 @@ def short_names(names: Iterable[str], width: int) -> dict[str, str]:
     short = {name: short_name(name, width) for name in names}
     for group in alike(short):
         short |= {name: with_difference(name, group, width) for name in group}
-    for group in alike(short):
-        for number, name in enumerate(group, 1):
-            sign = f"#{number}"
-            short[name] = cut(short[name], width - len(sign)) + sign
+    for group in alike(short):  # nothing short tells them apart
+        short |= {name: wrapped(name, width) for name in group}
     return short
+
+
+class Wrapper(TextWrapper):
+    """Breaks a word that is longer than a line after a `/`, `(`, `_` or `,`, if it has one."""
+
+    def _split(self, text: str) -> list[str]:
+        long = [word for word in super()._split(text) if len(word) > self.width - INDENT]
+        parts = {word: PART.findall(word) for word in long}
+        return [part for word in super()._split(text) for part in parts.get(word, [word])]
+
+
+def wrapped(text: str, width: int) -> str:
+    """Return a text in lines of at most this width, of which all but the first hang."""
+    hanging = " " * INDENT
+    return Wrapper(width, subsequent_indent=hanging, break_on_hyphens=False).fill(text)
 
 
 def alike(short: dict[str, str]) -> list[list[str]]:

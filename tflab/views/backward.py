@@ -64,6 +64,8 @@ def checks(stage: Backward) -> Iterator[Fact]:
     errors = [c.max_relative_error for c in made if not c.zero and c.tensor not in odd]
     worst = f", largest relative error {max(errors):.1e}" if errors else ""
     of_all = f"{len(made):,} of {plural(stage.variable_count, 'variable')}"
+    if any(check.elements < check.size for check in made):
+        of_all += f", up to {max(check.elements for check in made)} elements of each"
     yield Fact("checked", of_all + worst, f"by finite differences in {made[0].precision}")
     if odd:
         yield Fact("NaN or infinite", listed(odd, NAMED), "the gradient or the difference")
@@ -168,7 +170,7 @@ def chain_rule_tables(stage: Backward) -> Iterator[Block]:
             "The derivatives as formulas, and their values for the first batch",
             stage.derivatives,
             Column("variable", lambda row: row.variable),
-            Column("derivative", lambda row: row.formula, elastic=True, least=34),
+            Column("derivative", lambda row: row.formula, hanging=True, least=34),
             numbers("value", lambda row: first(row.value)),
             Column("finite differences", difference, spare=1),
         )
@@ -218,9 +220,9 @@ def steps(links: Sequence[Link]) -> Table:
         "The chain rule step by step, from the loss back to the variables",
         links,
         Column("forward op", lambda link: once(link, link.forward), name=True),
-        Column("computes", lambda link: once(link, link.computes), elastic=True, least=20, spare=1),
+        Column("computes", lambda link: once(link, link.computes), hanging=True, least=20, spare=1),
         Column("hands back dL/d(...)", with_respect_to, name=True),
-        Column("which is", lambda link: link.formula, elastic=True, least=34),
+        Column("which is", lambda link: link.formula, hanging=True, least=34),
     )
 
 

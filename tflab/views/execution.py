@@ -102,7 +102,7 @@ def memory_facts(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Fact]:
     if compiled(nodes):
         yield Fact("memory", "not recorded", "code that XLA compiled ran")
     elif memory.peak_bytes:
-        yield Fact("memory", size(memory.peak_bytes), "alive at once at most")
+        yield Fact("memory", size(memory.peak_bytes), "alive at once at most, in any traced step")
 
 
 def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
@@ -128,7 +128,7 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
         f"{heading} (total time of {plural(stage.steps, 'traced step')})",
         rows,
         op_table.key(by),
-        *op_table.columns(names, spare={"median": 2}),
+        *op_table.columns(names, spare={"median": 3, "calls": 2, "mean": 2}),
         most=TOP,
         tone=dearest(rows, lambda row: row.total_ns),
     )

@@ -63,7 +63,7 @@ def lines(nodes: Sequence[Node]) -> Table:
         Column("line", lambda nodes: place(nodes[0].source)),
         Column("code", lambda nodes: nodes[0].source.code, elastic=True, least=28),
         numbers("nodes", lambda nodes: f"{len(nodes):,}"),
-        Column("ops", lambda nodes: counted(node.op for node in nodes), elastic=True, least=24),
+        Column("ops", lambda nodes: counted(node.op for node in nodes), elastic=True, least=30),
     )
 
 

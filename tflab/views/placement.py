@@ -145,16 +145,20 @@ def fate_counts(stage: Placement) -> Table:
         Column("fate", lambda row: row[0]),
         numbers("nodes", lambda row: f"{row[1]:,}"),
         Column("meaning", lambda row: meanings[row[0]], spare=1),
-        Column("by", lambda row: row[2], elastic=True),
+        Column("by", lambda row: row[2], hanging=True),
     )
 
 
 def kernels(stage: Placement) -> Table:
     """Return a row for each kind of kernel: changed types first, nodes of the runtime last."""
     types = {node.name: node.op for node in stage.user_nodes}
-    kinds = Counter(
-        (types.get(row.name, RUNTIMES), row.op, row.constraints) for row in stage.kernels
-    )
+    parts = grouped((fate.into, types[fate.name]) for fate in stage.ledger if fate.fate == "fused")
+
+    def written(name: str) -> str:
+        """Return the type of a node as it was written, with those that were fused into it."""
+        return " + ".join([*parts.get(name, ()), types.get(name, RUNTIMES * (name not in parts))])
+
+    kinds = Counter((written(row.name), row.op, row.constraints) for row in stage.kernels)
     rows = sorted(
         ((*kind, count) for kind, count in kinds.items()),
         key=lambda row: (row[0] == RUNTIMES, row[0] == row[1], -row[3]),

@@ -100,10 +100,10 @@ def every_number(values: Sequence[Value]) -> Table:
     return table(
         "What every node computes",
         rows,
-        Column("node", lambda row: row[0], elastic=True, name=True),
-        Column("op", lambda row: row[1], elastic=True, name=True),
+        Column("node", lambda row: row[0], name=True),
+        Column("op", lambda row: row[1], name=True),
         Column("shape", lambda row: row[2]),
-        Column("values", lambda row: row[3]),
+        Column("values", lambda row: row[3], hanging=True, least=34),
         most=len(rows),
     )
 
