@@ -123,8 +123,12 @@ READ = [f"{scope}/ReadVariableOp" for scope in ("mul", "add")]
         (("scope/c1/Filter", "scope/c2/Filter"), 10, ["…c1/Filter", "…c2/Filter"]),
         (("a/c1/k/Filter", "b/c1/k/Filter"), 12, ["…a/…/Filter", "…b/…/Filter"]),
         (READ, 15, ["…mul/…ariableOp", "…add/…ariableOp"]),
-        # and are numbered where that does not help
-        (("a" * 9 + "bb" + "c" * 9, "a" * 9 + "dd" + "c" * 9), 9, ["aaaa…c…#1", "aaaa…c…#2"]),
+        # and are wrapped where that does not help
+        (
+            ("a" * 9 + "b" + "c" * 9, "a" * 9 + "d" + "c" * 9),
+            9,
+            ["aaaaaaaaa\n  bcccccc\n  ccc", "aaaaaaaaa\n  dcccccc\n  ccc"],
+        ),
     ],
 )
 def test_names_within_a_width(names, width, short):
@@ -137,7 +141,13 @@ def test_no_two_names_are_cut_alike_and_all_stay_within_their_width(names, width
     short = fitting.short_names(names, width)
     assert list(short) == names
     assert len(set(short.values())) == len(names)
-    assert all(len(name) <= width for name in short.values())
+    assert all(len(line) <= width for name in short.values() for line in name.split("\n"))
+
+
+def test_a_word_longer_than_a_line_breaks_where_its_parts_meet():
+    text = "folded into conv1/Conv2D_grad/ShapeN and a/short/one"
+    lines = ["folded into conv1/", "  Conv2D_grad/ShapeN", "  and a/short/one"]
+    assert fitting.wrapped(text, 20).split("\n") == lines
 
 
 def test_prose_loses_its_end():
