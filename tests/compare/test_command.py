@@ -344,6 +344,21 @@ def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
     assert "remove it or give another path" in capsys.readouterr().err
 
 
+def test_plots_stay_if_the_comparison_cannot_be_saved(tmp_path, capsys, monkeypatch):
+    file, folder, measured = tmp_path / "saved.json", tmp_path / "plots", compare.measured
+
+    def meanwhile(*given):
+        file.write_text("of another")
+        return measured(*given)
+
+    monkeypatch.setattr(compare, "measured", meanwhile)
+    options = f"--save {file} --plots {folder}"
+    assert run(f"--model toy --batch-sizes 4 --images 8 {options}") == 2
+    assert f"The comparison '{file}' exists already" in capsys.readouterr().err
+    assert file.read_text() == "of another"
+    assert {path.name for path in folder.iterdir()} == {"batch-4-ops.png", "batch-4-ops.svg"}
+
+
 @pytest.mark.parametrize(
     "data", ["digits, not MNIST", pytest.param("MNIST", marks=pytest.mark.mnist)]
 )

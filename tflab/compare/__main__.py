@@ -174,6 +174,7 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
             with command.reader_may_leave():
                 notes = sys.stdout if args.format == "text" else sys.stderr
                 terminal.say(f"\nThe plots are in {visible(str(folder.final))}", notes)
+        saved.save(args, comparison)  # if that fails, the plots are there
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0

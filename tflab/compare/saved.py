@@ -63,12 +63,20 @@ def show(
     blocks: Iterable[Block],
     rows: Callable[[], str],
 ) -> None:
-    """Show a result in the format of the arguments (`rows` makes CSV), and save it with --save."""
+    """Show a result in the format of the arguments; `rows` makes CSV."""
     about = environment.describe()
-    content = json.document(environment=about, **json.plain(result))
     with command.reader_may_leave():
-        text.show_in_format(args.format, title, about, blocks, json=lambda: content, csv=rows)
+        text.show_in_format(
+            *(args.format, title, about, blocks),
+            json=lambda: json.document(environment=about, **json.plain(result)),
+            csv=rows,
+        )
+
+
+def save(args: argparse.Namespace, result: object) -> None:
+    """Write a result into the file that --save names, if it is given."""
     if args.save:
+        content = json.document(environment=environment.describe(), **json.plain(result))
         output_paths.write(Path(args.save), content.encode(), WHAT, "--save")
         notes = sys.stdout if args.format == "text" else sys.stderr
         terminal.say(f"\nThe comparison is in {visible(args.save)}", notes)

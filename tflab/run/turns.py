@@ -82,6 +82,7 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
         changed = {WHOLE: result.whole, OP: result.ops, LINE: result.lines}
         title, shown = " and ".join(result.programs), blocks(result, args.top)
         saved.show(args, title, result, shown, lambda: csv.changes(changed))
+        saved.save(args, result)
     if result.failure:
         raise TflabError(result.failure)
     if result.interrupted:
