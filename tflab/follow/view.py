@@ -17,19 +17,20 @@ from tflab.records.graph import graph_def_name, node_of
 from tflab.records.options import STAGES
 from tflab.records.stages import NodeHistory, Touch
 from tflab.records.values import FED, VARIABLE
-from tflab.units import plural, short_device
+from tflab.units import plural, short_device, time
 from tflab.views import execution, op_table, placement
 from tflab.views.values import amounts_of
 from tflab.views.words import FATES, REMAINS, place, tensor
 
 KINDS = {
-    "forward": "of the program",
+    "forward": "made by the program",
     "gradient": "made by a gradient function",
     "update": "made by the optimiser",
     "runtime": "made by the runtime",
 }
 CHANGES = {
     "moved": "given its device",
+    "removed": "taken out of the graph",
     "rewired": "its inputs changed",
     "reused": "its name now belongs to a node that computes something else",
 }
@@ -74,7 +75,7 @@ class Section:
 
 
 def blocks(history: NodeHistory) -> Iterable[Block]:
-    """Yield the sections and the times, below the line on the load."""
+    """Yield the fate of the node with its times, the sections, and the table of the times."""
     parts = (
         (
             f"{1 + STAGES.index(section.stage)}  {section.stage.title()}",
@@ -82,26 +83,54 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
         )
         for section in sections(history)
     )
-    yield from execution.load_line(history.load)
-    yield listing(f"The history of {history.name} ({history.op})", parts)
+    yield headline(history)
+    yield listing("", parts)
     if (table := times(history)).rows:
         yield table
+        yield from execution.load_line(history.load)
+
+
+def headline(history: NodeHistory) -> str:
+    """Return `conv/Conv2D (Conv2D): fused into conv/Relu, which takes 84.6 us a call at batch size
+    1, 179 us at 16.`"""
+    fate, itself = history.fate, history.carrier == history.name
+    what = KINDS[history.kind] if fate is None else fate.fate
+    if history.carrier and history.not_run is not False:
+        taken = "that no traced step took" if history.not_run else "of which no run was traced"
+        return f"{history.name} ({history.op}): in a branch {taken}."
+    if fate and history.carrier and not itself:
+        way = "in favour of" if fate.fate == "removed" else PREPOSITIONS[fate.fate]
+        what += f" {way} {history.carrier}"
+    if itself or (fate and fate.fate in ("fused", "merged", "compiled")):
+        unit, sep = " a call at batch size", ", " if itself else ", which takes "
+        for size, row in times(history).rows:
+            what += f"{sep}{time(row.median_ns)}{unit} {size}"
+            unit, sep = " at", ", "
+    return f"{history.name} ({history.op}): {what}."
 
 
 def sections(history: NodeHistory) -> tuple[Section, ...]:
-    """Return the stages that know something about the node."""
-    own = history.carrier == history.name and history.ran_as
-    every = (
-        Section("frontend", KINDS[history.kind], tuple(frontend_lines(history))),
-        Section("backward", "", tuple(backward_lines(history))),
-        Section("placement", fate_words(history), tuple(placement_lines(history))),
-        Section(
-            "execution",
-            f"as {history.ran_as}" if own and history.not_run is False else "",
-            tuple(execution_lines(history)),
-        ),
+    """Return the stages that know something about the node, the one that made it with what it is
+    made from."""
+    own = history.carrier == history.name and history.ran_as and history.not_run is False
+    made_in = {"forward": "frontend", "runtime": "placement"}.get(history.kind, "backward")
+    about = {
+        "placement": fate_words(history),
+        "execution": f"as {history.ran_as}" if own else "",
+        made_in: KINDS[history.kind],
+    }
+    every = {
+        "frontend": (),
+        "backward": backward_lines(history),
+        "placement": placement_lines(history),
+        "execution": execution_lines(history),
+    }
+    made = {made_in: tuple(frontend_lines(history))}
+    found = (
+        Section(stage, about.get(stage, ""), (*made.get(stage, ()), *lines))
+        for stage, lines in every.items()
     )
-    return tuple(section for section in every if section.about or section.lines)
+    return tuple(section for section in found if section.about or section.lines)
 
 
 def text_of(line: Line) -> str:
@@ -109,20 +138,21 @@ def text_of(line: Line) -> str:
 
 
 def fate_words(history: NodeHistory) -> str:
-    """Return the fate of the node in words; "" if it is unknown."""
+    """Return the fate of the node and what it means; "" if it is unknown."""
     fate, itself = history.fate, history.carrier == history.name
     if itself and history.not_run is not False and (not fate or fate.fate == "executed"):
         no_step = "in the graph that runs, but its branch was not taken in any traced step"
-        return no_step if history.not_run else REMAINS
+        return no_step if history.not_run else f"executed: {REMAINS}"
     if fate is None:
         return ""
+    words = FATES[fate.fate]
     if fate.fate == "folded" and not fate.has_value:
-        return "used before the steps to compute a constant"
-    if fate.replaced:
-        return "removed: a node that a pass made does its work"
-    if fate.fate == "removed" and fate.into:
-        return "removed: its consumers take its value from another node"
-    return FATES[fate.fate]
+        words = "used before the steps to compute a constant"
+    elif fate.replaced:
+        words = "a node that a pass made does its work"
+    elif fate.fate == "removed" and fate.into:
+        words = "its consumers take its value from another node"
+    return f"{fate.fate}: {words}"
 
 
 def frontend_lines(history: NodeHistory) -> Iterator[Line]:
@@ -147,7 +177,7 @@ def backward_lines(history: NodeHistory) -> Iterator[Line]:
             yield ("computes ", Code(node.formula), *([f", which {goal}"] if goal else []))
     yield from linked(f"{history.gradient_function} made ", history.gradient_nodes)
     if history.no_gradient and not history.gradient_nodes:
-        yield (f"no gradient: {history.no_gradient}",)
+        yield (f"no gradient nodes: {history.no_gradient}",)
     yield from linked("way to the loss: ", history.gradient_path)
 
 
@@ -166,7 +196,9 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"kernel registered for {kernel.op}: {kernel.constraints or 'no constraints'}",)
     if history.code:
         compiled = history.fate is not None and history.fate.fate == "compiled"
-        about = "generated for it" if compiled else "would generate for it; it did not run here"
+        about = "generated for it"
+        if not compiled:
+            about = "would generate for it and a large batch; it did not run here"
         yield (f"code that XLA {about}:",)
     for generated in history.code:
         yield from ((Code(line),) for line in placement.lines_of(generated))
@@ -175,7 +207,8 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
 def parts_of_touch(touch: Touch) -> Iterator[Part]:
     """Yield `remapper (pass 22): fused into conv1/Relu`."""
     yield Link(touch.by, touch.place)
-    yield f" (pass {touch.place + 1}): {CHANGES.get(touch.what, touch.what)}"
+    what = touch.what if touch.about else CHANGES.get(touch.what, touch.what)
+    yield f" (pass {touch.place + 1}): {what}"
     if touch.about:
         yield f" {PREPOSITIONS[touch.what]} "
         yield touch.about if touch.what == "rewritten" else Link(touch.about, touch.about)
@@ -212,6 +245,8 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
 def value_lines(history: NodeHistory) -> Iterator[Line]:
     """Yield the values of the node's inputs and outputs, and the gradient of the loss."""
     ran = history.fate is None or history.fate.fate == "executed"
+    if history.fate and history.fate.fate == "unreached":
+        return
     for value in history.taken[:MOST_VALUES]:
         name = graph_def_name(value.tensor)
         yield ("input ", *links([name]), f": {amounts_of(value, value.shape)}")
@@ -236,12 +271,17 @@ def times(history: NodeHistory) -> Table:
     """Return the times of the node's carrier. A call, branch or loop that was inlined has none."""
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     inlined = CALLS.match(history.op) and history.ran_as in ("Identity", "IdentityN", "NoOp")
-    measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
+    columns = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
+    rows = () if inlined else tuple(history.times.items())
     return table(
         f"A call in warm, traced steps{whose}",
-        () if inlined else tuple(history.times.items()),
+        rows,
         numbers("batch", lambda item: str(item[0])),
-        *op_table.columns_of(measured, lambda item: item[1]),
+        *(
+            column
+            for column in op_table.columns_of(columns, lambda item: item[1])
+            if {*map(column.cell, rows)} - {"", "0", "0 B"}
+        ),
     )
 
 

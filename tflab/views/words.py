@@ -18,7 +18,7 @@ FATES = {  # the meaning of each; `analysis.fates` decides them
     "merged": "equal to another node, which stays",
     "fused": "part of another node's kernel",
     "removed": "bypassed, replaced or not used",
-    "compiled": "compiled by XLA with other nodes",
+    "compiled": "in a cluster of nodes that XLA compiled",
 }
 # The meaning of `executed` if not all of these nodes ran
 REMAINS = "in the graph that runs, under its own name"
