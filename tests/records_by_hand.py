@@ -85,11 +85,13 @@ def op_at_size(
     requested_bytes: int,
     gflops: float | None,
     steps: int = 10,
+    flops: int | None = None,
 ) -> OpStats:
     """A row at one batch size, as a comparison has it."""
     times = {"total_ns": total_ns, "mean_ns": mean_ns, "image_ns": image_ns}
     times["step_ns"] = total_ns / steps
     rest = {"share": share, "requested_bytes": requested_bytes, "gflops": gflops}
+    rest["flops"] = flops
     return op_stats("at this size", calls=calls, **times, **rest)
 
 

@@ -96,16 +96,21 @@ def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
     ]
 
 
-def test_a_call_is_compared_with_the_batch_size_before_if_a_step_has_as_many():
-    """240 us is 4 times 60 us, and 64 is 16 times 4."""
+def test_a_call_is_compared_with_the_batch_size_before_if_its_work_grows():
+    """240 us is 4 times 60 us, and 432,000 FLOPs are 16 times 27,000."""
     compared = replace(COMPARED, batch_sizes=(4, 64), rows=(POOL,), steps=STEPS)
     assert chapters.finding_at(compared, 64) == (
-        "From batch 4 to 64, a call of MaxPool takes 4.00 times as long (240 us instead of 60.0 "
-        "us) for 16 times the images; its share of the op time goes from 75.0 % to 61.0 %."
+        "From batch size 4 to 64, a call of MaxPool takes 4.00 times as long (240 us instead of "
+        "60.0 us) for 16.0 times the FLOPs; its share of the time of all ops goes from 75.0 % to "
+        "61.0 %."
     )
-    alone = "MaxPool takes 61.0 % of the op time, 240 us a call."
+    alone = "MaxPool takes 61.0 % of the time of all ops, 240 us a call."
     more_calls = {**STEPS, 4: replace(STEPS[4], steps=19)}
     assert chapters.finding_at(replace(compared, steps=more_calls), 64) == alone
+    for flops in (None, 0, 432_000):  # as of an op that reads a variable
+        cells = {**POOL.cells, 4: replace(POOL.cells[4], flops=flops)}
+        row = replace(POOL, cells=cells)
+        assert chapters.finding_at(replace(compared, rows=(row,)), 64) == alone
     assert chapters.finding_at(replace(compared, batch_sizes=(64,)), 64) == alone
     first = replace(POOL, cells={1: POOL.cells[64]})
     smallest = replace(compared, batch_sizes=(1,), rows=(first,), steps={1: STEPS[64]})

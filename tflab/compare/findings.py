@@ -8,10 +8,9 @@ from itertools import pairwise
 from tflab.analysis import verdicts
 from tflab.records.measured import Compared, StepTimes
 from tflab.units import percent
-from tflab.views.words import ends_text
+from tflab.views.words import WIDE, ends_text
 
 GREW = 0.05  # a smaller change of a share has no sentence
-WIDE = 2  # times its lower end: an interval that ends there says nothing
 
 
 def sentences(
@@ -19,25 +18,32 @@ def sentences(
 ) -> tuple[str, ...]:
     """Return the findings, in the order of a reader's questions."""
     sizes = sorted(steps)
-    rows = sorted(rows, key=lambda row: -sum(cell.total_ns for cell in row.cells.values()))
-    return (*growth(rows, sizes), *throughput(steps, sizes, unit))
+    return (*shares(rows, sizes), *throughput(steps, sizes, unit))
 
 
-def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """Yield the shares of the rows whose share grows and shrinks most with the batch."""
-    everywhere = [row for row in rows if all(size in row.cells for size in sizes)]
-    if len(sizes) < 2 or not everywhere:
-        return
+def largest_share(row: Compared) -> float:
+    return max(cell.share for cell in row.cells.values())
+
+
+def shares(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
+    """Yield the shares of the largest row, then of those whose share grows and shrinks most with
+    the batch."""
 
     def change(row: Compared) -> float:
         return row.cells[sizes[-1]].share - row.cells[sizes[0]].share
 
-    grows, shrinks = max(everywhere, key=change), min(everywhere, key=change)
-    for row, by in ((grows, change(grows)), (shrinks, -change(shrinks))):
-        if by >= GREW:
-            shares = ", ".join(percent(row.cells[size].share) for size in sizes)
-            at = ", ".join(map(str, sizes))
-            yield f"{row.key}: {shares} of the time of all ops at batch {at}."
+    if not rows:
+        return
+    told = [max(rows, key=largest_share)]
+    if everywhere := [row for row in rows if all(size in row.cells for size in sizes)]:
+        most = max(everywhere, key=change), min(everywhere, key=change)
+        told += [row for row in most if abs(change(row)) >= GREW]
+    for row in {row.key: row for row in told}.values():
+        first, *others = row.cells
+        said = [f"{percent(row.cells[first].share)} of the time of all ops at batch size {first}"]
+        said += [f"{percent(row.cells[size].share)} at {size}" for size in others]
+        last = f" and {said.pop()}" if others else ""
+        yield f"{row.key} takes {', '.join(said)}{last}."
 
 
 def throughput(
@@ -53,6 +59,6 @@ def throughput(
         low, high = verdicts.interval(gains)
         if low * WIDE > high:
             yield (
-                f"Batch {large} processes {gain:.2f} times {ends_text(low, high)} as many {unit}s "
-                f"per second as batch {small}."
+                f"Batch size {large} processes {gain:.2f} times {ends_text(low, high)} as many "
+                f"{unit}s a second as batch size {small}."
             )

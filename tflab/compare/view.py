@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from tflab.analysis import row_labels
+from tflab.analysis import row_labels, verdicts
 from tflab.compare import WITHOUT
+from tflab.compare.findings import largest_share
 from tflab.records.blocks import Block, Column, Table, dearest, numbers, sentences, table
 from tflab.records.measured import Change, Compared, Comparison, StepTimes
-from tflab.units import plural, size, time
+from tflab.units import plural, size, three_digits, time
 from tflab.views import execution, op_table
 from tflab.views.op_table import costs, work
 from tflab.views.words import control_text, ratio_text
@@ -18,11 +19,10 @@ from tflab.views.words import control_text, ratio_text
 BRIEF = 10  # rows of each table
 CONCLUSIONS = 4  # sentences on one screen
 FINDINGS = "Findings, computed from the tables"
-MORE = "More: --full, --by node, layer or line, docs/reference.md."
 SIZES_ABREAST = 3  # that fit next to a name
 # The columns of one batch size beside others, and how spare they are
-ABREAST = {"calls": 0, "total": 0, "mean": 9, "share": 8}
-LINES_ABREAST = ABREAST | {"calls": 8, "share": 0}  # beside the code
+OF_CALLS = {"calls": 3, "total": 2, "mean": 0, "share": 1}
+OF_STEPS = {"step": 0, "share": 1}
 
 
 def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Iterable[Block]:
@@ -37,22 +37,24 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     abreast = [
         sizes[start : start + SIZES_ABREAST] for start in range(0, len(sizes), SIZES_ABREAST)
     ]
+    yield headline(comparison)
     yield from execution.load_line(comparison.load)
     yield from execution.partial(comparison.interrupted, comparison.failure)
-    yield opening(comparison)
+    yield protocol(comparison)
     yield from conclusions(comparison, full)
     yield steps(comparison)
-    if len(sizes) > 1:
-        yield from (calls_and_totals(comparison, top, some) for some in abreast)
-    elif not full:
-        yield from (costs(comparison, batch, top) for batch in comparison.tables)
     yield from configs(comparison)
     yield from passes(comparison)
-    if not full:
-        yield MORE
-        return
     if len(sizes) > 1:
-        yield from (side_by_side(comparison, top, some) for some in abreast)
+        beside = side_by_side if full else at_each_size
+        yield from (beside(comparison, top, some) for some in abreast)
+    elif not full:
+        yield from (costs(comparison, batch, top) for batch in comparison.tables)
+    if not full:
+        apart = len(sizes) > 1 and row_labels.unit(comparison.by) == "call"
+        full_has = " has calls and totals" * apart
+        yield f"More: --full{full_has}; --by op, node, layer or line; docs/reference.md."
+        return
     for batch in comparison.tables:
         yield costs(comparison, batch, top)
         yield work(comparison, batch, top)
@@ -72,16 +74,38 @@ def conclusions(comparison: Comparison, full: bool) -> Iterator[Table]:
         yield sentences(f"{FINDINGS}{some}", shown)
 
 
-def opening(comparison: Comparison) -> str:
-    images = f"{'up to ' if comparison.partial else ''}{plural(comparison.images, comparison.unit)}"
+def headline(comparison: Comparison) -> str:
+    """Return which batch size processes most images a second."""
+
+    def rate(size: int) -> float:
+        return comparison.steps[size].mean_images_per_second
+
+    first, *others = comparison.batch_sizes
+    best = max(comparison.batch_sizes, key=rate)
+    beside = f", {three_digits(rate(best) / rate(first))} times as many as batch size {first}"
+    if best == first:
+        beside = ", more than the larger batch sizes" if others else ""
+    return (
+        f"{comparison.model}: batch size {best} processes {rate_text(rate(best))} "
+        f"{comparison.unit}s a second{beside}."
+    )
+
+
+def rate_text(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100 else three_digits(rate)
+
+
+def protocol(comparison: Comparison) -> str:
+    """Return how the steps were measured."""
+    images = f"{'up to ' * comparison.partial}{plural(comparison.images, comparison.unit)}"
     tasks = (
         f" A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
         "tensors on the wire."
     )
     return (
-        f"{comparison.model}, {comparison.phase}, {images} of {comparison.data} at each batch "
-        f"size, each processed once untraced and once traced, alternating, after "
-        f"{plural(comparison.warmup, 'step')} that warm up.{tasks * bool(comparison.tasks)}"
+        f"Steps of {comparison.phase} on {images} of {comparison.data} at each batch size: "
+        f"untraced and traced steps alternate, and the first {comparison.warmup} steps of each are "
+        f"not counted.{tasks * bool(comparison.tasks)}"
     )
 
 
@@ -91,19 +115,17 @@ def steps(comparison: Comparison) -> Table:
         return f"{some:,}" if some == all_ else f"{some:,} of {all_:,}"
 
     return table(
-        "Steps of each batch size",
+        f"Steps of each batch size: medians, and {comparison.unit}s a second of all untraced steps",
         comparison.steps.items(),
         numbers("batch", lambda row: str(row[0])),
         numbers("traced steps", traced),
-        numbers("median", lambda row: time(row[1].untraced_ns.median)),
+        numbers("untraced", lambda row: time(row[1].untraced_ns.median)),
         numbers("p10", lambda row: time(row[1].untraced_ns.p10), 3),
         numbers("p90", lambda row: time(row[1].untraced_ns.p90), 3),
-        numbers("mean", lambda row: time(1e9 * row[0] / row[1].mean_images_per_second), 1),
         numbers(
-            f"{comparison.unit}s a second", lambda row: f"{row[1].mean_images_per_second:,.0f}"
+            f"{comparison.unit}s a second", lambda row: rate_text(row[1].mean_images_per_second)
         ),
-        numbers("traced, median", lambda row: time(row[1].traced_ns.median)),
-        numbers("ops, mean", lambda row: time(row[1].ops_ns), 1),
+        numbers("traced", lambda row: time(row[1].traced_ns.median), 1),
         numbers("memory peak", lambda row: size(row[1].peak_bytes), 2),
     )
 
@@ -111,29 +133,33 @@ def steps(comparison: Comparison) -> Table:
 # All batch sizes
 
 
-def calls_and_totals(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
-    """Return the calls, times and share of each op, or group of ops, at every batch size."""
+def at_each_size(
+    comparison: Comparison, top: int, sizes: Sequence[int], brief: bool = False
+) -> Table:
+    """Return the time and share of each op, or group of ops, at every batch size; if not `brief`,
+    also the calls and total of an op."""
+    unit = row_labels.unit(comparison.by)
 
     def column(name: str, spare: int, batch: int) -> Column:
         def cell(row: Compared) -> str:
-            return op_table.COLUMNS[name].cell(row.cells[batch]) if batch in row.cells else ""
+            return shown.cell(row.cells[batch]) if batch in row.cells else ""
 
-        return numbers(f"{name} at {batch}", cell, spare)
+        shown = op_table.COLUMNS[name]
+        return numbers(f"{shown.header} at {batch}", cell, spare)
 
-    spares = LINES_ABREAST if comparison.by == "line" else ABREAST
-    columns = (column(*names, batch) for batch in sizes for names in spares.items())
-    return of_rows("Calls and times at each batch size", columns, comparison, top)
+    spares = OF_STEPS if unit == "step" else OF_CALLS
+    named = [names for names in spares.items() if not brief or names[1] <= 1]
+    columns = (column(*names, batch) for batch in sizes for names in named)
+    return of_rows(
+        f"Mean time of a {unit} and its share at each batch size", columns, comparison, top
+    )
 
 
 def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: int) -> Table:
     """Return a table of the rows of all batch sizes, the most expensive at any of them first."""
-
-    def cost(row: Compared) -> float:
-        return max(stats.image_ns or stats.total_ns for stats in row.cells.values())
-
-    rows = op_table.ranked(comparison.by, comparison.rows, top, cost)
+    rows = op_table.ranked(comparison.by, comparison.rows, top, largest_share)
     keys = op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code)
-    return table(title, rows, *keys, *columns, most=top, tone=dearest(rows, cost))
+    return table(title, rows, *keys, *columns, most=top, tone=dearest(rows, largest_share))
 
 
 def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
@@ -175,8 +201,15 @@ def raced(comparison: Comparison) -> Iterator[Change]:
 
 
 def basis(rows: Sequence[Change]) -> str:
+    """Return how the ratios of these rows were obtained."""
+    return f"Each ratio is the mean of {observations(rows)}. {BASIS}"
+
+
+def observations(rows: Sequence[Change]) -> str:
+    """Return the number of observations, and which of them do not count."""
     number = min(row.verdict.observations for row in rows if row.verdict)
-    return BASIS.format(plural(number, "observation"))
+    trimmed = ", without the least and the largest seventh" * (number >= verdicts.TRIMMED)
+    return f"{plural(number, 'observation')}{trimmed}"
 
 
 def passes(comparison: Comparison) -> Iterator[Block]:
@@ -199,24 +232,17 @@ def passes(comparison: Comparison) -> Iterator[Block]:
             "The untraced step without each graph pass, in turn with all of them",
             rows,
             Column("pass", lambda row: known[row.key].name, elastic=True, name=True),
-            numbers("changed", lambda row: f"{known[row.key].changed_nodes:,}"),
-            numbers("first run", of_first_run),
+            numbers("nodes changed", lambda row: f"{known[row.key].changed_nodes:,}"),
+            numbers("first run", of_first_run, 3),
             *of_step,
             tone=tone,
         )
-        yield f"{PASSES_BASIS} {basis(rows)}"
+        yield f"Without a pass, others may do its work. {basis(rows)}"
     if others := [each for each in comparison.passes if not each.has_switch]:
         named = ", ".join(
             f"{each.name} ({plural(each.changed_nodes, 'node')} changed)" for each in others
         )
         yield f"Not switched off, because tflab has no switch for it: {named}."
-
-
-PASSES_BASIS = (
-    "The column changed counts the nodes that the pass added, changed or removed, in all its "
-    "runs. The column first run has its time in a new session, measured once. Without a pass, "
-    "others may do its work."
-)
 
 
 def tone(row: Change) -> str:
@@ -232,11 +258,10 @@ def compared(
     batch: bool = True,
     last: Sequence[Column] = (),
 ) -> Table:
-    """Return a table of changes. If no change has a verdict, there is no column for the control."""
-    columns = [*verdict_columns(*names, key, batch)]
-    if not any(row.verdict for row in rows):
-        columns.pop()
-    return table(title, rows, *columns, *last, most=top or len(rows), tone=tone)
+    """Return a table of changes, without the columns that would be empty."""
+    columns = (*verdict_columns(*names, key, batch), *last)
+    filled = (column for column in columns if any(map(column.cell, rows)))
+    return table(title, rows, *filled, most=top or len(rows), tone=tone)
 
 
 def verdict_columns(usual: str, other: str, key: str = "", batch: bool = True) -> Iterator[Column]:
@@ -245,8 +270,8 @@ def verdict_columns(usual: str, other: str, key: str = "", batch: bool = True) -
         yield numbers("batch", lambda row: str(row.batch_size))
     if key:
         yield Column(key, lambda row: row.key, elastic=True, least=16, name=True)
-    yield numbers(usual, lambda row: "" if row.first_ns is None else time(row.first_ns))
-    yield numbers(other, lambda row: "" if row.second_ns is None else time(row.second_ns))
+    yield numbers(usual, lambda row: "" if row.first_ns is None else time(row.first_ns), 5)
+    yield numbers(other, lambda row: "" if row.second_ns is None else time(row.second_ns), 4)
     yield Column("ratio", ratio)
     yield Column(
         "control",
@@ -262,11 +287,10 @@ def ratio(row: Change) -> str:
 
 
 BASIS = (
-    "Each ratio is the mean of {}, without the least and the largest seventh. Each observation "
-    "has new processes, in which the configuration and the default take turns. Both times are "
-    "those of these turns. The interval contains the true ratio in 99 of 100 comparisons. The "
-    "control is the default compared with itself in the same turns; its interval contains 1 in 90 "
-    "of 100 comparisons. Slower and faster mean that the interval is clear of 1 and of the "
-    "control. Alike means that it is within 5 % of 1. Otherwise tflab cannot tell: there are too "
-    "few observations, or the machine is too noisy."
+    "Each observation has new processes, in which the configuration and the default take turns. "
+    "Times are those of these turns. The interval contains the true ratio in 99 of 100 "
+    "comparisons. The control is the default compared with itself in the same turns; its interval "
+    "contains 1 in 90 of 100 comparisons. Slower and faster mean that the interval is clear of 1 "
+    "and of the control. Alike means that it is within 5 % of 1. Otherwise tflab cannot tell: "
+    "there are too few observations, or the machine is too noisy."
 )

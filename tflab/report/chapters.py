@@ -78,7 +78,7 @@ def results(lab: Lab) -> Iterator[Fact]:
         last = lab.compared.batch_sizes[-1]
         if rows := lab.compared.tables.get(last):
             dearest = max(rows, key=lambda row: row.share)
-            note = f"{percent(dearest.share)} of op time at batch {last}"
+            note = f"{percent(dearest.share)} of the time of all ops at batch size {last}"
             yield Fact("most expensive op", dearest.key, note)
     if lab.history and lab.history.epochs and classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)
@@ -102,7 +102,7 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         causes = [reason.sentence for reason in compared.diagnosis]
         none = f"No single cause stands out. Fewer than {LEAST_STEPS} traced steps cannot show one."
         slow = sentences("Largest cost first", causes) if causes else none
-        yield "slow", "Why a step is slow", (slow, swept(compared)), ""
+        yield "slow", "Why a step is slow", (slow, view.protocol(compared)), ""
     if walked:
         yield "times", "Where a step's time goes", times(walked), ""
     if compared:
@@ -112,7 +112,7 @@ def drafts(lab: Lab) -> Iterator[Draft]:
             for row in compared.configs
             if row.verdict and row.batch_size == last
         ]
-        result = f"at batch {last}: {', '.join(ratios)}" if ratios else ""
+        result = f"at batch size {last}: {', '.join(ratios)}" if ratios else ""
         yield "configurations", "Configurations", configurations(compared), result
     if walked:
         peak = walked.execution.memory.peak_bytes
@@ -130,15 +130,6 @@ def warm(step: Execution) -> str:
     return (
         f"{plural(step.steps, 'untraced step')} and as many traced ones, alternating, after "
         f"{plural(step.warmup_steps, 'warm-up step')} of each; batch size {step.batch_size}."
-    )
-
-
-def swept(comparison: Comparison) -> str:
-    rows = max(step.images for step in comparison.steps.values())
-    return (
-        f"Steps of {comparison.phase} on {plural(rows, comparison.unit)} of {comparison.data} at "
-        "each batch size: untraced and traced steps alternate, and the first "
-        f"{comparison.warmup} steps of each are not counted."
     )
 
 
@@ -262,11 +253,11 @@ def training(model: str, history: History | None) -> Iterator[Part]:
 def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield found(comparison)
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
-    yield view.calls_and_totals(comparison, TOP, comparison.batch_sizes)
+    yield view.at_each_size(comparison, TOP, comparison.batch_sizes)
     if comparison.findings:
         yield sentences(view.FINDINGS, comparison.findings)
     yield view.steps(comparison)
-    yield swept(comparison)
+    yield view.protocol(comparison)
 
 
 def found(comparison: Comparison) -> Table:
@@ -279,29 +270,36 @@ def found(comparison: Comparison) -> Table:
         numbers("median step", lambda size: time(steps[size].untraced_ns.median)),
         numbers(
             f"{comparison.unit}s a second",
-            lambda size: f"{steps[size].mean_images_per_second:,.0f}",
+            lambda size: view.rate_text(steps[size].mean_images_per_second),
         ),
         Column("found", lambda size: finding_at(comparison, size), elastic=True),
     )
 
 
 def finding_at(comparison: Comparison, size: int) -> str:
-    """Return a sentence on the costliest op: its share, and how both changed since the size
-    before."""
+    """Return a sentence on the costliest op: its share and, if the work of a call is known to grow
+    with the batch, how both changed since the size before."""
     largest = max(
         (row for row in comparison.rows if size in row.cells), key=lambda row: row.cells[size].share
     )
-    cell, name = largest.cells[size], largest.key
+    cell, name, steps = largest.cells[size], largest.key, comparison.steps
     before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=0)
     smaller = largest.cells.get(before)
-    calls = cell.calls / comparison.steps[size].steps
-    if not smaller or smaller.calls / comparison.steps[before].steps != calls:
-        return f"{name} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call."
+    if (
+        not (smaller and smaller.flops and cell.flops)
+        or cell.calls / steps[size].steps != smaller.calls / steps[before].steps
+        or cell.flops <= smaller.flops
+    ):
+        return (
+            f"{name} takes {percent(cell.share)} of the time of all ops, {time(cell.mean_ns)} a "
+            "call."
+        )
     return (
-        f"From batch {before} to {size}, a call of {name} takes "
+        f"From batch size {before} to {size}, a call of {name} takes "
         f"{three_digits(cell.mean_ns / smaller.mean_ns)} times as long ({time(cell.mean_ns)} "
-        f"instead of {time(smaller.mean_ns)}) for {size / before:g} times the {comparison.unit}s; "
-        f"its share of the op time goes from {percent(smaller.share)} to {percent(cell.share)}."
+        f"instead of {time(smaller.mean_ns)}) for {three_digits(cell.flops / smaller.flops)} times "
+        f"the FLOPs; its share of the time of all ops goes from {percent(smaller.share)} to "
+        f"{percent(cell.share)}."
     )
 
 
@@ -343,12 +341,12 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
     compared = lab.compared
     last = compared.batch_sizes[-1]
     bars = contents.picture("op_bars", plots.op_bars.draw, compared.tables[last], "op")
-    how: tuple[Part, ...] = (*execution.load_line(compared.load), swept(compared))
+    how: tuple[Part, ...] = (*execution.load_line(compared.load), view.protocol(compared))
     yield Chapter(
         "Step 5: the ten most expensive ops", (op_table.costs(compared, last, TOP), bars, *how)
     )
     curves = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
-    ops = view.calls_and_totals(compared, TOP, compared.batch_sizes)
+    ops = view.at_each_size(compared, TOP, compared.batch_sizes, brief=True)
     sizes = (found(compared), ops, curves, how[-1])
     yield Chapter("Step 6: batch sizes", sizes)
     yield Chapter("Step 7: hardware and configuration", tuple(configurations(compared)))

@@ -88,7 +88,8 @@ def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
         return
     most, then = ranked[0].cells[size], ranked[1].cells[size]
     yield Question(
-        f"Which op of {comparison.model} will take most of a step's op time at batch {size}?",
+        f"Which op of {comparison.model} will take most of the time of all ops at batch size "
+        f"{size}?",
         ranked[0].key,
         f"It took {percent(most.share)} of it, {time(most.mean_ns)} a call on average; "
         f"{ranked[1].key} took {percent(then.share)}.",
@@ -106,8 +107,8 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
     first, last = before.median, after.median
     ratio = last / first
     yield Question(
-        f"A step of {comparison.model} at batch {large} takes how many times as long as "
-        f"one at batch {small}?",
+        f"A step of {comparison.model} at batch size {large} takes how many times as long as "
+        f"one at batch size {small}?",
         f"{ratio:.1f}",
         f"The untraced medians are {time(first)} and {time(last)}: {large / small:g} x the "
         f"{comparison.unit}s took {ratio:.1f} x the time.",

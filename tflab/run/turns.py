@@ -305,7 +305,7 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
 
     names = result.programs
     proven = any(row.verdict and row.verdict.observations >= verdicts.LEAST for row in result.whole)
-    last = [numbers("smallest shown", least)] * proven
+    last = [numbers("smallest shown", least)]
     yield from execution.load_line(result.load)
     yield from execution.partial(result.interrupted, result.failure)
     runs, other = units.plural(result.runs[0], "run"), result.runs[1]
@@ -333,7 +333,7 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
             yield view.compared(f"{title}, where it differs", shown, names, key, top, batch=False)
     if not (ops or of_lines):
         yield "No op or line is known to differ."
-    yield BASIS
+    yield BASIS.format(view.observations(result.whole))
     if result.gate:
         yield saved.sentence(result.gate, names[0])
 
@@ -342,9 +342,9 @@ BASIS = (
     "Each time is the geometric mean over the runs of a program, each in a new process; the first "
     "of each is left out. Three runs, A B A or B A B, live at once and take turns of "
     f"{units.time(TURN_NS)}: their ratio compares the one in the middle with the mean of the two "
-    "others. The ratio shown is the mean of these, without the least and the largest seventh; its "
+    "others. The ratio shown is the mean of {}; its "
     "interval contains the true ratio in 99 of 100 comparisons. The control compares the two runs "
     "of the same program; its interval contains 1 in 90 of 100 comparisons. Slower and faster mean "
-    "that the interval is clear of 1 and of the control. The last column has the smallest "
-    "slow-down that is called slower if runs vary as these did."
+    "that the interval is clear of 1 and of the control. The column smallest shown "
+    "has the smallest slow-down that is called slower if runs vary as these did."
 )

@@ -73,9 +73,9 @@ def epochs(history: History) -> Table:
         numbers("epoch", lambda row: str(row.epoch)),
         numbers("last step", lambda row: f"{row.step:,}"),
         numbers("loss", lambda row: loss_digits(row.train_loss)),
-        numbers("right", lambda row: accuracy_percent(row.train_accuracy)),
+        numbers("accuracy", lambda row: accuracy_percent(row.train_accuracy)),
         numbers("test loss", lambda row: loss_digits(row.test_loss)),
-        numbers("test right", lambda row: accuracy_percent(row.test_accuracy)),
+        numbers("test accuracy", lambda row: accuracy_percent(row.test_accuracy)),
         numbers("time", lambda row: time(1e9 * row.seconds), 1),
         numbers("rows a second", lambda row: f"{row.images_per_second:,.0f}", 2),
     ]

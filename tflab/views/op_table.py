@@ -33,12 +33,17 @@ def last_parts(row: OpStats) -> str:
     return ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in row.fused_from))
 
 
+def a_step(row: OpStats, ns: float) -> str:
+    """Return a part of a row's total as the mean time of a step; empty if it is 0."""
+    return time(ns * row.step_ns / row.total_ns) if ns else ""
+
+
 COLUMNS = {
     "type": Column("type that ran", lambda row: row.op, spare=1),
     "calls": numbers("calls", lambda row: f"{row.calls:,}"),
-    "forward": numbers("forward", lambda row: text_or_blank(row.forward_ns or None, time)),
-    "backward": numbers("backward", lambda row: text_or_blank(row.backward_ns or None, time)),
-    "updates": numbers("updates", lambda row: text_or_blank(row.update_ns or None, time)),
+    "forward": numbers("forward", lambda row: a_step(row, row.forward_ns)),
+    "backward": numbers("backward", lambda row: a_step(row, row.backward_ns)),
+    "updates": numbers("updates", lambda row: a_step(row, row.update_ns)),
     "total": numbers("total", lambda row: time(row.total_ns)),
     "mean": numbers("mean", lambda row: time(row.mean_ns)),
     "median": numbers("median", lambda row: time(row.median_ns), 1),
@@ -56,11 +61,9 @@ COLUMNS = {
 MOST_EXPENSIVE = ("type", "calls", "total", "mean", "share")
 NODES_MOST_EXPENSIVE = ("type", "calls", "total", "mean", "median", "share")
 TIME_OF_CALLS = ("calls", "total", "mean", "share")
-TIME_OF_STEPS = ("calls", "total", "step", "share")
-TIME_OF_LINES = ("forward", "backward", "updates", "total", "calls", "step", "share")
+TIME_OF_STEPS = ("step", "share")
+TIME_OF_LINES = ("forward", "backward", "updates", "step", "share")
 WORK = ("requested", "flops", "gflops", "fused from")
-# A table of lines omits these columns before it shortens the code, the highest number first
-SPARE_OF_LINES = {"calls": 2, "step": 1}
 ONE_NODE = ("calls", "median", "requested", "all flops")
 
 
@@ -107,19 +110,19 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
     """Return the times of the rows: per call, or per step for rows with ops of many kinds."""
     by, rows = comparison.by, comparison.tables.get(batch, ())
     order = "the most expensive first"
-    names: Sequence[str] = TIME_OF_STEPS if row_labels.unit(by) == "step" else TIME_OF_CALLS
+    stepwise = row_labels.unit(by) == "step"
+    names: Sequence[str] = TIME_OF_STEPS if stepwise else TIME_OF_CALLS
     if by == "layer":
         most = f"the {top} most expensive, " if len(rows) > top else ""
         order = f"{most}in the order of execution"
     everything = (row for each in comparison.tables.values() for row in each)
     if by == "line" and any(row.backward_ns or row.update_ns for row in everything):
         names = TIME_OF_LINES
-    spare = SPARE_OF_LINES if by == "line" else {}
     return table(
-        f"Batch {batch}: times, {order}",
+        f"Batch {batch}: {'mean times of a step' if stepwise else 'times'}, {order}",
         ranked(by, rows, top, lambda row: row.total_ns),
         *keys(by, lambda row: row.code),
-        *columns(names, spare=spare),
+        *columns(names),
         most=top,
         tone=dearest(rows, lambda row: row.total_ns),
     )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import isfinite
 
+from tflab.analysis.verdicts import LEAST
 from tflab.records.graph import Node, Source, Tensor, edge_count
 from tflab.records.measured import Verdict
 from tflab.units import plural
@@ -22,6 +23,7 @@ FATES = {  # the meaning of each; `analysis.fates` decides them
 }
 # The meaning of `executed` if not all of these nodes ran
 REMAINS = "in the graph that runs, under its own name"
+WIDE = 2  # times its lower end: an interval that ends there says nothing
 
 
 def place(source: Source | None) -> str:
@@ -54,7 +56,13 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def ratio_text(verdict: Verdict) -> str:
-    """Return `slower, 1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval."""
+    """Return `slower, 1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval, or with
+    a reason if the interval is WIDE."""
+    if verdict.word == "cannot tell" and not verdict.high <= WIDE * verdict.low:
+        few = verdict.observations <= LEAST
+        return (
+            f"{verdict.word}: {plural(verdict.observations, 'observation') if few else 'too noisy'}"
+        )
     ratio = f", {verdict.ratio:.2f} x" if verdict.word in ("slower", "faster") else ""
     return f"{verdict.word}{ratio} {ends_text(verdict.low, verdict.high)}".rstrip()
 
