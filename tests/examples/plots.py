@@ -93,6 +93,7 @@ SINGLE = replace(
     interrupted=True,
     unit="row",
 )
+ALIKE = {1: COMPARISON.steps[16], 16: COMPARISON.steps[16]}  # the same times
 
 # The timeline of one step, and the memory of another
 
@@ -146,18 +147,18 @@ TRACKS = (
     ("Updates", ((), (("u", "u", "Const"),), (("v", "v", "Apply"),), (("w", "w", "Apply"),))),
 )
 EDGES = (
-    ("a", "c"),
-    ("b/", "c"),
-    ("c", "e"),
-    ("a", "e"),
-    ("c", "d"),
-    ("d", "2:a/"),
-    ("a", "d"),
-    ("a", "2:a/"),  # behind b
-    ("b/", "e"),  # behind c, and not at the outer side
-    ("u", "v"),
-    ("u", "w"),  # beside v
-    ("w", "u"),
+    ("a", "c", "?x28x28x6"),
+    ("b/", "c", "?"),
+    ("c", "e", "4x2"),
+    ("a", "e", ""),
+    ("c", "d", ""),
+    ("d", "2:a/", ""),
+    ("a", "d", ""),
+    ("a", "2:a/", ""),  # behind b
+    ("b/", "e", ""),  # behind c, and not at the outer side
+    ("u", "v", ""),
+    ("u", "w", ""),  # beside v
+    ("w", "u", ""),
 )
 
 EXAMPLES = {
@@ -171,6 +172,7 @@ EXAMPLES = {
     "op_bars-below-5-percent": ("op_bars", LAYERS[4:], "layer"),
     "batch_sizes": ("batch_sizes", COMPARISON),
     "batch_sizes-of-one": ("batch_sizes", SINGLE),
+    "batch_sizes-without-a-difference": ("batch_sizes", replace(SINGLE, steps=ALIKE)),
     "timeline": ("timeline", RUNS, STEP, PATH),
     "timeline-of-short-ops": ("timeline", SHORT, STEP, replace(PATH, nodes=("net/long",))),
     "memory": ("memory", CURVE),
@@ -204,7 +206,7 @@ def hostile(name: str) -> dict[str, tuple]:
             STEP,
             replace(PATH, nodes=(name,)),
         ),
-        "graph": (name, ((name, (((name, name, name),),)),), ((name, name),)),
+        "graph": (name, ((name, (((name, name, name),),)),), ((name, name, "2"),)),
         "memory": (replace(CURVE, holders=(Holder(name, "X", 1, False),)),),
         "feature_maps": (replace(MAPS, maps=(replace(IMAGES, name=name),)),),
     }

@@ -75,7 +75,7 @@ def test_page_and_handout_hold_the_same_tables_and_the_page_is_small_enough_to_s
     every = [part for chapter in whole.chapters for part in chapter.parts]
     tables = [part for part in every if isinstance(part, Table)]
     titles = [table.title for table in tables]
-    assert "Findings at each batch size" in titles
+    assert "The untraced step at each batch size, and what was found" in titles
     for table in tables:
         cells = [cell for row in table.cells() for cell in row]
         for text in (table.title, *cells):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.approval import approve
 from tests.examples.comparison import POOL, STEPS
-from tests.examples.lab import COMPARED, HISTORY, LAB, LINEAR, RACED
+from tests.examples.lab import COMPARED, HISTORY, LAB, LATE, LINEAR, RACED
 from tests.records_by_hand import LOAD, config_times, verdict
 from tests.shown import grid
 from tflab.compare import CONFIGURATIONS
@@ -98,23 +98,42 @@ def test_a_text_that_the_dictionary_lacks_and_a_name_stay_as_they_are():
 
 def test_a_call_is_compared_with_the_batch_size_before_if_its_work_grows():
     """240 us is 4 times 60 us, and 432,000 FLOPs are 16 times 27,000."""
-    compared = replace(COMPARED, batch_sizes=(4, 64), rows=(POOL,), steps=STEPS)
-    assert chapters.finding_at(compared, 64) == (
+    compared = replace(COMPARED, steps=STEPS)
+    change = (
         "From batch size 4 to 64, a call of MaxPool takes 4.00 times as long (240 us instead of "
-        "60.0 us) for 16.0 times the FLOPs; its share of the time of all ops goes from 75.0 % to "
-        "61.0 %."
+        "60.0 us) for 16.0 times the FLOPs; its share of the time of all ops"
     )
+    assert chapters.finding(compared, POOL, 64, 4) == f"{change} goes from 75.0 % to 61.0 %."
+    alike = {size: replace(cell, share=0.75) for size, cell in POOL.cells.items()}
+    of_same_share = replace(POOL, cells=alike)
+    assert chapters.finding(compared, of_same_share, 64, 4) == f"{change} stays 75.0 %."
     alone = "MaxPool takes 61.0 % of the time of all ops, 240 us a call."
-    more_calls = {**STEPS, 4: replace(STEPS[4], steps=19)}
-    assert chapters.finding_at(replace(compared, steps=more_calls), 64) == alone
+    more = replace(compared, steps={**STEPS, 4: replace(STEPS[4], steps=19)})
+    assert chapters.finding(more, POOL, 64, 4) == alone
     for flops in (None, 0, 432_000):  # as of an op that reads a variable
         cells = {**POOL.cells, 4: replace(POOL.cells[4], flops=flops)}
-        row = replace(POOL, cells=cells)
-        assert chapters.finding_at(replace(compared, rows=(row,)), 64) == alone
-    assert chapters.finding_at(replace(compared, batch_sizes=(64,)), 64) == alone
-    first = replace(POOL, cells={1: POOL.cells[64]})
-    smallest = replace(compared, batch_sizes=(1,), rows=(first,), steps={1: STEPS[64]})
-    assert chapters.finding_at(smallest, 1) == alone
+        assert chapters.finding(compared, replace(POOL, cells=cells), 64, 4) == alone
+    assert chapters.finding(compared, POOL, 64, 0) == alone
+    assert chapters.finding(compared, LATE, 16, 4) == "Softmax did not run."
+
+
+def test_steps_whose_times_overlap_show_no_difference_between_batch_sizes():
+    slow = replace(STEPS[4], untraced_ns=replace(STEPS[4].untraced_ns, p90=2_210_000))
+    *_, sentence = chapters.found(replace(COMPARED, steps={**STEPS, 4: slow}))
+    assert sentence.endswith(
+        "The times of steps at batch size 4 and 64 overlap (p10 to p90): no difference was seen."
+    )
+
+
+def test_undecided_verdicts_on_a_busy_machine_ask_for_another_measurement():
+    again = "The machine was busy: measure again when it is quiet."
+    for load, asked in ((None, False), (Load(2, 2, 0.5), False), (Load(2, 2.1, None), True)):
+        *_, last = chapters.conclusions(replace(WHOLE.compared, load=load))
+        assert (last == again) == asked
+    *_, last = chapters.conclusions(replace(WHOLE.compared, load=Load(2, None, 0.6)))
+    assert last == again
+    decided = replace(WHOLE.compared, load=Load(2, 9, 2), configs=EVERY[:2])
+    assert again not in chapters.conclusions(decided)
 
 
 def test_the_picture_of_the_graph_has_the_nodes_as_differentiated():

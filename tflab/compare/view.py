@@ -104,8 +104,9 @@ def protocol(comparison: Comparison) -> str:
     )
     return (
         f"Steps of {comparison.phase} on {images} of {comparison.data} at each batch size: "
-        f"untraced and traced steps alternate, and the first {comparison.warmup} steps of each are "
-        f"not counted.{tasks * bool(comparison.tasks)}"
+        "untraced and traced steps alternate. All times are of warm steps: the first "
+        f"{comparison.warmup} of each, which are cold, are not counted."
+        f"{tasks * bool(comparison.tasks)}"
     )
 
 
@@ -290,7 +291,8 @@ BASIS = (
     "Each observation has new processes, in which the configuration and the default take turns. "
     "Times are those of these turns. The interval contains the true ratio in 99 of 100 "
     "comparisons. The control is the default compared with itself in the same turns; its interval "
-    "contains 1 in 90 of 100 comparisons. Slower and faster mean that the interval is clear of 1 "
-    "and of the control. Alike means that it is within 5 % of 1. Otherwise tflab cannot tell: "
-    "there are too few observations, or the machine is too noisy."
+    "contains 1 in 90 of 100 comparisons. Slower and faster mean that the interval is clear of the "
+    "control, and clear of 1 even if it is widened, so that all verdicts together err once in 100 "
+    "comparisons. Alike means that it is within 5 % of 1. Otherwise tflab cannot tell: there are "
+    "too few observations, or the machine is too noisy."
 )

@@ -6,17 +6,18 @@ numbers were obtained. The report of the lab has the same parts in the order of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from tflab.analysis import critical_path, timeline
 from tflab.analysis.slow_steps import LEAST_STEPS
 from tflab.compare import CONFIGURATIONS, view
 from tflab.exporters import plots
 from tflab.exporters.plots.graph import Edge, Track
-from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, sentences, table
-from tflab.records.graph import Node, node_of
-from tflab.records.measured import Comparison, History
+from tflab.records.blocks import Column, Fact, fact_table, numbers, sentences, table
+from tflab.records.graph import Node, grouped, node_of
+from tflab.records.measured import Compared, Comparison, History
 from tflab.records.stages import Backward, Execution
 from tflab.records.values import Maps
 from tflab.report import contents, drawing, questions
@@ -42,7 +43,18 @@ ABOUT = "What TensorFlow does between a line of Python and the machine."
 ABOUT_LAB = "Each part names its step of the lab."
 PARTIAL = " Partial: these are the measurements before the interruption."
 TOP = 10  # rows of a table of ops
-OTHERS = "shared by layers"  # the label of a box without one
+NAMED = 3  # nodes of no layer; more have no names in the picture of the graph
+PEAK = "The memory peak is the most alive at once in a traced step, of what its ops requested."
+NO_CAUSE = (
+    "tflab looked for one op that takes half of a step, many small ops, ops that only move data, "
+    "and time outside of all ops. None of these stands out."
+)
+DID = {  # verdict -> what a configuration did
+    "faster": "a step is faster than with the default",
+    "slower": "a step is slower than with the default",
+    "alike": "a step is as fast as with the default, within 5 %,",
+    "cannot tell": "tflab cannot tell whether a step is faster or slower",
+}
 Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
 
 
@@ -52,7 +64,7 @@ def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> 
     made = [*hand_in(lab)] if "lab" in names else []
     made += (
         Chapter(title, whole, folded=name in contents.REFERENCE, result=result)
-        for name, title, content, result in drafts(lab)
+        for name, title, content, result in drafts(lab, names)
         if name in names and (whole := tuple(content))
     )
     return Report(
@@ -86,7 +98,7 @@ def results(lab: Lab) -> Iterator[Fact]:
         yield Fact("test accuracy", accuracy, f"after epoch {epoch}, {data}")
 
 
-def drafts(lab: Lab) -> Iterator[Draft]:
+def drafts(lab: Lab, names: Sequence[str]) -> Iterator[Draft]:
     """Yield every chapter that was measured except the hand-in, in the order of a report."""
     walked, compared, history = lab.walked, lab.compared, lab.history
     if walked:
@@ -99,10 +111,8 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         yield "ops", "The ten most expensive ops", top_ops(walked), ""
     if compared:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
-        causes = [reason.sentence for reason in compared.diagnosis]
-        none = f"No single cause stands out. Fewer than {LEAST_STEPS} traced steps cannot show one."
-        slow = sentences("Largest cost first", causes) if causes else none
-        yield "slow", "Why a step is slow", (slow, view.protocol(compared)), ""
+        how = [view.protocol(compared)] * ("batch-sizes" not in names)
+        yield "slow", "Why a step is slow", (*slow(compared), *how), ""
     if walked:
         yield "times", "Where a step's time goes", times(walked), ""
     if compared:
@@ -232,26 +242,35 @@ def training_title(history: History | None) -> str:
 
 
 def training(model: str, history: History | None) -> Iterator[Part]:
+    yield trained(model, history)
+    if history:
+        yield from curves(history)
+
+
+def trained(model: str, history: History | None) -> str:
     if history is None:
-        yield f"{model} has no loss, so it cannot be trained."
-        return
+        return f"{model} has no loss, so it cannot be trained."
+    settings = history.settings
+    return (
+        f"For this report, {model} was trained on {settings.data}. The command python -m "
+        f"tflab.train --model {model} --epochs {settings.epochs} --batch-size "
+        f"{settings.batch_size} --rows {settings.train_rows} repeats the training."
+    )
+
+
+def curves(history: History) -> Iterator[Part]:
     yield contents.picture("curves", plots.curves.draw, history)
     if history.epochs:
         yield training_view.epochs(history)
     means = "Losses and accuracies" if classified(history) else "Losses"
-    yield (
-        f"Trained for this report. {means} are means over rows; the test uses all test rows at the "
-        f"end of each epoch. The command python -m tflab.train --model {model} --epochs "
-        f"{history.settings.epochs} --batch-size {history.settings.batch_size} --rows "
-        f"{history.settings.train_rows} repeats the training."
-    )
+    yield f"{means} are means over rows; the test uses all test rows at the end of each epoch."
 
 
 # Comparisons of batch sizes and configurations
 
 
 def batch_sizes(comparison: Comparison) -> Iterator[Part]:
-    yield found(comparison)
+    yield from found(comparison)
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
     yield view.at_each_size(comparison, TOP, comparison.batch_sizes)
     if comparison.findings:
@@ -260,52 +279,77 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield view.protocol(comparison)
 
 
-def found(comparison: Comparison) -> Table:
-    """Return a table of the batch sizes: step, rate, and the op with the largest share."""
-    steps = comparison.steps
-    return table(
-        "Findings at each batch size",
-        comparison.batch_sizes,
+def found(comparison: Comparison) -> Iterator[Part]:
+    """Yield a table of the batch sizes, each with a sentence on the op whose share is largest at
+    the last of them, and a paragraph on the change from the first to the last."""
+    steps, sizes = comparison.steps, comparison.batch_sizes
+    small, large = sizes[0], sizes[-1]
+    row = max(comparison.rows, key=lambda row: row.cells[large].share if large in row.cells else 0)
+    before = dict(pairwise(reversed(sizes)))
+    rates = {size: steps[size].mean_images_per_second for size in sizes}
+    yield table(
+        "The untraced step at each batch size, and what was found",
+        sizes,
         numbers("batch", str),
         numbers("median step", lambda size: time(steps[size].untraced_ns.median)),
-        numbers(
-            f"{comparison.unit}s a second",
-            lambda size: view.rate_text(steps[size].mean_images_per_second),
-        ),
-        Column("found", lambda size: finding_at(comparison, size), elastic=True),
+        numbers("mean step", lambda size: time(1e9 * size / rates[size])),
+        numbers(f"{comparison.unit}s a second", lambda size: view.rate_text(rates[size])),
+        numbers("memory peak", lambda at: size(steps[at].peak_bytes)),
+        Column("found", lambda at: finding(comparison, row, at, before.get(at, 0)), elastic=True),
     )
+    if small != large:
+        times = rates[large] / rates[small]
+        change = (
+            f"From batch size {small} to {large}, a mean step takes "
+            f"{three_digits(large / small / times)} times as long, with {three_digits(times)} "
+            f"times the {comparison.unit}s a second."
+        )
+        if steps[small].untraced_ns.overlaps(steps[large].untraced_ns):
+            change = (
+                f"The times of steps at batch size {small} and {large} overlap (p10 to p90): no "
+                "difference was seen."
+            )
+        yield f"{finding(comparison, row, large, small)} {change}"
 
 
-def finding_at(comparison: Comparison, size: int) -> str:
-    """Return a sentence on the costliest op: its share and, if the work of a call is known to grow
-    with the batch, how both changed since the size before."""
-    largest = max(
-        (row for row in comparison.rows if size in row.cells), key=lambda row: row.cells[size].share
-    )
-    cell, name, steps = largest.cells[size], largest.key, comparison.steps
-    before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=0)
-    smaller = largest.cells.get(before)
+def finding(comparison: Comparison, row: Compared, size: int, before: int) -> str:
+    """Return a sentence on an op at a batch size: its share and, if the work of a call is known to
+    grow with the batch, how both changed since the size before."""
+    cell, smaller, steps = row.cells.get(size), row.cells.get(before), comparison.steps
+    if not cell:
+        return f"{row.key} did not run."
+    share = percent(cell.share)
     if (
         not (smaller and smaller.flops and cell.flops)
         or cell.calls / steps[size].steps != smaller.calls / steps[before].steps
         or cell.flops <= smaller.flops
     ):
-        return (
-            f"{name} takes {percent(cell.share)} of the time of all ops, {time(cell.mean_ns)} a "
-            "call."
-        )
+        return f"{row.key} takes {share} of the time of all ops, {time(cell.mean_ns)} a call."
+    first = percent(smaller.share)
+    change = f"stays {share}" if first == share else f"goes from {first} to {share}"
     return (
-        f"From batch size {before} to {size}, a call of {name} takes "
+        f"From batch size {before} to {size}, a call of {row.key} takes "
         f"{three_digits(cell.mean_ns / smaller.mean_ns)} times as long ({time(cell.mean_ns)} "
         f"instead of {time(smaller.mean_ns)}) for {three_digits(cell.flops / smaller.flops)} times "
-        f"the FLOPs; its share of the time of all ops goes from {percent(smaller.share)} to "
-        f"{percent(cell.share)}."
+        f"the FLOPs; its share of the time of all ops {change}."
     )
+
+
+def slow(comparison: Comparison) -> Iterator[Part]:
+    steps = comparison.steps.items()
+    few = [f"{size}" for size, step in steps if step.steps < LEAST_STEPS]
+    if comparison.diagnosis:
+        yield sentences("Largest cost first", [each.sentence for each in comparison.diagnosis])
+    elif len(few) < len(steps):
+        yield NO_CAUSE
+    if few:
+        yield f"Not examined, with fewer than {LEAST_STEPS} traced steps: batch {', '.join(few)}."
 
 
 def configurations(comparison: Comparison) -> Iterator[Part]:
     names = tuple(dict.fromkeys(row.config for row in comparison.configs))
     if names:
+        yield " ".join(conclusions(comparison))
         yield from execution.load_line(comparison.load)
         yield (
             f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
@@ -325,30 +369,44 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
         yield "No configuration was compared with the default."
 
 
+def conclusions(comparison: Comparison) -> Iterator[str]:
+    """Yield what each configuration did to a step, and whether to measure it again."""
+    rows = [(row, row.verdict.word) for row in comparison.configs if row.verdict]
+    sizes = grouped(((row.config, word), f"{row.batch_size}") for row, word in rows)
+    for (config, word), at in sizes.items():
+        yield f"With {config}, {DID[word]} at batch size {', '.join(at)}."
+    load, undecided = comparison.load, any(word == "cannot tell" for _, word in rows)
+    if undecided and load and max(load.before or 0, 4 * (load.during or 0)) > load.processors:
+        yield "The machine was busy: measure again when it is quiet."
+
+
 # The report of the lab, step by step
 
 
 def hand_in(lab: Lab) -> Iterator[Chapter]:
     """Yield the steps of the lab, as far as they were measured."""
     yield Chapter("Step 1: environment", (fact_table(Fact(*row) for row in lab.environment),))
+    if lab.history or not lab.interrupted:
+        yield Chapter("Step 2: training", (trained(lab.model, lab.history),))
     if lab.walked:
         yield Chapter("Step 3: data-flow graph", tuple(picture_of_graph(lab.walked)))
-    if lab.history or not lab.interrupted:
-        title = training_title(lab.history).lower()
-        yield Chapter(f"Steps 2 and 4: {title}", tuple(training(lab.model, lab.history)))
+    if lab.history:
+        title = f"Step 4: {training_title(lab.history).lower()}"
+        yield Chapter(title, tuple(curves(lab.history)))
     if not lab.compared:
         return
     compared = lab.compared
     last = compared.batch_sizes[-1]
-    bars = contents.picture("op_bars", plots.op_bars.draw, compared.tables[last], "op")
-    how: tuple[Part, ...] = (*execution.load_line(compared.load), view.protocol(compared))
-    yield Chapter(
-        "Step 5: the ten most expensive ops", (op_table.costs(compared, last, TOP), bars, *how)
-    )
-    curves = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
+    rows = compared.tables[last]
+    costs: list[Part] = [op_table.costs(compared, last, TOP)]
+    if len(rows) < TOP:
+        costs.append(f"A step runs only {plural(len(rows), 'type')} of op: the table has them all.")
+    costs.append(contents.picture("op_bars", plots.op_bars.draw, rows, "op"))
+    costs += [*execution.load_line(compared.load), view.protocol(compared)]
+    yield Chapter("Step 5: the ten most expensive ops", tuple(costs))
+    drawn = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
     ops = view.at_each_size(compared, TOP, compared.batch_sizes, brief=True)
-    sizes = (found(compared), ops, curves, how[-1])
-    yield Chapter("Step 6: batch sizes", sizes)
+    yield Chapter("Step 6: batch sizes", (*found(compared), PEAK, ops, drawn))
     yield Chapter("Step 7: hardware and configuration", tuple(configurations(compared)))
 
 
@@ -374,23 +432,38 @@ def picture_of_graph(walked: Walked) -> Iterator[Part]:
 
 
 def layers(walked: Walked, nodes: tuple[Node, ...]) -> tuple[list[Track], list[Edge]]:
-    """Return the outer boxes of the drawing that contain some of these nodes, and their edges."""
+    """Return the outer boxes of the drawing that contain some of these nodes, and their edges. In
+    a row, boxes with an edge to the track on their right come last, next to it."""
     by_name = {node.name: node for node in nodes}
-    box_of: dict[str, str] = {}
+    place: dict[str, tuple[str, int, int]] = {}  # of a node: its box, track and row
+    tracks: list[tuple[str, list[list[tuple[str, str, str]]]]] = []
+    for number, track in enumerate(drawing.draw(walked.stages, walked.histories).tracks):
+        tracks.append((track.label, [[] for _ in track.rows]))
+        rows = ((at, box) for at, row in enumerate(track.rows) for box in row)
+        for at, box in ((at, box) for at, box in rows if isinstance(box, Box)):
+            if inside := [by_name[name] for name in nodes_of(box) if name in by_name]:
+                place.update((node.name, (box.name, number, at)) for node in inside)
+                names = ", ".join(node.name.rpartition("/")[2] for node in inside)
+                label = box.label or (names if len(inside) <= NAMED else "other nodes")
+                about = inside[0].op if len(inside) == 1 else f"{len(inside)} nodes"
+                tracks[-1][1][at].append((box.name, label, about))
+    edges: dict[tuple[str, str], str] = {}
+    beside: set[str] = set()
+    for target, tensor in ((node.name, tensor) for node in nodes for tensor in node.inputs):
+        name, number, at = place[target]
+        source, *of_source = place.get(node_of(tensor), place[target])
+        if source != name:
+            same_track = of_source[0] == number
+            edges.setdefault((source, name), shape_of(tensor, by_name) if same_track else "")
+            beside.update([source] * (of_source == [number - 1, at]))
+    for shown in (row for _, every in tracks for row in every):
+        shown.sort(key=lambda box: box[0] in beside)
+    return [*tracks], [(*ends, shape) for ends, shape in edges.items()]
 
-    def named(box: Box) -> tuple[str, str, str]:
-        inside = [by_name[name] for name in nodes_of(box) if name in by_name]
-        box_of.update((node.name, box.name) for node in inside)
-        size = inside[0].op if len(inside) == 1 else f"{len(inside)} nodes"
-        return box.name, box.label or OTHERS, size if inside else ""
 
-    tracks: list[Track] = []
-    for track in drawing.draw(walked.stages, walked.histories).tracks:
-        rows = ([named(box) for box in row if isinstance(box, Box)] for row in track.rows)
-        tracks.append((track.label, tuple(tuple(b for b in row if b[2]) for row in rows)))
-    ends = (
-        (box_of.get(node_of(tensor), ""), box_of[node.name])
-        for node in nodes
-        for tensor in node.inputs
-    )
-    return tracks, list(dict.fromkeys(pair for pair in ends if pair[0] and pair[0] != pair[1]))
+def shape_of(tensor: str, nodes: Mapping[str, Node]) -> str:
+    """Return `?x14x14x6`; empty for a scalar or an unknown rank."""
+    slot = int(tensor.partition(":")[2] or 0)
+    shapes = [output.shape or () for output in nodes[node_of(tensor)].outputs]
+    extents = [extent for shape in shapes[slot : slot + 1] for extent in shape]
+    return "x".join("?" if extent is None else f"{extent}" for extent in extents)

@@ -36,25 +36,28 @@ def draw(comparison: Comparison) -> Figure:
     # As many as can be drawn
     rows = sorted(filter(share, comparison.rows), key=share, reverse=True)[: len(LOOKS) - 1]
     about = (
-        f"{fitting.short_name(comparison.model, 30)}, {comparison.phase}, {comparison.data}. Whole "
-        f"step: untraced, median. Others: time of the {plural(len(rows), 'row')} by "
+        f"{fitting.short_name(comparison.model, 30)}, {comparison.phase}, {comparison.data}. All "
+        f"times are means. Whole step: untraced. Others, traced: the {plural(len(rows), 'row')} by "
         f"{comparison.by} with the largest share. A level line in the lower panel means that a "
         "larger batch saves nothing."
     )
     about += " The measurement did not finish." * comparison.partial
     sizes = list(steps)
+    means = {size: 1e9 * size / row.mean_images_per_second for size, row in steps.items()}
     title = (
         f"{fitting.short_name(comparison.model, 30)} at batch {sizes[0]:,}, the only one measured"
     )
     if len(sizes) > 1:
         small, large = sizes[0], sizes[-1]
-        ratio = steps[large].untraced_ns.median / steps[small].untraced_ns.median
+        ratio = means[large] / means[small]
         title = (
             f"From batch {small:,} to {large:,}, a step takes {three_digits(ratio)} x as long, one "
             f"{comparison.unit} {three_digits(ratio * small / large)} x"
         )
+        if steps[small].untraced_ns.overlaps(steps[large].untraced_ns):
+            title = f"The times of steps at batch {small:,} and {large:,} overlap (p10 to p90)"
     figure, panels = style.canvas(title, about, 6.8, panels=2)
-    times = {"whole step": {size: row.untraced_ns.median for size, row in steps.items()}}
+    times = {"whole step": means}
     names = style.distinct_names([row.key for row in rows], 24)
     for name, row in zip(names, rows, strict=True):
         ran = {size: cell.total_ns / steps[size].steps for size, cell in row.cells.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import ceil, isfinite
+from math import ceil, floor, isfinite
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -46,6 +46,13 @@ def draw(history: History) -> Figure:
     if missing := len(history.steps) - len(losses):
         about += f" Not drawn: {plural(missing, 'step')} with a loss that is not finite."
     about += " The training ended before its last epoch." * history.interrupted
+    shown = [value for _, value in means(rights, block)] if rights else []
+    # Twice as far from 100 % as the least of the second half; the first steps would hide the rest
+    least = min(shown[len(shown) // 2 :] + [value for _, value in tested], default=0)
+    bottom = min(floor(100 * (2 * least - 1)) / 100, 0.9)
+    cut = min(shown, default=1) < bottom
+    if cut:
+        about += f" Right answers below {percent(bottom)} are not shown."
     height, count = (5.4, 2) if rights else (3.2, 1)
     name = fitting.short_name(history.settings.model, 30)
     title = f"{name} after {plural(len(history.steps), 'step')}, before its first test"
@@ -62,7 +69,7 @@ def draw(history: History) -> Figure:
     if rights:
         draw_panel(panels[1], rights, tested, block, percent)
         panels[1].set_ylabel("right answers")
-        panels[1].set_ylim(top=1)
+        panels[1].set_ylim(bottom if cut else None, 1)
         panels[0].sharex(panels[1])
     panels[-1].set_xlim(0, max(1, history.steps[-1].step / unit))
     panels[-1].xaxis.set_major_locator(MaxNLocator(8, integer=True))
@@ -90,7 +97,8 @@ def draw_panel(
     for name, points, look, color in lines:
         if points:
             label = f"{name}, last {text_of(points[-1][1])}"
-            axes.plot(*zip(*points, strict=True), look, label=label, color=color, clip_on=False)
+            drawn = axes.plot(*zip(*points, strict=True), look, label=label, color=color)
+            drawn[0].set_clip_on(name == "training")
             axes.legend()
 
 

@@ -51,8 +51,10 @@ def draw(maps: Maps) -> Figure:
         title += ": its probabilities are not all finite"
     elif record:
         share = percent(float(record.array[record.best]))
-        title = f"The network reads the first image as {record.best}, with {share}"
-        title += "" if record.label is None else f"; its label is {record.label}"
+        title = f"With its initial weights, the network reads the first image as {record.best}, "
+        title += f"with {share}" + (
+            "" if record.label is None else f"; its label is {record.label}"
+        )
     figure, _ = style.canvas(title, about, sum(heights) + 0.2, panels=0)
     rows = figure.subplots(len(heights), 2, squeeze=False, height_ratios=heights)
     for (left, right), item in zip(rows, maps.maps, strict=False):

@@ -19,8 +19,10 @@ BESIDE = 0.98  # widths of a track between the arrows beside its boxes
 LETTERS = 26  # of a label on the whole width of a track
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN)  # of the tracks
 
+PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # behind the text at an arrow
+
 Track = tuple[str, Sequence[Sequence[tuple[str, str, str]]]]  # title, rows of (key, label, about)
-Edge = tuple[str, str]  # from key to key
+Edge = tuple[str, str, str]  # from key to key, the shape of its tensor
 Place = tuple[int, float, float, float]  # track, centre, row, width
 
 
@@ -37,11 +39,11 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
             width = 1 / max(len(rows[at]), 1)
             for number, (key, *_) in enumerate(rows[at]):
                 places[key] = track, track + (number + 0.5) * width, row, width
-    pairs = [(places[source], places[target]) for source, target in edges]
-    drawn = [(*pair, way) for pair in pairs if (way := way_of(*pair, places.values()))]
+    ends = [(places[source], places[target], shape) for source, target, shape in edges]
+    drawn = [(*end, way) for end in ends if (way := way_of(*end[:2], places.values()))]
     boxes = sum(len(row) for _, rows in tracks for row in rows)
     about = (
-        f"Boxes: {boxes:,} scopes and single nodes. Arrows: tensors. "
+        f"Boxes: {boxes:,} scopes and single nodes. Arrows: tensors, some with shapes (?: open). "
         f"Not drawn: {plural(len(edges) - len(drawn), 'edge')} between distant boxes."
     )
     title = f"{fitting.short_name(model, 30)}: the data-flow graph, layer by layer"
@@ -53,7 +55,9 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
         style.write(
             axes, track + 0.5, -0.75, style.short_name(name), weight="bold", color=style.FAINT
         )
-        for key, label, words in (box for row in rows for box in row):
+        every = [box for row in rows for box in row]
+        labels = style.distinct_names([label for _, label, _ in every], LETTERS)
+        for (key, _, words), label in zip(every, labels, strict=True):
             _, x, y, width = places[key]
             wide, color = WIDE * width, COLOURS[track % len(COLOURS)]
             axes.barh(y, wide, HIGH, x - wide / 2, color="white", edgecolor=color, zorder=2)
@@ -62,8 +66,11 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
             words = style.short_name(words)
             if len(words) < 1.2 * LETTERS * width:
                 style.write(axes, x, y + 0.16, words, size=7.5, color=style.FAINT)
-    for edge in drawn:
-        draw_edge(axes, *edge)
+    for start, end, shape, way in drawn:
+        draw_edge(axes, start, end, way)
+        if way == "straight" and min(start[3], end[3]) >= 0.5:  # there is room
+            between = (start[1] + end[1]) / 2 + 0.03, (start[2] + end[2]) / 2
+            style.write(axes, *between, shape, size=7.5, color=style.FAINT, ha="left", bbox=PAPER)
     return style.settled(figure)
 
 
