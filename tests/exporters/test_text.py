@@ -103,7 +103,7 @@ def test_a_reader_who_leaves_is_an_error_of_the_command():
 
 def test_the_format_that_was_asked_for_is_printed(capsys):
     for name, printed in (
-        ("text", "\nOne.\n"),
+        ("text", "One.\n"),
         ("markdown", "# T\n\na: 1.\n\nOne.\n"),
         ("json", "{}\n"),
     ):
@@ -121,4 +121,4 @@ def test_a_record_shows_itself_in_a_notebook_as_the_blocks_of_its_view(monkeypat
 
     assert Result()._repr_html_() is None
     text.show_as(Result, lambda result: [result.name, "second"])
-    assert Result()._repr_html_().split() == ["<pre>", "a", "&amp;", "b", "second", "</pre>"]
+    assert Result()._repr_html_().split() == ["<pre>a", "&amp;", "b", "second", "</pre>"]

@@ -65,7 +65,7 @@ def show_section(
     out: Console, title: str, blocks: Iterable[Block], first: bool = False, apart: bool = True
 ) -> None:
     """Print blocks under a title, with an empty line between them if `apart`."""
-    if apart or not first:
+    if not first:
         out.print()
     heading, width = Text(title, style="bold"), min(out.width, WIDTH)
     ruled = heading.cell_len + 4 <= width
@@ -78,8 +78,8 @@ def show_blocks(blocks: Iterable[Block], stream: TextIO | None = None, width: in
     """Print blocks, by default on standard output and as wide as that is."""
     out = console(stream)
     out.width = width or out.width
-    for block in blocks:
-        show_block(out, block)
+    for place, block in enumerate(blocks):
+        show_block(out, block, apart=place > 0)
 
 
 def as_text(blocks: Iterable[Block], width: int = 0) -> str:

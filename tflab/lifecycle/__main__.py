@@ -206,7 +206,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
                     with command.reader_may_leave():
                         title, blocks = f"{number}  {views.title(stage)}", blocks_of(args, stage)
                         if blocks:
-                            text.show_section(out, title, blocks)
+                            text.show_section(out, title, blocks, first=number == 1)
                         else:
                             text.show_in_passing(out, f"{title} ({views.facts(stage)[0].text}).")
             rest(None)

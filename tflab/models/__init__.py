@@ -52,8 +52,8 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
     if is_path or not (module_name and function_name):
         hint = did_you_mean(name, list(MODELS))
         raise UsageError(
-            f"No model named '{name}'.{hint} Choose from {', '.join(MODELS)}, or give {PACKAGE}, "
-            f"or the path of a saved graph.{f' {ELSE}' if is_path else ''}"
+            f"There is no model and no file '{name}'.{hint} Choose from {', '.join(MODELS)}, or "
+            f"give {PACKAGE}, or the path of a saved graph.{f' {ELSE}' if is_path else ''}"
         )
     spec = None
     with suppress(ImportError, ValueError):  # not a module, or its package is missing or fails

@@ -95,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
             status = command.INTERRUPTED
         finally:
             if records:
+                print()
                 text.show_blocks(view.blocks(history(settings, records)))
             terminal.say_command("\nOpen it in TensorBoard:", output_paths.opening_line(folder))
         interrupts.take()  # there is nothing left to interrupt
