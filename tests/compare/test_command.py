@@ -345,13 +345,14 @@ def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
 
 
 def test_plots_stay_if_the_comparison_cannot_be_saved(tmp_path, capsys, monkeypatch):
-    file, folder, measured = tmp_path / "saved.json", tmp_path / "plots", compare.measured
+    file, folder = tmp_path / "saved.json", tmp_path / "plots"
+    measured = compare.compare_batch_sizes
 
-    def meanwhile(*given):
+    def meanwhile(*given, options):
         file.write_text("of another")
-        return measured(*given)
+        return measured(*given, options=options)
 
-    monkeypatch.setattr(compare, "measured", meanwhile)
+    monkeypatch.setattr(compare, "compare_batch_sizes", meanwhile)
     options = f"--save {file} --plots {folder}"
     assert run(f"--model toy --batch-sizes 4 --images 8 {options}") == 2
     assert f"The comparison '{file}' exists already" in capsys.readouterr().err

@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import pairwise
 from pathlib import Path
 
 from tflab import models
@@ -21,7 +22,6 @@ from tflab.cli import arguments, command, confined, environment, interrupts, out
 from tflab.compare import CONFIGURATIONS, DEFAULT, PASSES, SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
-from tflab.records.measured import Comparison
 from tflab.records.options import Options
 from tflab.runtime import dumps, tf_import
 
@@ -140,22 +140,26 @@ def run(argv: Sequence[str]) -> int:
 
 def split(argv: Sequence[str]) -> list[list[str]]:
     """Return the arguments before, between and after each `--`."""
-    lists: list[list[str]] = [[]]
-    for word in argv:
-        if word == "--":
-            lists.append([])
-        else:
-            lists[-1].append(word)
-    return lists
+    ends = [-1, *(at for at, word in enumerate(argv) if word == "--"), len(argv)]
+    return [[*argv[start + 1 : end]] for start, end in pairwise(ends)]
 
 
 def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> int:
+    configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
+    amount = {"images": args.images, "steps": args.steps}
+    chosen = SweepOptions(phase=args.phase, by=args.by, configs=configs, **amount)
+    options = Options(
+        data_dir=args.data_dir,
+        saved=arguments.saved_of(args),
+        cluster=tasks,
+        soft_placement=models.is_file(args.model),  # the devices were another machine's
+    )
     place: AbstractContextManager[output_paths.Run | None] = nullcontext()
     if args.plots:
         place = output_paths.new(Path(args.plots), "folder", "--plots", folder=True)
     with terminal.phase(args.model), interrupts.held():
         with place as folder:  # created before anything is measured
-            comparison = measured(args, sizes, tasks)
+            comparison = compare_batch_sizes(args.model, sizes, chosen, options=options)
             from tflab.compare import saved, view
             from tflab.exporters import csv
 
@@ -178,23 +182,6 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0
-
-
-def measured(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> Comparison:
-    chosen = SweepOptions(
-        phase=args.phase,
-        by=args.by,
-        images=args.images,
-        steps=args.steps,
-        configs=tuple(dict.fromkeys([DEFAULT, *args.configs])),
-    )
-    options = Options(
-        data_dir=args.data_dir,
-        saved=arguments.saved_of(args),
-        cluster=tasks,
-        soft_placement=models.is_file(args.model),  # the devices were another machine's
-    )
-    return compare_batch_sizes(args.model, sizes, chosen, options=options)
 
 
 def check_options(args: argparse.Namespace, known: Sequence[str]) -> None:

@@ -28,8 +28,6 @@ from tflab.records.options import SWITCHES, Options
 from tflab.records.placed import FirstRun, Pass
 from tflab.runtime import measure, session
 
-MOST_REASONS = 3  # why a step is slow
-
 text.show_as(Comparison, view.blocks)
 
 
@@ -40,46 +38,12 @@ def compare(
     chosen = replace(chosen, configs=configurations.changing(chosen.configs))
     with interrupts.released():
         prepared = with_each_pass_off(prepare.prepare(model, batch_sizes, chosen, options))
-    types = sweep.types_of(prepared.placed[prepared.batch_sizes[0]])
+    types = {node.name: node.op for node in prepared.placed[prepared.batch_sizes[0]].nodes}
     batches, ending = sweep.run(
         *(prepared.program, prepared.step, prepared.batch_sizes, prepared.images),
         *(prepared.options, prepared.split, types),
     )
     raced, ending = raced_in(prepared, batches, ending)
-    return concluded(prepared, batches, raced, ending)
-
-
-def raced_in(
-    prepared: Prepared, batches: Mapping[int, sweep.MeasuredBatch], ending: measure.Outcome
-) -> tuple[tuple[ConfigTimes, ...], measure.Outcome]:
-    """Return the configurations with their verdicts (none if the sweep is not complete), and how
-    the measurement ended."""
-    if len(prepared.chosen.configs) < 2 or ending != measure.Outcome():
-        return (), ending
-    observed = []
-    try:
-        with interrupts.released():
-            step_ns = sum(median(batch.untraced_ns) for batch in batches.values())
-            for observation in configurations.observe(prepared, step_ns):
-                observed.append(observation)
-    except KeyboardInterrupt:
-        ending = measure.Outcome(interrupted=True)
-    except TflabError as error:
-        ending = measure.Outcome(failure=RefusedError(str(error)))
-    if not observed:
-        return (), ending
-    places = configurations.opponents(configurations.processes_of(prepared.chosen.configs))
-    against = {config: places[config] for config in prepared.chosen.configs}
-    return configurations.judged(observed, against, prepared.batch_sizes), ending
-
-
-def concluded(
-    prepared: Prepared,
-    batches: Mapping[int, sweep.MeasuredBatch],
-    raced: tuple[ConfigTimes, ...],
-    ending: measure.Outcome,
-) -> Comparison:
-    """Return the measurements with their conclusions."""
     chosen, options, placed = prepared.chosen, prepared.options, prepared.placed
     tables = {
         size: sweep.table(batch, placed[size], chosen.by, placed.get(prepared.images % size))
@@ -115,7 +79,7 @@ def concluded(
         images=prepared.images,
         tasks=len(options.cluster),
         load=during,
-        diagnosis=slow_steps.costliest(evidence, MOST_REASONS),
+        diagnosis=slow_steps.costliest(evidence, 3),
         rounds={
             size: Rounds(
                 step_ns=tuple(median(times) for times in batch.untraced_rounds()),
@@ -127,6 +91,30 @@ def concluded(
             for size, batch in batches.items()
         },
     )
+
+
+def raced_in(
+    prepared: Prepared, batches: Mapping[int, sweep.MeasuredBatch], ending: measure.Outcome
+) -> tuple[tuple[ConfigTimes, ...], measure.Outcome]:
+    """Return the configurations with their verdicts (none if the sweep is not complete), and how
+    the measurement ended."""
+    if len(prepared.chosen.configs) < 2 or ending != measure.Outcome():
+        return (), ending
+    observed = []
+    try:
+        with interrupts.released():
+            step_ns = sum(median(batch.untraced_ns) for batch in batches.values())
+            for observation in configurations.observe(prepared, step_ns):
+                observed.append(observation)
+    except KeyboardInterrupt:
+        ending = measure.Outcome(interrupted=True)
+    except TflabError as error:
+        ending = measure.Outcome(failure=RefusedError(str(error)))
+    if not observed:
+        return (), ending
+    places = configurations.opponents(configurations.processes_of(prepared.chosen.configs))
+    against = {config: places[config] for config in prepared.chosen.configs}
+    return configurations.judged(observed, against, prepared.batch_sizes), ending
 
 
 # Each pass switched off in turn

@@ -189,8 +189,10 @@ def judged(
 
     def row(size: int, config: str) -> ConfigTimes:
         itself, default, _ = against[config]
-        turns = [batched(each[default][size], ROUNDS) for each in observed]
-        default_ns = geometric_mean(median(map(median, each)) for each in turns)
+        usual = [each[default][size] for each in observed]
+        default_ns = geometric_mean(
+            median(median(ns[at : at + ROUNDS]) for at in range(0, len(ns), ROUNDS)) for ns in usual
+        )
         verdict = made.get((size, config))
         return ConfigTimes(
             config=config,
@@ -202,7 +204,3 @@ def judged(
         )
 
     return tuple(row(*pair) for pair in pairs)
-
-
-def batched(times: Sequence[int], size: int) -> list[Sequence[int]]:
-    return [times[start : start + size] for start in range(0, len(times), size)]

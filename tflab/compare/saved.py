@@ -201,12 +201,12 @@ def sentence(gate: Gate, first: str) -> str:
 def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
     first, second = result.files
     yield f"{result.model}, {result.phase}: '{second}' compared with '{first}'."
-    yield view.compared("The untraced step", result.steps, result.files)
+    yield view.compared("The untraced step", result.steps, result.files, (view.BATCH,))
     for size in dict.fromkeys(row.batch_size for row in result.rows):
         of_size = [row for row in result.rows if row.batch_size == size]
         of_size.sort(key=lambda row: -max(row.first_ns or 0, row.second_ns or 0))
         title = f"Batch {size}: the time of a traced step by {result.by}"
-        yield view.compared(title, of_size, result.files, NAMES[result.by], top, batch=False)
+        yield view.compared(title, of_size, result.files, (view.label(NAMES[result.by]),), top)
     yield BASIS
     if result.gate:
         yield sentence(result.gate, first)

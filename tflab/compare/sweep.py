@@ -141,9 +141,10 @@ def table(
     """Return the rows of one batch size, with the FLOPs of their ops, as far as known. `last` is
     the placement of the smaller batch at the end of the data, if there is one."""
     accumulator = batch.accumulator
+    types = {node.name: node.op for node in placed.nodes}
     devices = {node.name: node.device for node in placed.nodes}
     requested = {node.name: node.requested_bytes for node in op_table.fold(batch.runs)}
-    stats = accumulator.stats(types_of(placed), devices, requested)
+    stats = accumulator.stats(types, devices, requested)
     nodes = (*placed.user_nodes, *placed.nodes)
     graph = row_labels.Graph(
         ledger=placed.ledger,
@@ -164,10 +165,6 @@ def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
     rows = op_table.rows(op_table.fold(runs), "node", ran.steps, images, graph)
     rows = op_table.with_flops(rows, costs.flops_of_nodes(placed))
     return op_table.with_shares(rows)
-
-
-def types_of(placed: Placement) -> dict[str, str]:
-    return {node.name: node.op for node in placed.nodes}
 
 
 def mean_flops(
@@ -216,10 +213,10 @@ def side_by_side(tables: Mapping[int, tuple[OpStats, ...]]) -> tuple[Compared, .
     for size in sorted(tables, reverse=True):
         for row in tables[size]:
             by_key.setdefault(row.key, {})[size] = row
-    rows = ((key, next(iter(cells.values())), cells) for key, cells in by_key.items())
     return tuple(
         Compared(key, of_largest.ops, of_largest.fused_from, dict(reversed(cells.items())))
-        for key, of_largest, cells in rows
+        for key, cells in by_key.items()
+        for of_largest in [next(iter(cells.values()))]
     )
 
 

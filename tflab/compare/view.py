@@ -13,19 +13,17 @@ from tflab.records.blocks import Block, Column, Table, dearest, numbers, sentenc
 from tflab.records.measured import Change, Compared, Comparison, StepTimes
 from tflab.units import plural, size, three_digits, time
 from tflab.views import execution, op_table
-from tflab.views.op_table import costs, work
+from tflab.views.op_table import costs, text_or_blank, work
 from tflab.views.words import control_text, ratio_text
 
-BRIEF = 10  # rows of each table
 CONCLUSIONS = 4  # sentences on one screen
 FINDINGS = "Findings, computed from the tables"
-SIZES_ABREAST = 3  # that fit next to a name
 # The columns of one batch size beside others, and how spare they are
 OF_CALLS = {"calls": 3, "total": 2, "mean": 0, "share": 1}
 OF_STEPS = {"step": 0, "share": 1}
 
 
-def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Iterable[Block]:
+def blocks(comparison: Comparison, top: int = 10, full: bool = True) -> Iterable[Block]:
     """Yield the blocks of a comparison, in full or for one screen; `--top` sets rows of a table."""
     for block in parts(comparison, top, full):
         yield replace(block, option="--top") if isinstance(block, Table) else block
@@ -34,9 +32,6 @@ def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Itera
 def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     """Yield the conclusions, the steps and the most expensive rows; if `full`, every table."""
     sizes = comparison.batch_sizes
-    abreast = [
-        sizes[start : start + SIZES_ABREAST] for start in range(0, len(sizes), SIZES_ABREAST)
-    ]
     yield headline(comparison)
     yield from execution.load_line(comparison.load)
     yield from execution.partial(comparison.interrupted, comparison.failure)
@@ -46,49 +41,37 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     yield from configs(comparison)
     yield from passes(comparison)
     if len(sizes) > 1:
-        beside = side_by_side if full else at_each_size
-        yield from (beside(comparison, top, some) for some in abreast)
-    elif not full:
-        yield from (costs(comparison, batch, top) for batch in comparison.tables)
+        yield side_by_side(comparison, top) if full else at_each_size(comparison, top)
+    for batch in comparison.tables if full or len(sizes) == 1 else ():
+        yield costs(comparison, batch, top)
+        if full:
+            yield work(comparison, batch, top)
     if not full:
         apart = len(sizes) > 1 and row_labels.unit(comparison.by) == "call"
         full_has = " has calls and totals" * apart
         yield f"More: --full{full_has}; --by op, node, layer or line; docs/reference.md."
-        return
-    for batch in comparison.tables:
-        yield costs(comparison, batch, top)
-        yield work(comparison, batch, top)
 
 
 def conclusions(comparison: Comparison, full: bool) -> Iterator[Table]:
     """Yield why a step is slow, and the findings; for one screen, only the first of both."""
     reasons, found = [each.sentence for each in comparison.diagnosis], comparison.findings
-    shown = (*reasons[:1], *found)[:CONCLUSIONS]
+    shown = found if full else (*reasons[:1], *found)[:CONCLUSIONS]
     if full and reasons:
         yield sentences("Why a step is slow (largest cost first)", reasons)
-    if full and found:
-        yield sentences(FINDINGS, found)
-    if shown and not full:
-        every = len(reasons) + len(found)
-        some = f" ({len(shown)} of {every}; --full shows all)" if len(shown) < every else ""
-        yield sentences(f"{FINDINGS}{some}", shown)
+    if shown:
+        yield sentences(FINDINGS, shown)
 
 
 def headline(comparison: Comparison) -> str:
     """Return which batch size processes most images a second."""
-
-    def rate(size: int) -> float:
-        return comparison.steps[size].mean_images_per_second
-
     first, *others = comparison.batch_sizes
-    best = max(comparison.batch_sizes, key=rate)
-    beside = f", {three_digits(rate(best) / rate(first))} times as many as batch size {first}"
+    rates = {size: comparison.steps[size].mean_images_per_second for size in (first, *others)}
+    best = max(rates, key=rates.__getitem__)
+    beside = f", {three_digits(rates[best] / rates[first])} times as many as batch size {first}"
     if best == first:
         beside = ", more than the larger batch sizes" if others else ""
-    return (
-        f"{comparison.model}: batch size {best} processes {rate_text(rate(best))} "
-        f"{comparison.unit}s a second{beside}."
-    )
+    rate = f"{rate_text(rates[best])} {comparison.unit}s a second"
+    return f"{comparison.model}: batch size {best} processes {rate}{beside}."
 
 
 def rate_text(rate: float) -> str:
@@ -134,9 +117,7 @@ def steps(comparison: Comparison) -> Table:
 # All batch sizes
 
 
-def at_each_size(
-    comparison: Comparison, top: int, sizes: Sequence[int], brief: bool = False
-) -> Table:
+def at_each_size(comparison: Comparison, top: int, brief: bool = False) -> Table:
     """Return the time and share of each op, or group of ops, at every batch size; if not `brief`,
     also the calls and total of an op."""
     unit = row_labels.unit(comparison.by)
@@ -150,10 +131,9 @@ def at_each_size(
 
     spares = OF_STEPS if unit == "step" else OF_CALLS
     named = [names for names in spares.items() if not brief or names[1] <= 1]
-    columns = (column(*names, batch) for batch in sizes for names in named)
-    return of_rows(
-        f"Mean time of a {unit} and its share at each batch size", columns, comparison, top
-    )
+    columns = (column(*names, batch) for batch in comparison.batch_sizes for names in named)
+    title = f"Mean time of a {unit} and its share at each batch size"
+    return of_rows(title, columns, comparison, top)
 
 
 def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: int) -> Table:
@@ -163,7 +143,7 @@ def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: 
     return table(title, rows, *keys, *columns, most=top, tone=dearest(rows, largest_share))
 
 
-def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
+def side_by_side(comparison: Comparison, top: int) -> Table:
     """Return a call's time at every batch size; a step's if rows have ops of many kinds."""
     before = dict(pairwise(reversed(comparison.batch_sizes)))
     a_step = row_labels.unit(comparison.by) == "step"
@@ -180,7 +160,7 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int]) -> Tabl
 
     mean = f"Mean time of a {row_labels.unit(comparison.by)}"
     title = f"{mean} at each batch size (and its ratio to the size before)"
-    return of_rows(title, map(column, sizes), comparison, top)
+    return of_rows(title, map(column, comparison.batch_sizes), comparison, top)
 
 
 # Verdicts, of a race and of files
@@ -191,19 +171,15 @@ def configs(comparison: Comparison) -> Iterator[Block]:
     rows = [row for row in raced(comparison) if not row.key.startswith(WITHOUT)]
     if rows:
         title = "The untraced step under other configurations, in turn with the default"
-        yield compared(title, rows, ("default, median", "step, median"), "configuration")
-        yield basis(rows)
+        names = "default, median", "step, median"
+        yield compared(title, rows, names, (BATCH, label("configuration")))
+        yield BASIS.format(observations(rows))
 
 
 def raced(comparison: Comparison) -> Iterator[Change]:
     for row in comparison.configs:
         if row.verdict:
             yield Change(row.batch_size, row.config, row.default_ns, row.step_ns, row.verdict)
-
-
-def basis(rows: Sequence[Change]) -> str:
-    """Return how the ratios of these rows were obtained."""
-    return f"Each ratio is the mean of {observations(rows)}. {BASIS}"
 
 
 def observations(rows: Sequence[Change]) -> str:
@@ -220,25 +196,18 @@ def passes(comparison: Comparison) -> Iterator[Block]:
     if not comparison.passes:
         yield "No graph pass changed this graph, so none was switched off."
     known = {f"{WITHOUT}{each.name}": each for each in comparison.passes}
-
-    def of_first_run(row: Change) -> str:
-        ns = known[row.key].first_run_ns
-        return "" if ns is None else time(ns)
-
     rows = [row for row in raced(comparison) if row.key in known]
     rows.sort(key=lambda row: -row.verdict.ratio if row.verdict else 0)
     if rows:
-        of_step = verdict_columns("all passes", "without it", batch=len(comparison.batch_sizes) > 1)
-        yield table(
-            "The untraced step without each graph pass, in turn with all of them",
-            rows,
+        title = "The untraced step without each graph pass, in turn with all of them"
+        columns = (
             Column("pass", lambda row: known[row.key].name, elastic=True, name=True),
             numbers("nodes changed", lambda row: f"{known[row.key].changed_nodes:,}"),
-            numbers("first run", of_first_run, 3),
-            *of_step,
-            tone=tone,
+            numbers("first run", lambda row: text_or_blank(known[row.key].first_run_ns, time), 3),
+            *(BATCH,) * (len(comparison.batch_sizes) > 1),
         )
-        yield f"Without a pass, others may do its work. {basis(rows)}"
+        yield compared(title, rows, ("all passes", "without it"), columns)
+        yield f"Without a pass, others may do its work. {BASIS.format(observations(rows))}"
     if others := [each for each in comparison.passes if not each.has_switch]:
         named = ", ".join(
             f"{each.name} ({plural(each.changed_nodes, 'node')} changed)" for each in others
@@ -246,39 +215,38 @@ def passes(comparison: Comparison) -> Iterator[Block]:
         yield f"Not switched off, because tflab has no switch for it: {named}."
 
 
-def tone(row: Change) -> str:
-    return row.verdict.word if row.verdict and row.verdict.word in ("slower", "faster") else ""
+BATCH = numbers("batch", lambda row: str(row.batch_size))
+
+
+def label(header: str) -> Column:
+    return Column(header, lambda row: row.key, elastic=True, least=16, name=True)
 
 
 def compared(
     title: str,
     rows: Sequence[Change],
     names: tuple[str, str],
-    key: str = "",
+    labels: Iterable[Column],
     top: int | None = None,
-    batch: bool = True,
-    last: Sequence[Column] = (),
+    last: Iterable[Column] = (),
 ) -> Table:
-    """Return a table of changes, without the columns that would be empty."""
-    columns = (*verdict_columns(*names, key, batch), *last)
+    """Return a table of changes: their labels, both times, their ratio, and its control, without
+    the columns that would be empty."""
+    usual, other = names
+    columns = (
+        *labels,
+        numbers(usual, lambda row: text_or_blank(row.first_ns, time), 5),
+        numbers(other, lambda row: text_or_blank(row.second_ns, time), 4),
+        Column("ratio", ratio),
+        Column("control", lambda row: control_text(row.verdict) if row.verdict else "", spare=1),
+        *last,
+    )
     filled = (column for column in columns if any(map(column.cell, rows)))
     return table(title, rows, *filled, most=top or len(rows), tone=tone)
 
 
-def verdict_columns(usual: str, other: str, key: str = "", batch: bool = True) -> Iterator[Column]:
-    """Yield the columns of a table of Change: both times, their ratio, and its control."""
-    if batch:
-        yield numbers("batch", lambda row: str(row.batch_size))
-    if key:
-        yield Column(key, lambda row: row.key, elastic=True, least=16, name=True)
-    yield numbers(usual, lambda row: "" if row.first_ns is None else time(row.first_ns), 5)
-    yield numbers(other, lambda row: "" if row.second_ns is None else time(row.second_ns), 4)
-    yield Column("ratio", ratio)
-    yield Column(
-        "control",
-        lambda row: control_text(row.verdict) if row.verdict else "",
-        spare=1,
-    )
+def tone(row: Change) -> str:
+    return row.verdict.word if row.verdict and row.verdict.word in ("slower", "faster") else ""
 
 
 def ratio(row: Change) -> str:
@@ -288,11 +256,11 @@ def ratio(row: Change) -> str:
 
 
 BASIS = (
-    "Each observation has new processes, in which the configuration and the default take turns. "
-    "Times are those of these turns. The interval contains the true ratio in 99 of 100 "
-    "comparisons. The control is the default compared with itself in the same turns; its interval "
-    "contains 1 in 90 of 100 comparisons. Slower and faster mean that the interval is clear of the "
-    "control, and clear of 1 even if it is widened, so that all verdicts together err once in 100 "
-    "comparisons. Alike means that it is within 5 % of 1. Otherwise tflab cannot tell: there are "
-    "too few observations, or the machine is too noisy."
+    "Each ratio is the mean of {}. Each observation has new processes, in which the configuration "
+    "and the default take turns. Times are those of these turns. The interval contains the true "
+    "ratio in 99 of 100 comparisons. The control is the default compared with itself in the same "
+    "turns; its interval contains 1 in 90 of 100 comparisons. Slower and faster mean that the "
+    "interval is clear of the control, and clear of 1 even if it is widened, so that all verdicts "
+    "together err once in 100 comparisons. Alike means that it is within 5 % of 1. Otherwise tflab "
+    "cannot tell: there are too few observations, or the machine is too noisy."
 )

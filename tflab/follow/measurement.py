@@ -43,7 +43,7 @@ def follow(
         rows = min(max(MOST_ROWS, *sizes), STEPS * max(sizes), available)
         with suppress(RefusedError):
             rows = prepare.affordable(MOST_S, job, columns, sizes, rows)
-            types = sweep.types_of(placed)
+            types = {node.name: node.op for node in placed.nodes}
             done, ending = sweep.run(program, step, sizes, rows, options, "train", types)
             for size, batch in done.items():
                 tables[size] = sweep.table(batch, placed_at[size], "node")

@@ -272,7 +272,7 @@ def curves(history: History) -> Iterator[Part]:
 def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield from found(comparison)
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
-    yield view.at_each_size(comparison, TOP, comparison.batch_sizes)
+    yield view.at_each_size(comparison, TOP)
     if comparison.findings:
         yield sentences(view.FINDINGS, comparison.findings)
     yield view.steps(comparison)
@@ -405,7 +405,7 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
     costs += [*execution.load_line(compared.load), view.protocol(compared)]
     yield Chapter("Step 5: the ten most expensive ops", tuple(costs))
     drawn = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
-    ops = view.at_each_size(compared, TOP, compared.batch_sizes, brief=True)
+    ops = view.at_each_size(compared, TOP, brief=True)
     yield Chapter("Step 6: batch sizes", (*found(compared), PEAK, ops, drawn))
     yield Chapter("Step 7: hardware and configuration", tuple(configurations(compared)))
 

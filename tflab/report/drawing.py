@@ -46,7 +46,8 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
             for name, before in waits.items()
         }
     )
-    forward = without_outer_scope(parts(members(homes, 0), within), within)
+    own = [(path, name) for name, (where, path) in homes.items() if where == 0]
+    forward = without_outer_scope(parts(own, within), within)
     anchors = anchors_of(waits, within, homes, histories, forward)
     drawing = Drawing(tracks(forward, within, homes, anchors), states)
     if placement := find_stage(stages, Placement):
@@ -87,10 +88,6 @@ def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequenc
     return homes
 
 
-def members(homes: Homes, track: int) -> list[tuple[Path, str]]:
-    return [(path, name) for name, (where, path) in homes.items() if where == track]
-
-
 def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> tuple[Box, ...]:
     """Return the boxes of some nodes: scopes that are large enough, and single nodes."""
     boxes: list[Box] = []
@@ -99,7 +96,7 @@ def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> t
         name = f"{scope}{label}/"
         inner = parts([(path, name) for path, name in members_of if path], waits, name)
         if len(members_of) < LEAST or (len(inner) == 1 and not own):
-            boxes += (*own, *relabelled(label, inner))
+            boxes += (*own, *(replace(box, label=f"{label}/{box.label}") for box in inner))
         else:
             boxes.append(Box(name, label, rows((*own, *inner), waits)))
     if len(boxes) <= CROWD:
@@ -114,21 +111,16 @@ def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> t
     )
 
 
-def relabelled(scope: str, boxes: Iterable[Box]) -> Iterator[Box]:
-    """Yield the boxes of a scope that is not drawn. Their labels begin with its name."""
-    for box in boxes:
-        yield replace(box, label=f"{scope}/{box.label}")
-
-
 def without_outer_scope(boxes: Sequence[Box], waits: Waits) -> tuple[Box, ...]:
     """Return the boxes; a scope around nearly everything is replaced by its contents."""
     total = sum(len(nodes_of(box)) for box in boxes)
     large = next((box for box in boxes if box.rows and len(nodes_of(box)) > MOST * total), None)
     if large is None:
         return tuple(boxes)
-    inner = (entry for row in large.rows for entry in row if isinstance(entry, Box))
+    boxes_in = (entry for row in large.rows for entry in row if isinstance(entry, Box))
+    inner = (replace(box, label=f"{large.label}/{box.label}") for box in boxes_in)
     rest = (box for box in boxes if box is not large)
-    return without_outer_scope((*relabelled(large.label, inner), *rest), waits)
+    return without_outer_scope((*inner, *rest), waits)
 
 
 def anchors_of(
@@ -185,7 +177,7 @@ def place_beside(
 ) -> tuple[Row, ...]:
     """Return the rows of another track, each box next to its forward box. A box that belongs to
     none has a free row, as near to its beginning as possible."""
-    nodes = members(homes, track)
+    nodes = [(path, name) for name, (where, path) in homes.items() if where == track]
     common = len(shared([path for path, name in nodes if name in anchors]))
     groups = grouped(
         (anchors.get(name, ""), (path[common:] if len(path) > common else path[-1:], name))

@@ -27,7 +27,8 @@ def states(stages: Sequence[Stage]) -> tuple[State, ...]:
     """Return the states of a walk's graph, up to the end of the walk."""
     first = stages[0]
     about = "The lines of the program have become nodes. Nothing is computed yet."
-    log = [State("frontend", "Frontend", about, (edges(first),), defined=first.nodes)]
+    edges = plural(edge_count(first.nodes), "edge")
+    log = [State("frontend", "Frontend", about, (edges,), defined=first.nodes)]
     for before, stage in pairwise(stages):
         if isinstance(stage, Backward):
             log.append(with_gradients(before, stage))
@@ -45,14 +46,12 @@ def with_gradients(before: Stage, stage: Backward) -> State:
     about = "Each op's gradient function added the nodes that compute its gradient."
     if not stage.added_nodes:
         about = f"Nothing was added: {stage.unchecked}."
-    lines = (edges(stage), *facts(stage)[1:]) if stage.added_nodes else ()
+    lines = (
+        (plural(edge_count(stage.nodes), "edge"), *facts(stage)[1:]) if stage.added_nodes else ()
+    )
     ends = ((stop, pair) for stop in stage.gradient_stops for pair in pairwise(stop.path))
     cut = dict.fromkeys(pair for stop, pair in ends if pair[1] == stop.node)
     return State("backward", "Backward", about, lines, (), new, cut=tuple(cut))
-
-
-def edges(stage: Stage) -> str:
-    return plural(edge_count(stage.nodes), "edge")
 
 
 def facts(stage: Stage) -> tuple[str, ...]:

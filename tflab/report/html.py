@@ -31,7 +31,6 @@ from tflab.report.contents import PAGE, Report, chinese
 # The last one overrides the others, for narrow windows and for paper.
 STYLES = ("page.css", "viewer.css", "drawing.css", "script.css", "present.css", "media.css")
 IMPORT = re.compile(r'^import \{[^}]*\} from "(.*)";\n', re.MULTILINE)
-EXPORTED = re.compile(r"^export ", re.MULTILINE)
 LARGE = 2**20  # characters of JSON that are compressed in a page
 GZIP = "application/gzip"  # the type of an element with compressed data
 
@@ -93,7 +92,7 @@ def script(entry: Path) -> str:
         for name in IMPORT.findall(text):
             if (needed := (path.parent / name).resolve()) not in modules:
                 add(needed)
-        modules[path] = EXPORTED.sub("", IMPORT.sub("", text))
+        modules[path] = re.sub(r"^export ", "", IMPORT.sub("", text), flags=re.MULTILINE)
 
     add(entry)
     return "(() => {\n'use strict';\n" + "\n".join(modules.values()) + "})();\n"

@@ -66,11 +66,11 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
             lab = trained
             yield lab
     if "compared" in needs:
-        others = contents.CONFIGS + ("gpu",) * bool(devices.gpus())
+        configs: tuple[str, ...] = (DEFAULT,)
         if "configurations" in needs:
-            others = configurations.changing(others) or ("no-grappler",)
-        configs = (DEFAULT, *(others if "configurations" in needs else ()))
-        turns = f", then under {', '.join(others)} for about {contents.CONFIGS_S} s"
+            others = contents.CONFIGS + ("gpu",) * bool(devices.gpus())
+            configs += configurations.changing(others) or ("no-grappler",)
+        turns = f", then under {', '.join(configs[1:])} for about {contents.CONFIGS_S} s"
         sizes = ", ".join(map(str, BATCH_SIZES))
         announce(f"{model} at batch sizes {sizes}{turns if configs[1:] else ''}")
         sweep = SweepOptions(

@@ -316,7 +316,7 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     else:
         said = " ".join(f"A step of '{name}' is {step or NO_STEP}." for name, step in of_steps)
     yield f"{opening} '{names[1]}'. {said}"
-    yield view.compared("Both programs", result.whole, names, "what", batch=False, last=last)
+    yield view.compared("Both programs", result.whole, names, (view.label("what"),), last=last)
     if not proven:
         yield "Times also differ between processes by chance, so few runs have no verdict."
         return
@@ -330,7 +330,7 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     ):
         if rows:
             shown = sorted(rows, key=lambda row: -abs((row.second_ns or 0) - (row.first_ns or 0)))
-            yield view.compared(f"{title}, where it differs", shown, names, key, top, batch=False)
+            yield view.compared(f"{title}, where it differs", shown, names, (view.label(key),), top)
     if not (ops or of_lines):
         yield "No op or line is known to differ."
     yield BASIS.format(view.observations(result.whole))
