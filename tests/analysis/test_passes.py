@@ -410,7 +410,10 @@ def test_a_task_of_which_one_node_is_here_is_no_other_task():
     nodes = graph("; ".join(f"{name}@/job:w/task:{name}/device:CPU:0" for name in "012") + "; d")
     a, b, c, _ = nodes
     for part, others in (((a,), (b, c)), ((a, b), (c,)), ((a, b, c), ()), ((b, c), (a,))):
-        assert passes.on_other_tasks(nodes, part) == others
+        whole = Snapshot("before", "pre_placement", None, None, None, nodes, {})
+        cut = Snapshot("before", "post_partitioning", None, None, "0", part, {})
+        *_, last = passes.states([whole, cut])
+        assert last.sent == others
 
 
 # Purposes

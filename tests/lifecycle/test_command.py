@@ -130,7 +130,8 @@ def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(
     name, width, most, walked, monkeypatch, capsys
 ):
     monkeypatch.setenv("COLUMNS", str(width))
-    command.one_screen(name, tuple(walked(name).values()))
+    args = command.parser().parse_args(["--model", name])
+    command.show(args, iter(walked(name).values()), [])
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) < most  # the last line opens TensorBoard
     assert max(map(len, shown)) <= width

@@ -130,31 +130,24 @@ WHY = {
 
 def described(graph: GradientGraph, ends: Iterable[str]) -> tuple[GradientNode, ...]:
     """Return the purpose of every gradient node; `ends` are the tensors of variables' gradients."""
-    kinds = bookkeeping(graph)
+    served: dict[str, set[str | None]] = {}  # node -> the kinds of the gradient nodes that take it
+    kinds: dict[str, str] = {}  # of the gradient nodes that add nothing to the formula
+    for node in (node for node in reversed(graph.nodes) if node.name in graph.owners):
+        if kind := kind_of(graph, node, served.get(node.name, set())):
+            kinds[node.name] = kind
+        for tensor in node.inputs:
+            served.setdefault(node_of(tensor), set()).add(kind)
     needed = with_makers(graph.nodes, ends)
     towards = destinations(graph, kinds, needed)
     rows = []
     for node in graph.nodes:
         if node.name in graph.owners:
-            kind, (target, complete) = kinds.get(node.name), towards.get(node.name, (None, False))
-            shown = kind in (None, STARTS, SAME) and graph.composer.whole[node.name] is None
+            own, (target, complete) = kinds.get(node.name), towards.get(node.name, (None, False))
+            shown = own in (None, STARTS, SAME) and graph.composer.whole[node.name] is None
             formula = graph.gradient_text(node.name) if shown else ""
             used = node.name in needed
-            rows.append(GradientNode(node.name, formula, target, complete, used, kind))
+            rows.append(GradientNode(node.name, formula, target, complete, used, own))
     return tuple(rows)
-
-
-def bookkeeping(graph: GradientGraph) -> dict[str, str]:
-    """Return the gradient nodes that add nothing to the formula, each with its kind."""
-    served: dict[str, set[str | None]] = {}  # node -> the kinds of the gradient nodes that take it
-    kinds: dict[str, str] = {}
-    for node in reversed(graph.nodes):
-        if node.name in graph.owners:
-            if kind := kind_of(graph, node, served.get(node.name, set())):
-                kinds[node.name] = kind
-            for tensor in node.inputs:
-                served.setdefault(node_of(tensor), set()).add(kind)
-    return kinds
 
 
 def kind_of(graph: GradientGraph, node: Node, served: set[str | None]) -> str | None:

@@ -14,6 +14,7 @@ path is returned only if each of its runs began after the previous one had ended
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from statistics import median_low
 
@@ -150,13 +151,7 @@ def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, lis
 def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
     """Return each node's median time per step in ns, with the runs of a loop added up. It is the
     lower median, as in the tables of ops, so that sums of medians are exact."""
-    return {name: median_low(steps.values()) for name, steps in per_step(runs).items()}
-
-
-def per_step(runs: Iterable[OpRun]) -> dict[str, dict[int, int]]:
-    """Return each node's time in each step in ns."""
-    spent: dict[str, dict[int, int]] = {}
+    spent: dict[str, Counter[int]] = {}  # by node and step
     for run in runs:
-        steps = spent.setdefault(run.name, {})
-        steps[run.step] = steps.get(run.step, 0) + run.duration_ns
-    return spent
+        spent.setdefault(run.name, Counter())[run.step] += run.duration_ns
+    return {name: median_low(steps.values()) for name, steps in spent.items()}

@@ -156,7 +156,11 @@ class Composer:
         if node.op in SEEN_THROUGH:
             return args[0]
         if node.op in RESHAPES and self.alike(node):
-            return without_kept_dims(args[0])
+            value = args[0]
+            if isinstance(value, Call):  # a reduction then does not keep its dimensions
+                options = [option for option in value.keywords if option.arg != "keepdims"]
+                value = Call(value.function, *value.args, shape=value.shape, options=options)
+            return value
         if node.op in RULES:
             return applied(RULES[node.op], args) or own
         special = SPECIAL.get(node.op)
@@ -251,14 +255,6 @@ def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
 def over(axes: Sequence[int]) -> list[ast.keyword]:
     """Return `axis=0` or `axis=(0, 2)`."""
     return [ast.keyword("axis", ex.number(axes[0]) if len(axes) == 1 else ex.dims(axes))]
-
-
-def without_kept_dims(value: Expression) -> Expression:
-    """Return a reduction that does not keep the dimensions over which it goes."""
-    if not isinstance(value, Call):
-        return value
-    options = [option for option in value.keywords if option.arg != "keepdims"]
-    return Call(value.function, *value.args, shape=value.shape, options=options)
 
 
 def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:

@@ -127,11 +127,10 @@ class OpRuns(Sequence[OpRun]):
 
     def by_device(self) -> dict[str, OpRuns]:
         """Return the runs of each device, in the order in which they are given."""
-        devices = dict.fromkeys(self.kinds[kind][2] for kind in self.kinds_in_order())
-        return {device: self.on_device(device) for device in devices}
-
-    def on_device(self, device: str) -> OpRuns:
-        return self.of_kinds(lambda kind: kind[2] == device)
+        devices = Index()
+        numbers = renumbered([device for *_, device in self.kinds], devices)[self.kind]
+        names = [*devices]
+        return {names[own]: self.where(numbers == own) for own in in_order(numbers)}
 
     def kinds_in_order(self) -> list[int]:
         """Return the kinds that have runs, in the order of the first runs."""

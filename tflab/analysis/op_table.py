@@ -25,7 +25,6 @@ from tflab.analysis.op_runs import Index, OpRuns, renumbered, sums
 from tflab.analysis.row_labels import (
     NO_LINE,
     Graph,
-    code_of_lines,
     fused_into,
     labels_of,
     line_labels,
@@ -64,10 +63,11 @@ def rows(
     types = [node.op if by == "node" else "" for node in nodes]
     groups = grouped(zip(zip(labels, types, strict=True), nodes, strict=True))
     parts = fused_into(graph.ledger)
+    code: dict[str, str] = {}
     if by == "line":
         lines = line_labels(graph.sources)
         parts = {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
-    code = code_of_lines(graph.sources) if by == "line" else {}
+        code = {lines[node]: source.code for node, source in graph.sources.items() if source}
     made = []
     for (label, _), members in groups.items():
         own = tuple(sorted(members, key=lambda node: (node.start_ns, node.name)))

@@ -107,10 +107,17 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
     last: tuple[Node, ...] = ()
     graph = indexed(last)
     sent: tuple[Node, ...] = ()
-    for members in rounds(snapshots):
+    # One snapshot of each pass while the graph is whole, later one per partition
+    rounds = grouped(
+        ((index,) if step.partition is None else (step.moment, step.group, step.name), step)
+        for index, step in enumerate(snapshots)
+    )
+    for members in rounds.values():
         first = members[0]
         if first.group == "post_partitioning" and first.moment == "before" and not sent:
-            sent = on_other_tasks(last, [node for member in members for node in member.nodes])
+            # The nodes of the whole graph on tasks of which this part has no node
+            tasks = {task_of(node.device) for member in members for node in member.nodes}
+            sent = tuple(n for n in last if n.device and task_of(n.device) not in tasks)
         parts = {} if first.partition is None else {p: n for p, n in parts.items() if p}
         parts |= {snapshot.partition: snapshot.nodes for snapshot in members}
         nodes = tuple(node for part in (*parts.values(), sent) for node in part)
@@ -122,20 +129,6 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
             clusters = {k: v for snapshot in members for k, v in snapshot.clusters.items()}
             name = first.name or step or first.group
             yield GraphState(name, first.iteration, graph, clusters, sent)
-
-
-def on_other_tasks(nodes: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
-    """Return the nodes of the whole graph that are on tasks of which `part` has no node."""
-    tasks = {task_of(node.device) for node in part}
-    return tuple(node for node in nodes if node.device and task_of(node.device) not in tasks)
-
-
-def rounds(snapshots: Sequence[Snapshot]) -> Iterable[list[Snapshot]]:
-    """Return each pass's snapshots: one while the graph is whole, later one per partition."""
-    return grouped(
-        ((index,) if step.partition is None else (step.moment, step.group, step.name), step)
-        for index, step in enumerate(snapshots)
-    ).values()
 
 
 def difference(before: GraphState, after: GraphState) -> Pass:

@@ -136,12 +136,6 @@ def line_labels(sources: Sources) -> dict[str, str]:
     return {node: label(source) for node, source in with_source.items()}
 
 
-def code_of_lines(sources: Sources) -> dict[str, str]:
-    """Return the text of each source line, by its label."""
-    labels = line_labels(sources)
-    return {labels[node]: source.code for node, source in sources.items() if source}
-
-
 def fused_into(ledger: Iterable[Fate]) -> dict[str, list[str]]:
     """Return, for each executed node, the user's nodes that were fused or compiled into it."""
     fused = (fate for fate in ledger if fate.fate in ("fused", "compiled"))

@@ -185,7 +185,7 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
 def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:
     """Add the stages to a list and print them. Full text is printed stage by stage; the one screen
     and other formats are printed at the end, also after a failure, but not for a wrong argument."""
-    from tflab.exporters import text
+    from tflab.exporters import json, markdown, text
     from tflab.views import stages as views
 
     out = text.console()
@@ -193,10 +193,21 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
 
     def rest(error: str | None) -> None:
         with command.reader_may_leave():
-            if stages and args.format != "text":
-                print(document(args, stages, error))
+            if stages and args.format == "json":
+                print(json.stages(args.model, environment.describe(), stages, error))
+            elif stages and args.format == "markdown":
+                titled = {
+                    views.title(stage): blocks_of(args, stage) or [f"{views.facts(stage)[0].text}."]
+                    for stage in stages
+                }
+                title = f"The stages of {args.model}"
+                print(markdown.page(title, environment.describe(), titled, error))
             elif stages and in_short:
-                one_screen(args.model, stages)
+                text.show_block(out, f"{args.model}: {views.headline(stages)}", apart=False)
+                for number, stage in enumerate(stages, 1):
+                    title, blocks = f"{number}  {views.title(stage)}", views.on_one_screen(stage)
+                    text.show_section(out, title, blocks, first=number == 1, apart=False)
+                text.show_block(out, MORE, apart=False)
 
     try:
         with interrupts.held():
@@ -215,34 +226,6 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
             if not isinstance(failure, UsageError):
                 rest(str(failure) or "interrupted")
         raise
-
-
-def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | None) -> str:
-    """Return all stages as JSON or Markdown."""
-    from tflab.exporters import json, markdown
-    from tflab.views import stages as views
-
-    about = environment.describe()
-    if args.format == "json":
-        return json.stages(args.model, about, stages, error)
-    titled = {
-        views.title(stage): blocks_of(args, stage) or [f"{views.facts(stage)[0].text}."]
-        for stage in stages
-    }
-    return markdown.page(f"The stages of {args.model}", about, titled, error)
-
-
-def one_screen(model: str, stages: Sequence[Stage]) -> None:
-    """Print the main results and every stage in short."""
-    from tflab.exporters import text
-    from tflab.views import stages as views
-
-    out = text.console()
-    text.show_block(out, f"{model}: {views.headline(stages)}", apart=False)
-    for number, stage in enumerate(stages, 1):
-        title, blocks = f"{number}  {views.title(stage)}", views.on_one_screen(stage)
-        text.show_section(out, title, blocks, first=number == 1, apart=False)
-    text.show_block(out, MORE, apart=False)
 
 
 def blocks_of(args: argparse.Namespace, stage: Stage) -> list[Block] | None:

@@ -150,14 +150,6 @@ def lost(addresses: Sequence[str], clauses: Sequence[str]) -> RefusedError:
 # A session over the tasks
 
 
-def configure(config: tf1.ConfigProto, addresses: Sequence[str]) -> None:
-    """Let a session with this configuration run over the tasks, with variables of its own."""
-    client = target(addresses).removeprefix(SCHEME)
-    spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [client]})
-    config.cluster_def.CopyFrom(spec.as_cluster_def())
-    config.isolate_session_state = True
-
-
 def client_host(addresses: Sequence[str]) -> str:
     """Return the host by which the tasks reach this process: its own address on the route to the
     first task that is not on the loopback device. Raises TflabError without such a route."""

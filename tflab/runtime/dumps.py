@@ -22,7 +22,6 @@ from tflab.records.placed import Snapshot
 from tflab.runtime.private import graphs, sessions
 
 DumpedNode = tuple[Node, str]  # with its XLA cluster
-DumpName = tuple[Snapshot, str | None]
 
 
 @functools.cache
@@ -152,7 +151,7 @@ OPT_PASS = re.compile(
 OF_FUNCTION = re.compile(r"(?!unknown_graph\b|unknown_graph_).+\.\d+\.(main|graph_opt_pass)\..+")
 
 
-def dump_name(file: str) -> DumpName:
+def dump_name(file: str) -> tuple[Snapshot, str | None]:
     """Return what the name of a dumped graph says, as a Snapshot without nodes, and the address of
     Grappler's graph in memory. Raises TflabError if the runtime names its dumps differently
     (meta_optimizer.cc and debug_data_dumper.cc in tensorflow/core, TensorFlow 2.21.0)."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from math import prod
@@ -309,29 +309,21 @@ def phased(nodes: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ..
                 after |= reach([node.name], waiting)
                 phases[node.name] = UPDATE
     mark_dependent()
-    mark_used(nodes, rest, phases, on_loss | reach(of(BACKWARD), inputs))
-    return tuple(
-        node if node.phase == phases[node.name] else replace(node, phase=UPDATE) for node in nodes
-    )
-
-
-def mark_used(
-    nodes: Sequence[Node], rest: Sequence[Node], phases: dict[str, str], shared: Set[str]
-) -> None:
-    """Mark those of `rest` that updates use. `shared` nodes, which depend on the loss or which
-    gradients use, are marked only if nothing but updates and summaries uses them."""
-    consumers = turned_around(makers(nodes))
-    waiting = turned_around({node.name: node.control_inputs for node in nodes})
+    # What updates use. A node on which the loss or a gradient depends belongs to them only if
+    # nothing but updates and summaries uses it
+    shared = on_loss | reach(of(BACKWARD), inputs)
+    controlled = turned_around({node.name: node.control_inputs for node in nodes})
     summaries = {node.name for node in nodes if SUMMARY.search(node.op)}
     left, before = [node.name for node in reversed(rest)], 0
     while len(left) != before:  # a branch of TensorFlow 1 makes the inputs of a node after it
         before = len(left)
         for name in left:
             users = [user for user in consumers.get(name, ()) if user not in summaries]
-            if name in shared:
-                used = bool(users) and all(phases[user] == UPDATE for user in users)
-            else:
-                used = UPDATE in {phases[user] for user in (*users, *waiting.get(name, ()))}
-            if used:
+            takers = () if name in shared else controlled.get(name, ())
+            kinds = {phases[user] for user in (*users, *takers)}
+            if kinds == {UPDATE} if name in shared else UPDATE in kinds:
                 phases[name] = UPDATE
         left = [name for name in left if phases[name] != UPDATE]
+    return tuple(
+        node if node.phase == phases[node.name] else replace(node, phase=UPDATE) for node in nodes
+    )

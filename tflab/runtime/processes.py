@@ -78,14 +78,9 @@ def ending(process: Process, errors: IO[bytes]) -> str:
     status = process.wait()
     if status < 0:  # what it wrote last is then a stack frame, if anything
         return f"with status {status} ({signal.Signals(-status).name})."
-    last = last_lines(errors, 1)
+    errors.seek(max(0, errors.seek(0, os.SEEK_END) - TAIL))
+    last = errors.read().decode(errors="backslashreplace").strip().splitlines()[-1:]
     return f"with status {status}{': ' + last[0] if last else '.'}"
-
-
-def last_lines(output: IO[bytes], most: int) -> list[str]:
-    """Return the last lines of a file, at most `most`, from its last TAIL bytes."""
-    output.seek(max(0, output.seek(0, os.SEEK_END) - TAIL))
-    return output.read().decode(errors="backslashreplace").strip().splitlines()[-most:]
 
 
 def call(function: str, *args: object) -> Any:

@@ -51,7 +51,12 @@ def config_of(options: Options) -> tf1.ConfigProto:
     if options.cluster:
         from tflab.runtime import cluster
 
-        cluster.configure(config, options.cluster)
+        addresses = {
+            cluster.JOB: list(options.cluster),
+            cluster.CLIENT: [cluster.target(options.cluster).removeprefix(cluster.SCHEME)],
+        }
+        config.cluster_def.CopyFrom(tf.train.ClusterSpec(addresses).as_cluster_def())
+        config.isolate_session_state = True  # it has variables of its own
     rewrites = config.graph_options.rewrite_options
     for name in options.without:
         field = SWITCHES[name]
