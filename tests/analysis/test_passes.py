@@ -284,7 +284,7 @@ def test_a_swapped_node_is_the_one_of_its_type_scope_and_name(heir, inputs, sett
         ),
     )
     moved = Replacement(settled or heir, False, is_moved=settled is not None)
-    step = Step(Indexed(old), Indexed(new))
+    step = Step(Indexed(old.values()), Indexed(new.values()))
     assert step.moved(old["a/cast"], Replacement(heir, False)) == moved
 
 

@@ -16,7 +16,6 @@ from tflab.errors import RefusedError
 from tflab.lifecycle import execution, values
 from tflab.models import toy
 from tflab.records.options import Model, Options
-from tflab.runtime import values as runtime
 
 pytestmark = pytest.mark.tensorflow
 
@@ -302,7 +301,7 @@ def raising(error):
 def test_values_that_cannot_be_fetched_only_cost_themselves(
     name, instead, reason, walked, monkeypatch
 ):
-    monkeypatch.setattr(runtime, name, instead)
+    monkeypatch.setattr(values, name, instead)
     stage = execution.execute(walked("toy")["placement"], FEW)
     (note,) = stage.values_step.notes
     assert re.fullmatch(f"The program's values were not fetched. {reason}", note)
@@ -310,6 +309,6 @@ def test_values_that_cannot_be_fetched_only_cost_themselves(
 
 
 def test_ctrl_c_keeps_what_was_measured(walked, monkeypatch):
-    monkeypatch.setattr(runtime, "fetch", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(values, "fetch", raising(KeyboardInterrupt()))
     stage = execution.execute(walked("toy")["placement"], FEW)
     assert (stage.interrupted, stage.steps, stage.values) == (True, 1, ())

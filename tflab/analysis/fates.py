@@ -177,11 +177,11 @@ def origins(
 # Replacements: which node does the work of a node that a pass removed, or left without users
 
 
-@dataclass(frozen=True)
 class Indexed:
     """The nodes of a graph by name. Their users are found once, for all passes that ask."""
 
-    nodes: Mapping[str, Node]
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self.nodes = {node.name: node for node in nodes}
 
     @cached_property
     def users(self) -> Users:
@@ -211,10 +211,6 @@ class Indexed:
     @cached_property
     def varying(self) -> set[str]:
         return self.dependents()
-
-
-def indexed(nodes: Iterable[Node]) -> Indexed:
-    return Indexed({node.name: node for node in nodes})
 
 
 @cache

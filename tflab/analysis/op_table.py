@@ -106,17 +106,16 @@ def rows(
 
 def with_flops(rows: Rows, flops_of: Mapping[str, float | None]) -> Rows:
     """Add FLOPs per step and GFLOP/s, except for a row with a node whose FLOPs are unknown."""
-
-    def with_own(row: Row) -> Row:
+    made = []
+    for row in rows:
         each = [(node.calls, flops_of.get(node.name)) for node in row.nodes]
         known = [calls * flops for calls, flops in each if flops is not None]
-        if len(known) < len(each):
-            return row
-        per_ns = sum(known) / row.stats.total_ns if row.stats.total_ns else None
-        stats = replace(row.stats, flops=round(sum(known) / row.steps), gflops=per_ns)
-        return replace(row, stats=stats)
-
-    return list(map(with_own, rows))
+        if len(known) == len(each):
+            per_ns = sum(known) / row.stats.total_ns if row.stats.total_ns else None
+            stats = replace(row.stats, flops=round(sum(known) / row.steps), gflops=per_ns)
+            row = replace(row, stats=stats)
+        made.append(row)
+    return made
 
 
 def with_shares(rows: Rows) -> tuple[OpStats, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tflab.analysis import fates
-from tflab.analysis.fates import Indexed, indexed
+from tflab.analysis.fates import Indexed
 from tflab.records.graph import Node, grouped
 from tflab.records.placed import ON_FUNCTIONS, FirstPart, FirstRun, Pass, Rewrite, Snapshot
 from tflab.units import task_of
@@ -89,9 +89,9 @@ def compare(
     tasks, the last stands for all that the tasks did to their parts: they write no dumps here."""
     passes = []
     relieved = []  # the nodes that each pass left without work
-    graph_states = [GraphState("", None, indexed(user_nodes), {}), *states(snapshots)]
+    graph_states = [GraphState("", None, Indexed(user_nodes), {}), *states(snapshots)]
     sent = graph_states[-1].sent
-    last = GraphState("tasks" if sent else "graph_optimizer", None, indexed(executed), {}, sent)
+    last = GraphState("tasks" if sent else "graph_optimizer", None, Indexed(executed), {}, sent)
     for before, after in pairwise((*graph_states, last)):
         step = difference(before, after)
         if before.name or step.added or step.removed or step.rewritten:
@@ -105,7 +105,7 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
     """Yield a state for each pass, and for each step of the runtime between groups of passes."""
     parts: dict[str | None, tuple[Node, ...]] = {}
     last: tuple[Node, ...] = ()
-    graph = indexed(last)
+    graph = Indexed(last)
     sent: tuple[Node, ...] = ()
     # One snapshot of each pass while the graph is whole, later one per partition
     rounds = grouped(
@@ -124,7 +124,7 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[GraphState]:
         step = STEPS.get(first.group) if first.moment == "before" else None
         changed = nodes != last
         if changed:
-            last, graph = nodes, indexed(nodes)
+            last, graph = nodes, Indexed(nodes)
         if first.name or step or changed:
             clusters = {k: v for snapshot in members for k, v in snapshot.clusters.items()}
             name = first.name or step or first.group

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from tflab.analysis import op_runs
-from tflab.analysis.op_runs import Kind, OpRuns
+from tflab.analysis.op_runs import OpRuns
 from tflab.records.timed import OpRun, Owner, StepTime
 
 BEFORE = "before the first op (session and feeds)"
@@ -185,11 +185,8 @@ def work_runs(runs: Iterable[OpRun]) -> OpRuns:
     """Return the runs that show the work of nodes: of a node with kernels or copies on a GPU only
     these, because the launch of a kernel ends before the work is done."""
     table = op_runs.of(runs)
-    on_gpu = {name for name, _, device in table.kinds if track_kind(device) == ON_GPU}
-
-    def is_work(kind: Kind) -> bool:
-        name, _, device = kind
-        track = track_kind(device)
-        return track == ON_GPU or (track != WAITS and name not in on_gpu)
-
-    return table.of_kinds(is_work)
+    shows = {device: track_kind(device) for *_, device in table.kinds}
+    on_gpu = {name for name, _, device in table.kinds if shows[device] == ON_GPU}
+    return table.of_kinds(
+        lambda kind: shows[kind[2]] == ON_GPU or (shows[kind[2]] != WAITS and kind[0] not in on_gpu)
+    )

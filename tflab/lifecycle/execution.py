@@ -68,9 +68,20 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
     makers = {node.name: node for node in (*placement.user_nodes, *placement.nodes)}
     parts = [nodes.from_graph_def(graph, makers, {}) for graph in measured.graphs]
     executed = tuple(node for part in parts for node in part) or placement.nodes
-    sent, network = placement.transfers, None
+    sent: tuple[Transfer, ...] = placement.transfers
+    network: Network | None = None
     if options.cluster:
-        sent, network = networked(measured)
+        from tflab.analysis import wires
+
+        sent = tuple(nodes.transfers(measured.graphs, {}))
+        axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)
+        measured.runs = axis.runs  # on one time axis
+        network = Network(
+            wires=tuple(axis.wires),
+            offsets=axis.offsets,
+            unrecorded=len(sent) * len(measured.steps) - len(axis.wires),
+            left_out=("Values are not fetched over several tasks.",),
+        )
     on_wire = network.wires if network else ()
     of_nodes = op_runs.of(run for run in measured.runs if run.name != trace.EXECUTOR)
     stats = op_table.fold(of_nodes)
@@ -114,19 +125,3 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         tried = experiments.run(placement, execution.top_ops, options)
         return replace(execution, experiments=tried, interrupted=tried is None)
     return execution
-
-
-def networked(measured: Measured) -> tuple[tuple[Transfer, ...], Network]:
-    """Return the transfers and the network's results; move `measured.runs` to one time axis."""
-    from tflab.analysis import wires
-
-    sent = tuple(nodes.transfers(measured.graphs, {}))
-    axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)
-    measured.runs = axis.runs
-    network = Network(
-        wires=tuple(axis.wires),
-        offsets=axis.offsets,
-        unrecorded=len(sent) * len(measured.steps) - len(axis.wires),
-        left_out=("Values are not fetched over several tasks.",),
-    )
-    return sent, network

@@ -19,7 +19,6 @@ import tensorflow as tf
 
 from tflab.analysis import chain_rule
 from tflab.analysis import expressions as ex
-from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import RefusedError
 from tflab.lifecycle import graph_copies
@@ -272,7 +271,12 @@ def with_derivatives(
     rows = []
     for name, formula in formulas.items():
         value = np.asarray(values[name], np.float64)
-        error = error_of(formula, value, named)
+        try:
+            result = ex.fitted(ex.evaluated(formula, named), value.shape)
+        except (ex.UnknownError, ValueError):
+            continue
+        unequal = ~((result == value) | (np.isnan(result) & np.isnan(value)))
+        error = float(np.abs(result[unequal] - value[unequal]).max(initial=0))
         if error <= ROUNDING * np.abs(value[np.isfinite(value)]).max(initial=0):  # it may be NaN
             apart = np.abs(value.ravel() - differences.get(name, np.inf)).max(initial=0)
             rows.append(
@@ -285,13 +289,3 @@ def with_derivatives(
                 )
             )
     return replace(checked, derivatives=tuple(rows), no_formula=NO_FORMULA)
-
-
-def error_of(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
-    """Return the largest |gradient - formula| of an element; inf if the formula has no value."""
-    try:
-        result = ex.fitted(ex.evaluated(formula, values), value.shape)
-    except (ex.UnknownError, ValueError):
-        return float("inf")
-    unequal = ~((result == value) | (np.isnan(result) & np.isnan(value)))
-    return float(np.abs(result[unequal] - value[unequal]).max(initial=0))

@@ -21,10 +21,10 @@ from tflab.analysis.expressions import NOWHERE, Points
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.datasets import Whole
 from tflab.errors import RefusedError
+from tflab.lifecycle import values as fetching
 from tflab.records.graph import VARIABLES, Node, node_of, output_name, session_name, with_makers
 from tflab.records.options import Options, Program
 from tflab.runtime import nodes, session
-from tflab.runtime import values as runtime
 
 HALVES = (tf.bfloat16, tf.float16)
 NARROW = {dtype.as_datatype_enum for dtype in (tf.float32, *HALVES)}
@@ -146,7 +146,7 @@ def copied(
                 setters[name] = assign.op
     names = {op.name for op in graph.get_operations()}
     alone = replace(options, soft_placement=True, cluster=())
-    with session.fresh(graph, alone, runtime.config_of(alone)) as live:
+    with session.fresh(graph, alone, fetching.config_of(alone)) as live:
         yield Copy(live, dtype, names, readers, setters)
 
 

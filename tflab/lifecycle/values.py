@@ -2,17 +2,23 @@
 
 The step is the first one after initialisation, on the first batch, in a session of its own. What
 cannot be fetched becomes a note; the stage does not fail.
+
+One `session.run` fetches them, graph passes off. The updates of the step run as in any step. A
+tensor that was read from a variable before its update keeps its value, because the runtime does not
+overwrite a buffer that is still used.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
@@ -30,9 +36,13 @@ from tflab.records.values import (
     ValuesStep,
 )
 from tflab.runtime import nodes, session
-from tflab.runtime import values as runtime
-from tflab.runtime.values import Fetched
+from tflab.units import size
 
+Arrays = Mapping[str, np.ndarray]
+MOST_BYTES = 2**30  # of all tensors of a step
+# Prefixes of the names of outputs that are memory for the op's gradient and may never have been
+# written: the reserved space of a batch norm, the workspace of a pool
+SCRATCH = ("reserve_space", "workspace")
 WHICH = "the first step after initialisation, on the first batch"
 
 
@@ -43,11 +53,11 @@ def record(execution: Execution, placement: Placement, options: Options) -> Exec
     graph = analysis.needed(placement.user_nodes, placement.fetches, step.feeds)
     wanted = analysis.fetchable(graph, step.feeds)
     try:
-        tensors = runtime.selected(program.graph, wanted, options.batch_size)
+        tensors = selected(program.graph, wanted, options.batch_size)
         batches = session.feed_batches(program, options.batch_size)
-        with session.fresh(program.graph, options, runtime.config_of(options)) as live:
+        with session.fresh(program.graph, options, config_of(options)) as live:
             session.begin(live, session.start_of(program))
-            fetched = runtime.fetch(live, step, next(batches), tensors)
+            fetched = fetch(live, step, next(batches), tensors)
     except KeyboardInterrupt:
         return replace(execution, interrupted=True)
     except TflabError as error:
@@ -67,6 +77,77 @@ def record(execution: Execution, placement: Placement, options: Options) -> Exec
             lambda tensor: fetched.computed.get(tensor, fetched.fed.get(f"{tensor}:0")),
         ),
     )
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """The values of one step."""
+
+    fed: Arrays  # tensor, as `x:0` -> its feed
+    computed: Arrays  # tensor, as in a GraphDef: `mul`, `split:1`
+    fetched: Arrays  # what the step itself fetches
+    before: Arrays  # variable -> its value before the step
+    after: Arrays
+
+
+def fetch(
+    live: tf1.Session, step: session.Step, batch: Sequence[np.ndarray], tensors: Sequence[str]
+) -> Fetched:
+    """Run one step of an initialised session, and fetch these tensors (`mul:0`) beside its own."""
+    readers = session.variable_readers(live.graph)
+    names = [name for name in tensors if name not in step.fetches]
+    whole = session.Step(step.feeds, (*step.fetches, *names), step.targets)
+    run = whole.callable(live)
+    before = session.variable_values(live, readers)
+    results = dict(zip(whole.fetches, map(np.asarray, run(*batch)), strict=True))
+    computed = {graph_def_name(name): results[name] for name in tensors}
+    return Fetched(
+        fed=dict(zip(step.feeds, batch, strict=True)),
+        computed=with_references(live.graph, computed, before),
+        fetched={name: results[name] for name in step.fetches},
+        before=before,
+        after=session.variable_values(live, readers),
+    )
+
+
+def config_of(options: Options) -> tf1.ConfigProto:
+    """Return a session's configuration in which all graph passes that have a switch are off."""
+    config = session.config_of(replace(options, xla=False, without=()))
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = tf1.OptimizerOptions.L0
+    return config
+
+
+def selected(graph: tf.Graph, tensors: Iterable[str], rows: int) -> list[str]:
+    """Return these tensors (`mul:0`) without scratch memory. Raises TflabError if they are too
+    large to be kept; `rows` is the size of dimensions that the graph leaves open."""
+    kept, whole = [], 0
+    for tensor in map(graph.get_tensor_by_name, tensors):
+        args, output = nodes.output_args(tensor.op.type, {}), tensor.value_index
+        single = not any(arg.number_attr or arg.type_list_attr for arg in args)
+        if single and output < len(args) and args[output].name.startswith(SCRATCH):
+            continue
+        kept.append(tensor.name)
+        if tensor.shape.rank is not None:
+            whole += prod(dim or rows for dim in tensor.shape.as_list()) * tensor.dtype.size
+    if whole > MOST_BYTES:
+        raise TflabError(
+            f"The tensors of the step have {size(whole)}, but tflab fetches at most "
+            f"{size(MOST_BYTES)}."
+        )
+    return kept
+
+
+def with_references(graph: tf.Graph, computed: Arrays, before: Arrays) -> dict[str, np.ndarray]:
+    """Return the computed tensors. An Identity of a reference variable gets the variable's value
+    before the step: it shares the variable's buffer, which the step updates in place."""
+    values = dict(computed)
+    for name in computed:
+        op = graph.get_operation_by_name(node_of(name))
+        read = op.inputs[0].op if op.type == "Identity" else None
+        if read is not None and read.type in session.REFERENCES and read.name in before:
+            values[name] = before[read.name]
+    return values
 
 
 # Rows
@@ -123,9 +204,15 @@ def origins(
         for name, array in values.after.items()
         if name not in bads and (bad := analysis.bad_elements(array))
     }
-    spoiled = dict(updates(graph, after))
-    found = analysis.origins(graph, known.keys(), bads, spoiled)
     by_name = {node.name: node for node in graph}
+    spoiled: dict[str, str] = {}  # the nodes that update these variables, each with its variable
+    for node in graph:
+        if any(word in node.op for word in ("Assign", "Apply", "Scatter")):
+            for name in map(node_of, node.inputs):
+                while name in by_name and by_name[name].op in ("Identity", "Enter"):
+                    name = node_of(by_name[name].inputs[0])
+                spoiled |= {node.name: name} if name in after else {}
+    found = analysis.origins(graph, known.keys(), bads, spoiled)
     # A reference variable is a tensor, too, whose row comes later
     rows = {graph_def_name(row.tensor): row for row in reversed(listed)}
     harmless = not results(values)
@@ -146,16 +233,3 @@ def origins(
         )
         made.append(origin)
     return tuple(sorted(made, key=lambda one: one.kind not in (FED, VARIABLE)))  # a stable sort
-
-
-def updates(graph: Sequence[Node], variables: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the nodes that update these variables, each with its variable."""
-    by_name = {node.name: node for node in graph}
-    for node in graph:
-        if any(word in node.op for word in ("Assign", "Apply", "Scatter")):
-            for tensor in node.inputs:
-                name = node_of(tensor)
-                while name in by_name and by_name[name].op in ("Identity", "Enter"):
-                    name = node_of(by_name[name].inputs[0])
-                if name in variables:
-                    yield node.name, name

@@ -75,7 +75,8 @@ class Values:
         group, graph, began_ns = run.group, run.group.graph, perf_counter_ns()
         if session.sess_str or group.calls + 1 not in (self.run - 1, self.run):
             return
-        from tflab.runtime import nodes, values
+        from tflab.lifecycle import values
+        from tflab.runtime import nodes
 
         fed = {sessions.tensor_name(tensor): value for tensor, value in feeds.items()}
         needed = analysis.needed(nodes.from_graph(graph), group.fetches, fed)
@@ -112,8 +113,7 @@ class Values:
     def recorded(
         self, run: Run, session: tf1.Session, fetched: Fetched, listed: Sequence[Node]
     ) -> RecordedValues:
-        from tflab.lifecycle import values as lifecycle
-        from tflab.runtime import values
+        from tflab.lifecycle import values
 
         plan, group, took_ns = run.values, run.group, perf_counter_ns() - run.start_ns
         assert plan
@@ -128,15 +128,15 @@ class Values:
             after=variables(session, group.graph),
         )
         graph = analysis.needed(listed, group.fetches, plan.feeds)
-        rows = tuple(lifecycle.rows(graph, step_values))
+        rows = tuple(values.rows(graph, step_values))
         return RecordedValues(
             group=group.number,
             function="",
             run=group.calls + 1,
             ns=took_ns,
             values=tuple(map(as_json, rows)),
-            origins=lifecycle.origins(graph, step_values, rows, group.graph),
-            not_finite=lifecycle.results(step_values),
+            origins=values.origins(graph, step_values, rows, group.graph),
+            not_finite=values.results(step_values),
         )
 
     def enter_function(self, name: str) -> bool:

@@ -114,7 +114,13 @@ def from_node_def(
 ) -> Node:
     """Return a NodeDef as a node; `signatures` are OpDefs of functions, which may be types."""
     maker = makers.get(node_def.name)
-    dtypes = output_dtypes(node_def, output_args(node_def.op, signatures))
+    types: list[int] = []  # of the outputs, by the rules of OpDef (op_def.proto, `ArgDef`)
+    for arg in output_args(node_def.op, signatures):
+        if arg.type_list_attr:
+            types += node_def.attr[arg.type_list_attr].list.type
+        else:
+            own = node_def.attr[arg.type_attr].type if arg.type_attr else arg.type
+            types += [own] * min(count_of(arg, node_def), MOST_OUTPUTS)
     return Node(
         name=node_def.name,
         op=node_def.op,
@@ -122,23 +128,13 @@ def from_node_def(
         control_inputs=tuple(tensor[1:] for tensor in node_def.input if tensor.startswith("^")),
         device=node_def.device,
         outputs=tuple(
-            Tensor(dtype, shapes.get(output_name(node_def.name, index)))
-            for index, dtype in enumerate(dtypes)
+            Tensor(dtype_name(own), shapes.get(output_name(node_def.name, index)))
+            for index, own in enumerate(types)
         ),
         source=maker.source if maker else None,
         phase=maker.phase if maker else FORWARD,
         forward_source=maker.forward_source if maker else None,
     )
-
-
-def output_dtypes(node_def: NodeDef, args: Iterable[OpDef.ArgDef]) -> Iterable[str]:
-    """Return the dtypes of a node's outputs, by the rules of OpDef (op_def.proto, `ArgDef`)."""
-    for arg in args:
-        if arg.type_list_attr:
-            yield from map(dtype_name, node_def.attr[arg.type_list_attr].list.type)
-            continue
-        dtype = node_def.attr[arg.type_attr].type if arg.type_attr else arg.type
-        yield from [dtype_name(dtype)] * min(count_of(arg, node_def), MOST_OUTPUTS)
 
 
 def count_of(arg: OpDef.ArgDef, node_def: NodeDef) -> int:

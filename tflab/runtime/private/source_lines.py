@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from types import FrameType, ModuleType
@@ -210,22 +210,17 @@ def calling(original: Any) -> Any:
         finally:
             name = "/".join(layer.name for layer in around)
             around.pop()
-        scope = opened_scope(outer, self.name, graph.get_operations()[before:])
-        if within_models and scope:
-            SCOPES.setdefault(graph, {})[scope] = id(self), name
+        # The scope that the call opened has the layer's name, which TensorFlow may have numbered
+        prefix = f"{outer}/" if outer else ""
+        numbered = re.compile(re.escape(self.name) + r"(_\d+)?")
+        added = [op.name for op in graph.get_operations()[before:] if op.name.startswith(prefix)]
+        parts = (added_name.removeprefix(prefix).split("/") for added_name in added)
+        scopes = {first for first, *inner in parts if inner and numbered.fullmatch(first)}
+        if within_models and len(scopes) == 1:
+            SCOPES.setdefault(graph, {})[prefix + scopes.pop()] = id(self), name
         return result
 
     return call
-
-
-def opened_scope(outer: str, name: str, ops: Sequence[Any]) -> str | None:
-    """Return the name scope that a layer's call opened inside `outer`: the one with the layer's
-    name, which TensorFlow may have numbered. None if there are none or several."""
-    prefix = f"{outer}/" if outer else ""
-    parts = (op.name.removeprefix(prefix).split("/") for op in ops if op.name.startswith(prefix))
-    numbered = re.compile(re.escape(name) + r"(_\d+)?")
-    scopes = {first for first, *inner in parts if inner and numbered.fullmatch(first)}
-    return prefix + scopes.pop() if len(scopes) == 1 else None
 
 
 def caller(maker: Any, is_library: Callable[[str], bool]) -> Source | None:
