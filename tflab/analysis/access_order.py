@@ -224,9 +224,29 @@ def of_one_branch(step: Step, functions: Iterable[Function]) -> tuple[BranchInpu
     Nodes that depend on constants alone are left out: passes compute them before the step."""
     if not step.chosen:
         return ()
-    first = [n.name for n in step.nodes if VARYING.fullmatch(n.op) or RANDOM.search(n.op)]
-    varying = reach(first, step.after)
-    branches = branches_of_inputs(step, Bodies(functions), varying)
+    sources = [n.name for n in step.nodes if VARYING.fullmatch(n.op) or RANDOM.search(n.op)]
+    varying = reach(sources, step.after)
+    bodies = Bodies(functions)
+    # By (node that chooses a branch, index of the input): the branches that use it. Branches whose
+    # condition is constant are left out, because passes remove them
+    branches: dict[tuple[str, int], set[str]] = {}
+    for node in step.chosen:
+        condition = node_of(node.inputs[0 if node.op in BRANCHES else -1])
+        if condition not in varying:
+            continue
+        if node.op in SWITCHES:
+            scope = condition.removesuffix("/pred_id")
+            taken = {t for user, _ in step.users.get(node.name, ()) for t in user.inputs}
+            sides = ((f"{node.name}:1", "true"), (node.name, "false"))
+            branches[node.name, 0] = {
+                f"{side} branch of {scope}" for t, side in sides if t in taken
+            }
+        for role, body, first in bodies.calls(node):
+            used = {node_of(t) for t in body.returns}
+            used |= {node_of(t) for inner in body.nodes for t in inner.inputs}
+            for index, argument in enumerate(body.nodes[: len(node.inputs) - first]):
+                by = branches.setdefault((node.name, index + first), set())
+                by.update([f"{role} of {node.name}"] if argument.name in used else ())
     working = varying - step.in_branches() - set(map(node_of, step.fetches))
     working -= {name for node in step.nodes for name in node.control_inputs}
     inputs = []
@@ -237,27 +257,3 @@ def of_one_branch(step: Step, functions: Iterable[Function]) -> tuple[BranchInpu
         if node.name in working and works and None not in uses and len(taking) == 1:
             inputs.append(BranchInput(node.name, node.op, node.line, taking.pop()))
     return tuple(inputs)
-
-
-def branches_of_inputs(
-    step: Step, bodies: Bodies, varying: Collection[str]
-) -> dict[tuple[str, int], set[str]]:
-    """Return the branches that use each input, by (node that chooses a branch, index of the input).
-    Branches whose condition is constant are left out, because passes remove them."""
-    uses: dict[tuple[str, int], set[str]] = {}
-    for node in step.chosen:
-        condition = node_of(node.inputs[0 if node.op in BRANCHES else -1])
-        if condition not in varying:
-            continue
-        if node.op in SWITCHES:
-            scope = condition.removesuffix("/pred_id")
-            taken = {t for user, _ in step.users.get(node.name, ()) for t in user.inputs}
-            sides = ((f"{node.name}:1", "true"), (node.name, "false"))
-            uses[node.name, 0] = {f"{side} branch of {scope}" for t, side in sides if t in taken}
-        for role, body, first in bodies.calls(node):
-            used = {node_of(t) for t in body.returns}
-            used |= {node_of(t) for inner in body.nodes for t in inner.inputs}
-            for index, argument in enumerate(body.nodes[: len(node.inputs) - first]):
-                by = uses.setdefault((node.name, index + first), set())
-                by.update([f"{role} of {node.name}"] if argument.name in used else ())
-    return uses

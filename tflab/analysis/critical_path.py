@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median_low
 
 import numpy as np
@@ -91,7 +91,18 @@ def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list
     ends_of = {name: [ends[place] for place in own] for name, own in places.items()}
     before: list[list[int]] = [[] for _ in starts]
     for name, own in places.items():
-        around = ran_before(name, parents, places, kinds)
+        # The nodes that ran and that this one waits for, directly or through nodes that did not
+        # run; each with whether the path crosses the end of an iteration
+        around: dict[tuple[str, bool], None] = {}
+        visited: set[str] = set()
+        waiting = [(parent, kinds[parent] in BACK) for parent in parents[name]]
+        while waiting:
+            parent, later = waiting.pop()
+            if parent in places:
+                around[parent, later] = None
+            elif parent not in visited:
+                visited.add(parent)
+                waiting += [(one, later or kinds[one] in BACK) for one in parents[parent]]
         for number, place in enumerate(own):
             until = starts[place] + OVERLAP_NS
             if number and name in on_gpu:  # the kernels of a node run one after the other
@@ -112,24 +123,6 @@ def waited_for(parents: Parents, kinds: Mapping[str, str], runs: OpRuns) -> list
             if not all(earlier < place and ends[earlier] <= until for earlier in before[place]):
                 return None
     return before
-
-
-def ran_before(
-    name: str, parents: Parents, places: Container[str], kinds: Mapping[str, str]
-) -> list[tuple[str, bool]]:
-    """Return the nodes that ran and that a node waits for, directly or through nodes that did not
-    run; each with whether the path crosses the end of an iteration."""
-    ancestors: dict[tuple[str, bool], None] = {}
-    visited: set[str] = set()
-    waiting = [(parent, kinds[parent] in BACK) for parent in parents[name]]
-    while waiting:
-        parent, later = waiting.pop()
-        if parent in places:
-            ancestors[parent, later] = None
-        elif parent not in visited:
-            visited.add(parent)
-            waiting += [(one, later or kinds[one] in BACK) for one in parents[parent]]
-    return list(ancestors)
 
 
 def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:
