@@ -65,8 +65,7 @@ class Steps:
     def table(self, measured: sweep.MeasuredBatch) -> tuple[OpStats, ...]:
         accumulator = measured.accumulator
         nodes = accumulator.stats(self.types, {}, {})
-        rows = op_table.rows(nodes, "op", accumulator.steps, measured.rows)
-        return op_table.with_shares(rows)
+        return op_table.rows(nodes, "op", accumulator.steps, measured.rows)
 
 
 @cache

@@ -152,9 +152,8 @@ def table(
         phases={node.name: node.phase for node in nodes},
         layers=placed.program.layers,
     )
-    rows = op_table.rows(stats, by, accumulator.steps, batch.rows, graph)
-    rows = op_table.with_flops(rows, mean_flops(batch, placed, last))
-    return op_table.with_shares(rows)
+    flops = mean_flops(batch, placed, last)
+    return op_table.rows(stats, by, accumulator.steps, batch.rows, graph, flops)
 
 
 def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
@@ -162,9 +161,8 @@ def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
     graph = row_labels.Graph(placed.ledger)
     images = ran.steps * ran.batch_size
-    rows = op_table.rows(op_table.fold(runs), "node", ran.steps, images, graph)
-    rows = op_table.with_flops(rows, costs.flops_of_nodes(placed))
-    return op_table.with_shares(rows)
+    flops = costs.flops_of_nodes(placed)
+    return op_table.rows(op_table.fold(runs), "node", ran.steps, images, graph, flops)
 
 
 def mean_flops(

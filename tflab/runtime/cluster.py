@@ -206,7 +206,19 @@ def start(address: str) -> tuple[str, bool]:
     machine can connect to it. Raises UsageError if the address is not free, TflabError if no server
     starts."""
     host, _, port = address.rpartition(":")
-    check_free(host, int(port))
+    # TensorFlow would only log that it cannot listen there
+    try:
+        addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+        family, _, _, _, name = addresses[0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(name)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(
+            f"No task can listen at {host}:{port}: {reason}. Give an address of this machine, and "
+            "a free port, or 0 for any."
+        ) from error
     spec = tf.train.ClusterSpec({job(): [address]})
     try:
         server = tf.distribute.Server(spec, job_name=job(), task_index=0)
@@ -222,22 +234,6 @@ def own_address(host: str) -> str:
     """Return the address of this process's own server, at one of this machine's hosts. It holds the
     master of the session, so the graph is rewritten and fed in this process."""
     return start(f"{host}:0")[0]
-
-
-def check_free(host: str, port: int) -> None:
-    """Raise UsageError if no server can listen at an address: TensorFlow would only log it."""
-    try:
-        addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-        family, _, _, _, name = addresses[0]
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(name)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(
-            f"No task can listen at {host}:{port}: {reason}. Give an address of this machine, and "
-            "a free port, or 0 for any."
-        ) from error
 
 
 def is_local(host: str) -> bool:
