@@ -238,7 +238,18 @@ def broken_down(log: str, build: tuple[int, int], run: tuple[int, int]) -> First
     building = [entry for entry in read if build[0] <= entry.ns <= build[1]]
     threads = [entry.thread for entry in building if PASS.match(entry.text)]
     own = [entry for entry in building if entry.thread in threads[:1]]
-    spans = [*marked(own, build[1]), *compilations(read)]
+    spans = [*marked(own, build[1])]
+    # What XLA compiled: `XLA: step for float [16], float []`. Clusters have no name, because it
+    # numbers them anew in every session
+    signatures: dict[tuple[str, str], str] = {}
+    for entry in read:
+        if found := SIGNATURE.match(entry.text):
+            signatures[entry.thread, found[1]] = ", ".join(SHAPE.findall(found[2]))
+        elif found := COMPILED.match(entry.text):
+            shapes = signatures.get((entry.thread, found[1]), "")
+            name = XLA if found[1].startswith("cluster_") else f"{XLA}: {found[1]}"
+            name = f"{name} for {shapes}" if shapes else name
+            spans.append((entry.ns - 1_000 * int(found[2]), entry.ns, name, None))
     taken: Counter[tuple[str, int | None]] = Counter()
     for (start, end), owner in ((build, REST), (run, RUN)):
         at = start
@@ -295,17 +306,3 @@ def began(entry: Entry, owner: str, folds: bool) -> str:
     # The executor's first kernel; before it the last clean-up makes some, to fold constants
     is_source = "{{node _SOURCE}}" in entry.text
     return KERNELS if is_source and owner == "graph_optimizer" and not folds else ""
-
-
-def compilations(read: Iterable[Entry]) -> Iterator[Span]:
-    """Yield what XLA compiled: `XLA: step for float [16], float []`. Clusters have no name, because
-    it numbers them anew in every session."""
-    signatures: dict[tuple[str, str], str] = {}
-    for entry in read:
-        if match := SIGNATURE.match(entry.text):
-            signatures[entry.thread, match[1]] = ", ".join(SHAPE.findall(match[2]))
-        elif match := COMPILED.match(entry.text):
-            shapes = signatures.get((entry.thread, match[1]), "")
-            name = XLA if match[1].startswith("cluster_") else f"{XLA}: {match[1]}"
-            name = f"{name} for {shapes}" if shapes else name
-            yield entry.ns - 1_000 * int(match[2]), entry.ns, name, None

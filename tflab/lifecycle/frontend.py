@@ -64,7 +64,12 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         feeds = (op.name for op in graph.get_operations() if op.type == "Placeholder")
         places |= dict.fromkeys(feeds, cluster.CLIENT_DEVICE)
     dataset = functools.cache(functools.partial(load, name, model, options.data_dir))
-    model = replace(model, fixed_batch=fixed_rows(model, dataset))
+    if not model.fixed_batch and not model.unready:  # the only number of rows that its feeds accept
+        feeds_of = ((column, tensor.shape) for tensor, column in model.feeds.items())
+        fixed = [(c, shape[0]) for c, shape in feeds_of if shape.rank and shape[0] is not None]
+        columns = dataset("train").columns if fixed else {}
+        rows = {size for c, size in fixed if c in columns and not isinstance(columns[c], Whole)}
+        model = replace(model, fixed_batch=rows.pop() if len(rows) == 1 else None)
     program_built = Program(
         name=name,
         graph=graph,
@@ -93,17 +98,6 @@ def step_of(program: Program, listed: Sequence[Node], options: Options) -> acces
     """Return the part of the graph that the steps will run."""
     fed = [tensor.name for tensor in program.model.feeds]
     return access_order.Step(listed, options.fetches or session.default_fetches(program), fed)
-
-
-def fixed_rows(model: Model, dataset: Callable[[str], Dataset]) -> int | None:
-    """Return the only number of rows that a model's placeholders accept; None if they take any."""
-    feeds = ((column, tensor.shape) for tensor, column in model.feeds.items())
-    fixed = [(column, shape[0]) for column, shape in feeds if shape.rank and shape[0] is not None]
-    if model.fixed_batch or model.unready or not fixed:
-        return model.fixed_batch
-    columns = dataset("train").columns
-    rows = {size for c, size in fixed if c in columns and not isinstance(columns[c], Whole)}
-    return rows.pop() if len(rows) == 1 else None
 
 
 def call_model(name: str, function: Callable[[], T], graph: tf.Graph) -> T | Model:
