@@ -19,7 +19,6 @@ import tensorflow.compat.v1 as tf1
 from tflab.analysis import values as analysis
 from tflab.analysis.expressions import NOWHERE, Points
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.datasets import Whole
 from tflab.errors import RefusedError
 from tflab.lifecycle import values as fetching
 from tflab.records.graph import VARIABLES, Node, node_of, output_name, session_name, with_makers
@@ -233,12 +232,7 @@ def points_of(program: Program, graph: GradientGraph, options: Options) -> Check
     ]
     data, rows = program.dataset("train"), options.batch_size
     few, batch_sizes = rows, [rows] * (1 + len(MOVES))
-    fixed = program.model.fixed_batch or any(
-        tensor.shape.rank and tensor.shape[0]
-        for tensor, column in program.model.feeds.items()
-        if not isinstance(data.columns.get(column), Whole)
-    )
-    if not fixed:
+    if not program.model.fixed_batch:
         bytes_at = {n: sum(sizes_of(nodes or graph.nodes, n + len(MOVES)).values()) for n in ROWS}
         rows = min(rows, next((n for n in ROWS if bytes_at[n] <= BYTES), ROWS[-1]))
         larger = (max(rows, ROWS[-1]) + place for place in range(1, 1 + len(MOVES)))

@@ -97,41 +97,35 @@ def kernels_of(
 ) -> Iterator[CompiledKernel]:
     """Yield a kernel for each operation of the entry computation that computes something. A kernel
     has the fused operations, and the LLVM IR and machine code of the function of its name."""
-    computations: dict[str, list[str]] = {}
+    # Of each computation the names, opcodes and lines of its operations
+    computations: dict[str, list[tuple[str, str, str]]] = {}
     entry, current = None, None
     for line in hlo.splitlines():
         if header := COMPUTATION.match(line):
             current = computations.setdefault(header[2], [])
             entry = header[2] if header[1] else entry
-        elif current is not None and OPERATION.match(line):
-            current.append(line.strip())
+        elif current is not None and (match := OPERATION.match(line)):
+            current.append((match[1], match[2], line.strip()))
     if entry is None:
         raise TflabError(f"The dump of XLA has an HLO module without an entry; {READ}")
-    for line in computations[entry]:
-        name, opcode = parts(line)
+    for name, opcode, line in computations[entry]:
         if opcode in PASSIVE:
             continue
         calls = CALLS.search(line)
-        fused = computations.get(calls[1], []) if calls else [line]
-        work = [one for one in fused if parts(one)[1] not in PASSIVE]
-        nodes = [found[1] for found in map(OP_NAME.search, (*work, line)) if found]
+        fused = computations.get(calls[1], []) if calls else [(name, opcode, line)]
+        work = [(kind, one) for _, kind, one in fused if kind not in PASSIVE]
+        lines = [one for _, one in work]
+        nodes = [found[1] for found in map(OP_NAME.search, (*lines, line)) if found]
         size, instructions = code.get(name, (0, []))
         yield CompiledKernel(
             name=name,
-            opcodes=tuple(parts(one)[1] for one in work),
+            opcodes=tuple(kind for kind, _ in work),
             nodes=tuple(dict.fromkeys(nodes)),
             bytes=size,
-            hlo=tuple(one.partition(", metadata=")[0] for one in work),
+            hlo=tuple(one.partition(", metadata=")[0] for one in lines),
             llvm=tuple(llvm.get(name, ())),
             machine=tuple(instructions),
         )
-
-
-def parts(line: str) -> tuple[str, str]:
-    """Return the name and the opcode of an operation of HLO."""
-    match = OPERATION.match(f" {line}")
-    assert match
-    return match[1], match[2]
 
 
 def machine_code(data: bytes) -> dict[str, tuple[int, list[str]]]:

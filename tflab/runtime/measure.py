@@ -245,13 +245,11 @@ def steps_of_rounds(rows: int, batch_sizes: Sequence[int], size: int) -> list[ra
 
 def trial(columns: Sequence[datasets.Column], batch_sizes: Sequence[int]) -> Plan:
     """Return a few steps of each batch size, untraced and traced, to see how long they take."""
-
-    def turns(size: int) -> Iterator[Turn]:
-        for values in islice(cycle(datasets.slices(columns, 0, size, size)), WARMUP_STEPS):
-            yield Turn(values, size)
-            yield Turn(values, size, traced=True)
-
-    return Plan("trying", map(turns, batch_sizes), len(batch_sizes))
+    rounds = (
+        [replace(turn, warmup=False) for turn in warmups(columns, size, size, WARMUP_STEPS)]
+        for size in batch_sizes
+    )
+    return Plan("trying", rounds, len(batch_sizes))
 
 
 def warmups(columns: Sequence[datasets.Column], rows: int, size: int, count: int) -> Iterator[Turn]:
