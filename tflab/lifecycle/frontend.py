@@ -172,16 +172,13 @@ def check(name: str, model: object, graph: tf.Graph) -> Model:
             f"The model '{name}' returned {type(model).__name__}; a model function must return a "
             "tflab.records.Model."
         )
-    for part, given, right in faults(model, graph):
-        raise TflabError(f"The {part} of the model '{name}' {given}; {right}.")
-    return model
 
+    def wrong(part: str, given: str, right: str) -> TflabError:
+        return TflabError(f"The {part} of the model '{name}' {given}; {right}.")
 
-def faults(model: Model, graph: tf.Graph) -> Iterator[tuple[str, str, str]]:
-    """Yield the parts of a model that are wrong: each with what was given, and what is right."""
     if not isinstance(model.feeds, Mapping):
         must = "they must be a dict that maps each placeholder to its column of the data"
-        yield "feeds", f"are {model.feeds!r}", must
+        raise wrong("feeds", f"are {model.feeds!r}", must)
     tensors = {"output": model.output, "loss": model.loss, "test loss": model.test_loss}
     tensors |= {f"feed of '{column}'": tensor for tensor, column in model.feeds.items()}
     for role, tensor in tensors.items():
@@ -189,16 +186,17 @@ def faults(model: Model, graph: tf.Graph) -> Iterator[tuple[str, str, str]]:
             continue
         if not isinstance(tensor, tf.Tensor) or getattr(tensor, "graph", None) is not graph:
             must = "it must be a tensor of the graph that the model function built"
-            yield role, f"is {' '.join(repr(tensor).split())}", must
+            raise wrong(role, f"is {' '.join(repr(tensor).split())}", must)
     if model.feeds and not callable(model.data):
         must = "they must be a function that takes a split and a folder and returns a "
-        yield "data", f"are {model.data!r}", f"{must}tflab.datasets.Dataset"
+        raise wrong("data", f"are {model.data!r}", f"{must}tflab.datasets.Dataset")
     if model.loss is not None and model.loss.shape.rank not in (None, 0):
         must = "it must be a scalar, such as a mean over the batch"
-        yield "loss", f"has shape {model.loss.shape}", must
+        raise wrong("loss", f"has shape {model.loss.shape}", must)
     if model.optimizer is not None and not hasattr(model.optimizer, "compute_gradients"):
         must = "it must be one of tf.compat.v1.train, because these work on graphs"
-        yield "optimizer", f"is a {type(model.optimizer).__name__}", must
+        raise wrong("optimizer", f"is a {type(model.optimizer).__name__}", must)
+    return model
 
 
 def failure(name: str, doing: str, error: Exception) -> TflabError:

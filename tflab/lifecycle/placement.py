@@ -7,7 +7,7 @@ passes, the partition graphs.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,9 +20,9 @@ from tflab.analysis import fates, passes
 from tflab.cli import temporary
 from tflab.errors import RefusedError, TflabError, UsageError, did_you_mean
 from tflab.escaping import with_full_stop
-from tflab.records.graph import Node, grouped, node_of
+from tflab.records.graph import grouped, node_of
 from tflab.records.options import Options, Program
-from tflab.records.placed import Fate, FirstRun, Generated, Partition, Snapshot
+from tflab.records.placed import FirstRun, Generated, Partition, Snapshot
 from tflab.records.stages import Backward, Placement
 from tflab.runtime import (
     devices,
@@ -82,9 +82,23 @@ def place(backward: Backward, options: Options) -> Placement:
     steps = passes.compare(backward.nodes, seen, remaining) if seen else ()
     ledger = fates.fates(backward.nodes, steps, remaining, fetches, step.feeds) if seen else ()
     made = tuple(fates.origins(ledger, steps, remaining)) if seen else ()
+    # A node that a pass made to do the work of nodes of one line and phase gets that line and phase
+    by_name = {node.name: node for node in backward.nodes}
+    made_of = grouped(
+        (fate.into, (by_name[fate.name].line, by_name[fate.name].phase))
+        for fate in ledger
+        if fate.is_work_of_replacement and fate.fate != "compiled" and fate.into not in by_name
+    )
+    executed = []
+    for node in remaining:
+        lines = {*made_of.get(node.name, ())}
+        if len(lines) == 1 and node.line is None:
+            ((source, phase),) = lines
+            node = replace(node, source=source, phase=phase)
+        executed.append(node)
     return Placement(
         program=program,
-        nodes=tuple(with_lines_of_work(remaining, backward.nodes, ledger)),
+        nodes=tuple(executed),
         user_nodes=backward.nodes,
         gradient_nodes=backward.gradient_nodes,
         fetches=fetches,
@@ -121,25 +135,6 @@ def code_of_output(
         return run_instrumented(program, step, replace(alone, explained=False)).generated, ()
     except TflabError as error:
         return (), (f"No generated code is shown. {error}",)
-
-
-def with_lines_of_work(
-    executed: Sequence[Node], user_nodes: Sequence[Node], fates: Sequence[Fate]
-) -> Iterator[Node]:
-    """Yield the nodes that ran. A node that a pass made to do the work of nodes of one line and
-    phase gets that line and phase."""
-    by_name = {node.name: node for node in user_nodes}
-    made_of = grouped(
-        (fate.into, (by_name[fate.name].line, by_name[fate.name].phase))
-        for fate in fates
-        if fate.is_work_of_replacement and fate.fate != "compiled" and fate.into not in by_name
-    )
-    for node in executed:
-        lines = {*made_of.get(node.name, ())}
-        if len(lines) == 1 and node.line is None:
-            ((source, phase),) = lines
-            node = replace(node, source=source, phase=phase)
-        yield node
 
 
 def resolve(graph: tf.Graph, name: str) -> str:
