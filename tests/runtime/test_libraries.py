@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tflab.run import sampler
-from tflab.runtime import nodes
+from tflab.runtime.private import source_lines
 
 # It looks for TensorFlow, without importing it
 pytestmark = pytest.mark.tensorflow
@@ -23,27 +23,27 @@ def test_installed_packages_are_libraries_and_programs_are_not():
         "/programs/train.py": False,
         "/programs/keras/train.py": False,
     }
-    assert {file: nodes.includes(file) for file in files} == files
+    assert {file: source_lines.is_library(file) for file in files} == files
     assert {file: sampler.Sampler(0).kind_of(file) != sampler.PROGRAM for file in files} == files
-    assert not nodes.includes(f"{nodes.TFLAB}/models/lenet.py")
-    assert nodes.includes(f"{nodes.TFLAB}/models/keras.py")
+    assert not source_lines.is_library(f"{source_lines.TFLAB}/models/lenet.py")
+    assert source_lines.is_library(f"{source_lines.TFLAB}/models/keras.py")
 
 
 def test_an_installed_program_is_no_library(monkeypatch):
     file = f"{INSTALLED}/mine/layers.py"
     main = SimpleNamespace(__file__=f"{INSTALLED}/mine/train.py")
     monkeypatch.setitem(sys.modules, "__main__", main)
-    assert not nodes.includes(file)
+    assert not source_lines.is_library(file)
     assert sampler.Sampler(0).kind_of(file) == sampler.PROGRAM
-    assert nodes.includes(f"{INSTALLED}/others/layers.py")
+    assert source_lines.is_library(f"{INSTALLED}/others/layers.py")
     assert sampler.Sampler(0).kind_of(f"{INSTALLED}/others/layers.py") != sampler.PROGRAM
 
 
 def test_the_package_of_a_model_is_no_library(monkeypatch):
-    monkeypatch.setattr(nodes, "PROGRAMS", set())
+    monkeypatch.setattr(source_lines, "PROGRAMS", set())
     file = f"{INSTALLED}/models/net.py"
-    assert nodes.includes(file)
+    assert source_lines.is_library(file)
     code = SimpleNamespace(co_filename=file)
-    nodes.add_program(SimpleNamespace(__code__=code))
-    assert not nodes.includes(file)
-    nodes.add_program(len)  # a function in C
+    source_lines.add_program(SimpleNamespace(__code__=code))
+    assert not source_lines.is_library(file)
+    source_lines.add_program(len)  # a function in C

@@ -43,9 +43,9 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     function raises, or returns something other than a Model."""
     name, function = program
     graph = tf.Graph()
-    nodes.add_program(function)
+    source_lines.add_program(function)
     try:
-        with source_lines.noted(nodes.includes):
+        with source_lines.noted():
             model = call_model(name, function, graph)
             if not isinstance(model, Model):
                 model, graph = from_keras(name, function, model) or (model, graph)
@@ -203,7 +203,9 @@ def failure(name: str, doing: str, error: Exception) -> TflabError:
     """Return an error that says what failed, with the user's line in the traceback."""
     message = (reason(error).strip() or "no message").splitlines()[0]
     frames = ((frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__))
-    own = [place for place in frames if not (place[0] == __file__ or nodes.includes(place[0]))]
+    own = [
+        place for place in frames if not (place[0] == __file__ or source_lines.is_library(place[0]))
+    ]
     place = " ({}:{})".format(*own[-1]) if own else ""
     return TflabError(
         f"The model '{name}' failed while it {doing}{place}: "

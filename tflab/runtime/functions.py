@@ -19,7 +19,7 @@ from tensorflow.core.framework.function_pb2 import FunctionDef
 
 from tflab.records.graph import Call, Function, Node, Shape, Source, Tensor, output_name
 from tflab.runtime import nodes
-from tflab.runtime.private import graphs
+from tflab.runtime.private import graphs, source_lines
 
 ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument when it is called
 
@@ -121,7 +121,7 @@ class Library:
         for arg, tensor in zip_longest(definition.signature.input_arg, known):
             if arg:
                 shape = nodes.shape_of(tensor.shape) if tensor is not None else None
-                line = nodes.made_by(tensor.op)[0] if tensor is not None else None
+                line = source_lines.making(tensor.op)[0] if tensor is not None else None
                 outputs = (Tensor(nodes.dtype_name(arg.type), shape),) if arg.type else ()
                 body.append(Node(arg.name, ARGUMENT, outputs=outputs, source=line))
         for node_def in definition.node_def:

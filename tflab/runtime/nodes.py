@@ -3,14 +3,11 @@ nodes that send and receive."""
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from math import prod
-from pathlib import Path
 
 import tensorflow as tf
 from tensorflow.compat.v1 import AttrValue, GraphDef, NodeDef
@@ -55,7 +52,7 @@ def needed(graph: tf.Graph, names: Iterable[str]) -> set[str]:
 
 
 def from_operation(op: tf.Operation) -> Node:
-    source, phase = made_by(op)
+    source, phase = source_lines.making(op)
     forward = graphs.derived_from(op)
     return Node(
         name=op.name,
@@ -83,12 +80,7 @@ def line_of_work(op: tf.Operation) -> Source | None:
     """Return the line whose work a node does: the line of the forward op that it differentiates,
     otherwise the line that made the node."""
     forward = graphs.derived_from(op)
-    return made_by(op)[0] if forward is None else line_of_work(forward)
-
-
-def made_by(op: tf.Operation) -> tuple[Source | None, str]:
-    """Return the user's line that made a node, and the phase (see `source_lines.making`)."""
-    return source_lines.making(op, includes)
+    return source_lines.making(op)[0] if forward is None else line_of_work(forward)
 
 
 def forward_of(graph: tf.Graph, name: str) -> str | None:
@@ -198,43 +190,6 @@ def text(attr: AttrValue) -> str:
 def rendezvous(node_def: NodeDef) -> tuple[bytes, ...]:
     """Return what a `_Send` and its `_Recv` have in common (rendezvous.h, `CreateKey`)."""
     return tuple(node_def.attr[key].s for key in ("send_device", "recv_device", "tensor_name"))
-
-
-# Whose code a line is: the program's if it is outside of libraries. `Sampler.new_kind` in
-# tflab/run/sampler.py decides in the same way.
-
-STANDARD = os.path.dirname(os.__file__) + os.sep
-TFLAB = str(Path(__file__).parents[1])
-# What tflab makes of a Keras model and of a program on the live page
-OWN = tuple(os.path.join(TFLAB, part) for part in ("models/keras.py", "explore/program.py"))
-PACKAGES = ("site-packages", "dist-packages")
-PROGRAMS: set[str] = set()  # installed packages that are programs, or that have models
-
-
-def add_program(function: Callable[..., object]) -> None:
-    """Make the package of this model function count as the program, even if it is installed."""
-    file = function.__code__.co_filename if hasattr(function, "__code__") else ""
-    PROGRAMS.update(filter(None, [installed_package(file)]))
-
-
-def includes(file: str) -> bool:
-    """Return whether a file belongs to a library: to Python itself, or to an installed package that
-    is not the program."""
-    if file.startswith(OWN):
-        return True
-    package = installed_package(file)
-    if package is None or package in PROGRAMS or file.startswith(TFLAB + os.sep):
-        return package is None and file.startswith(STANDARD)
-    main = getattr(sys.modules.get("__main__"), "__file__", None)
-    return package != (installed_package(main) if main else None)
-
-
-@cache
-def installed_package(file: str) -> str | None:
-    """Return the folder, or the file, of an installed package."""
-    parts = file.split(os.sep)
-    place = next((at for at, part in enumerate(parts) if part in PACKAGES), None)
-    return None if place is None else os.sep.join(parts[: place + 2])
 
 
 # Phases: the optimiser's nodes, and those that gradient functions make, have theirs from the start

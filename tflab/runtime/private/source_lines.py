@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -60,6 +61,43 @@ OF_LAYERS: WeakKeyDictionary[Any, dict[str, Source]] = WeakKeyDictionary()  # gr
 SCOPES: WeakKeyDictionary[Any, dict[str, tuple[int, str]]] = WeakKeyDictionary()
 
 
+# Whose code a line is: the program's if it is outside of libraries. `Sampler.new_kind` in
+# tflab/run/sampler.py decides in the same way.
+
+STANDARD = os.path.dirname(os.__file__) + os.sep
+TFLAB = str(Path(__file__).parents[2])
+# What tflab makes of a Keras model and of a program on the live page
+OWN = tuple(os.path.join(TFLAB, part) for part in ("models/keras.py", "explore/program.py"))
+PACKAGES = ("site-packages", "dist-packages")
+PROGRAMS: set[str] = set()  # installed packages that are programs, or that have models
+
+
+def add_program(function: Callable[..., object]) -> None:
+    """Make the package of this model function count as the program, even if it is installed."""
+    file = function.__code__.co_filename if hasattr(function, "__code__") else ""
+    PROGRAMS.update(filter(None, [installed_package(file)]))
+
+
+def is_library(file: str) -> bool:
+    """Return whether a file belongs to a library: to Python itself, or to an installed package that
+    is not the program."""
+    if file.startswith(OWN):
+        return True
+    package = installed_package(file)
+    if package is None or package in PROGRAMS or file.startswith(TFLAB + os.sep):
+        return package is None and file.startswith(STANDARD)
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    return package != (installed_package(main) if main else None)
+
+
+@functools.cache
+def installed_package(file: str) -> str | None:
+    """Return the folder, or the file, of an installed package."""
+    parts = file.split(os.sep)
+    place = next((at for at, part in enumerate(parts) if part in PACKAGES), None)
+    return None if place is None else os.sep.join(parts[: place + 2])
+
+
 def layer_names(graph: Any) -> dict[str, str]:
     """Return Keras's name for the layer of each name scope that a layer's call opened, such as
     `sequential/first` for `training/sequential_1/first_1`. Layers that share a name have none."""
@@ -88,18 +126,18 @@ def on_line(line: Source | None) -> Iterator[None]:
             lines.setdefault(op.name, line)
 
 
-def making(op: Any, is_library: Callable[[str], bool]) -> tuple[Source | None, str]:
+def making(op: Any) -> tuple[Source | None, str]:
     """Return the user's line that made an op, and its phase, from the Python stack at its creation.
 
     The line is the last frame outside of libraries. If Keras called a layer below that frame, it is
     the line that made the layer, if known. An imported op has no line.
     """
-    key = op.traceback, is_library  # TensorFlow makes another object each time, with the same hash
-    known = isinstance(key[0], Hashable) and op.graph is not None
+    key = op.traceback  # TensorFlow makes another object each time, with the same hash
+    known = isinstance(key, Hashable) and op.graph is not None
     places = PLACES.setdefault(op.graph, {}) if known else {}
     place = places.get(key) if known else None
     if place is None:
-        place = place_of(op, is_library)
+        place = place_of(op)
         places |= {key: place} if known else {}
     line, in_layer, phase = place
     of_layer = OF_LAYERS.get(op.graph, {}).get(op.name) if in_layer or line is None else None
@@ -110,7 +148,7 @@ def with_code(file: str, line: int, function: str) -> Source:
     return Source(file, line, function, linecache.getline(file, line).strip())
 
 
-def place_of(op: Any, is_library: Callable[[str], bool]) -> Place:
+def place_of(op: Any) -> Place:
     line, phase = None, FORWARD
     layer = traced = in_function = False
     for file, number, function in stack(op):
@@ -132,18 +170,18 @@ def place_of(op: Any, is_library: Callable[[str], bool]) -> Place:
 
 
 @contextmanager
-def noted(is_library: Callable[[str], bool]) -> Iterator[None]:
+def noted() -> Iterator[None]:
     """Record, while this is open, the lines outside of libraries that make optimisers and Keras
     layers, the nodes that each layer makes, and those that add up gradients. The methods of Keras
     (checked with 3.15.1) are wrapped once it is imported."""
     with ExitStack() as wrapped:
         wrapped.enter_context(derivations())
-        wrap(OPTIMIZER, is_library, wrapped)
+        wrap(OPTIMIZER, wrapped)
 
         def execute_and_wrap(module: ModuleType, execute: Execute) -> None:
             execute(module)
             for place in OF_KERAS:
-                wrap(place, is_library, wrapped)
+                wrap(place, wrapped)
 
         if keras := sys.modules.get("keras"):
             execute_and_wrap(keras, lambda module: None)
@@ -152,9 +190,7 @@ def noted(is_library: Callable[[str], bool]) -> Iterator[None]:
         yield
 
 
-def wrap(
-    place: tuple[str, str, str], is_library: Callable[[str], bool], wrapped: ExitStack
-) -> None:
+def wrap(place: tuple[str, str, str], wrapped: ExitStack) -> None:
     """Wrap a method until the stack is closed."""
     from unittest.mock import patch  # imports asyncio, which help and wrong arguments do not need
 
@@ -165,12 +201,12 @@ def wrap(
     ):
         owner = getattr(import_module(module), kind)
         original = getattr(owner, method)
-    wrapper = calling(original) if method == "__call__" else noting(original, is_library, method)
+    wrapper = calling(original) if method == "__call__" else noting(original, method)
     static = staticmethod(wrapper) if method == "__new__" else wrapper
     wrapped.enter_context(patch.object(owner, method, static))
 
 
-def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any:
+def noting(original: Any, method: str) -> Any:
     """Return a method that notes its caller's line, for its object or for the one it made."""
     lines = COMPILED if method == "compile" else CONSTRUCTED
 
@@ -178,7 +214,7 @@ def noting(original: Any, is_library: Callable[[str], bool], method: str) -> Any
     def noted(first: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(first, *args, **kwargs)
         made = result if method == "__new__" else first
-        if line := caller(made, is_library):
+        if line := caller(made):
             # A class of the user's may be neither hashable nor weakly referenceable
             with suppress(TypeError):
                 lines.setdefault(made, line)
@@ -223,7 +259,7 @@ def calling(original: Any) -> Any:
     return call
 
 
-def caller(maker: Any, is_library: Callable[[str], bool]) -> Source | None:
+def caller(maker: Any) -> Source | None:
     """Return the line that makes an object: the innermost frame of the running stack outside of
     libraries and outside of the object's own constructors."""
     frame: FrameType | None = sys._getframe(2)
