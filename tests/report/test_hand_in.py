@@ -117,14 +117,6 @@ def test_a_call_is_compared_with_the_batch_size_before_if_its_work_grows():
     assert chapters.finding(compared, LATE, 16, 4) == "Softmax did not run."
 
 
-def test_steps_whose_times_overlap_show_no_difference_between_batch_sizes():
-    slow = replace(STEPS[4], untraced_ns=replace(STEPS[4].untraced_ns, p90=2_210_000))
-    *_, sentence = chapters.found(replace(COMPARED, steps={**STEPS, 4: slow}))
-    assert sentence.endswith(
-        "The times of steps at batch size 4 and 64 overlap (p10 to p90): no difference was seen."
-    )
-
-
 def test_undecided_verdicts_on_a_busy_machine_ask_for_another_measurement():
     again = "The machine was busy: measure again when it is quiet."
     for load, asked in ((None, False), (Load(2, 2, 0.5), False), (Load(2, 2.1, None), True)):

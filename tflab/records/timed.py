@@ -49,10 +49,6 @@ class Spread:
     p10: float
     p90: float
 
-    def overlaps(self, other: Spread) -> bool:
-        """Return whether some time is between p10 and p90 of both."""
-        return self.p10 <= other.p90 and other.p10 <= self.p90
-
 
 @dataclass(frozen=True)
 class Owner:

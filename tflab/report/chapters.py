@@ -37,7 +37,6 @@ from tflab.train.view import classified
 from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import backward, execution, frontend, op_table, placement
 from tflab.views import stages as views
-from tflab.views.words import ratio_text
 
 ABOUT = "What TensorFlow does between a line of Python and the machine."
 ABOUT_LAB = "Each part names its step of the lab."
@@ -47,14 +46,9 @@ NAMED = 3  # nodes of no layer; more have no names in the picture of the graph
 PEAK = "The memory peak is the most alive at once in a traced step, of what its ops requested."
 NO_CAUSE = (
     "tflab looked for one op that takes half of a step, many small ops, ops that only move data, "
-    "and time outside of all ops. None of these stands out."
+    "and time outside of all ops. At batch sizes with at least "
+    f"{LEAST_STEPS} traced steps, none of these stands out."
 )
-DID = {  # verdict -> what a configuration did
-    "faster": "a step is faster than with the default",
-    "slower": "a step is slower than with the default",
-    "alike": "a step is as fast as with the default, within 5 %,",
-    "cannot tell": "tflab cannot tell whether a step is faster or slower",
-}
 Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
 
 
@@ -106,23 +100,20 @@ def drafts(lab: Lab, names: Sequence[str]) -> Iterator[Draft]:
     if walked and (maps := walked.execution.maps) and len(maps.maps) > 1:
         yield "network", "What the network saw", network(walked, maps), ""
     if history or not lab.interrupted:
-        yield "training", training_title(history), training(lab.model, history), ""
+        parts = trained(lab.model, history), *(curves(history) if history else ())
+        yield "training", training_title(history), parts, ""
     if walked:
         yield "ops", "The ten most expensive ops", top_ops(walked), ""
     if compared:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
+        causes = [reason.sentence for reason in compared.diagnosis]
+        slow = sentences("Largest cost first", causes) if causes else NO_CAUSE
         how = [view.protocol(compared)] * ("batch-sizes" not in names)
-        yield "slow", "Why a step is slow", (*slow(compared), *how), ""
+        yield "slow", "Why a step is slow", (slow, *how), ""
     if walked:
         yield "times", "Where a step's time goes", times(walked), ""
     if compared:
-        last = compared.batch_sizes[-1]
-        ratios = [
-            f"{row.config} {ratio_text(row.verdict)}"
-            for row in compared.configs
-            if row.verdict and row.batch_size == last
-        ]
-        result = f"at batch size {last}: {', '.join(ratios)}" if ratios else ""
+        result = " ".join(conclusions(compared))
         yield "configurations", "Configurations", configurations(compared), result
     if walked:
         peak = walked.execution.memory.peak_bytes
@@ -228,10 +219,6 @@ def network(walked: Walked, maps: Maps) -> Iterator[Part]:
         "to the largest of its elements, and a ReLU only to those above 0: the rest is white."
     )
     yield contents.picture("feature_maps", plots.feature_maps.draw, maps)
-    yield (
-        "Every tensor is fetched by one step that is not timed, with the graph passes off. If a "
-        "line says softmax, tflab computed it from the scores."
-    )
 
 
 # A training, with its curves and its epochs
@@ -239,12 +226,6 @@ def network(walked: Walked, maps: Maps) -> Iterator[Part]:
 
 def training_title(history: History | None) -> str:
     return "Loss and accuracy" if history is None or classified(history) else "Loss"
-
-
-def training(model: str, history: History | None) -> Iterator[Part]:
-    yield trained(model, history)
-    if history:
-        yield from curves(history)
 
 
 def trained(model: str, history: History | None) -> str:
@@ -298,18 +279,7 @@ def found(comparison: Comparison) -> Iterator[Part]:
         Column("found", lambda at: finding(comparison, row, at, before.get(at, 0)), elastic=True),
     )
     if small != large:
-        times = rates[large] / rates[small]
-        change = (
-            f"From batch size {small} to {large}, a mean step takes "
-            f"{three_digits(large / small / times)} times as long, with {three_digits(times)} "
-            f"times the {comparison.unit}s a second."
-        )
-        if steps[small].untraced_ns.overlaps(steps[large].untraced_ns):
-            change = (
-                f"The times of steps at batch size {small} and {large} overlap (p10 to p90): no "
-                "difference was seen."
-            )
-        yield f"{finding(comparison, row, large, small)} {change}"
+        yield from (finding(comparison, row, large, small), view.headline(comparison))
 
 
 def finding(comparison: Comparison, row: Compared, size: int, before: int) -> str:
@@ -335,21 +305,9 @@ def finding(comparison: Comparison, row: Compared, size: int, before: int) -> st
     )
 
 
-def slow(comparison: Comparison) -> Iterator[Part]:
-    steps = comparison.steps.items()
-    few = [f"{size}" for size, step in steps if step.steps < LEAST_STEPS]
-    if comparison.diagnosis:
-        yield sentences("Largest cost first", [each.sentence for each in comparison.diagnosis])
-    elif len(few) < len(steps):
-        yield NO_CAUSE
-    if few:
-        yield f"Not examined, with fewer than {LEAST_STEPS} traced steps: batch {', '.join(few)}."
-
-
 def configurations(comparison: Comparison) -> Iterator[Part]:
     names = tuple(dict.fromkeys(row.config for row in comparison.configs))
     if names:
-        yield " ".join(conclusions(comparison))
         yield from execution.load_line(comparison.load)
         yield (
             f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
@@ -365,8 +323,6 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
     skipped = ", ".join(name for name in contents.CONFIGS if name not in names)
     if skipped and not comparison.interrupted:
         yield f"Without effect on this machine, so not measured: {skipped}."
-    if not names:
-        yield "No configuration was compared with the default."
 
 
 def conclusions(comparison: Comparison) -> Iterator[str]:
@@ -374,7 +330,7 @@ def conclusions(comparison: Comparison) -> Iterator[str]:
     rows = [(row, row.verdict.word) for row in comparison.configs if row.verdict]
     sizes = grouped(((row.config, word), f"{row.batch_size}") for row, word in rows)
     for (config, word), at in sizes.items():
-        yield f"With {config}, {DID[word]} at batch size {', '.join(at)}."
+        yield f"With {config}: {word} at batch size {', '.join(at)}."
     load, undecided = comparison.load, any(word == "cannot tell" for _, word in rows)
     if undecided and load and max(load.before or 0, 4 * (load.during or 0)) > load.processors:
         yield "The machine was busy: measure again when it is quiet."
@@ -393,21 +349,23 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
     if lab.history:
         title = f"Step 4: {training_title(lab.history).lower()}"
         yield Chapter(title, tuple(curves(lab.history)))
-    if not lab.compared:
-        return
-    compared = lab.compared
-    last = compared.batch_sizes[-1]
-    rows = compared.tables[last]
-    costs: list[Part] = [op_table.costs(compared, last, TOP)]
+    if compared := lab.compared:
+        yield Chapter("Step 5: the ten most expensive ops", tuple(types_of_ops(compared)))
+        drawn = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
+        ops = view.at_each_size(compared, TOP, brief=True)
+        yield Chapter("Step 6: batch sizes", (*found(compared), PEAK, ops, drawn))
+        changes = " ".join(conclusions(compared)), *configurations(compared)
+        yield Chapter("Step 7: hardware and configuration", tuple(filter(None, changes)))
+
+
+def types_of_ops(comparison: Comparison) -> Iterator[Part]:
+    last = comparison.batch_sizes[-1]
+    rows = comparison.tables[last]
+    yield op_table.costs(comparison, last, TOP)
     if len(rows) < TOP:
-        costs.append(f"A step runs only {plural(len(rows), 'type')} of op: the table has them all.")
-    costs.append(contents.picture("op_bars", plots.op_bars.draw, rows, "op"))
-    costs += [*execution.load_line(compared.load), view.protocol(compared)]
-    yield Chapter("Step 5: the ten most expensive ops", tuple(costs))
-    drawn = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
-    ops = view.at_each_size(compared, TOP, brief=True)
-    yield Chapter("Step 6: batch sizes", (*found(compared), PEAK, ops, drawn))
-    yield Chapter("Step 7: hardware and configuration", tuple(configurations(compared)))
+        yield f"A step runs only {plural(len(rows), 'type')} of op: the table has them all."
+    yield contents.picture("op_bars", plots.op_bars.draw, rows, "op")
+    yield from (*execution.load_line(comparison.load), view.protocol(comparison))
 
 
 def graph_sizes(walked: Walked) -> list[tuple[str, tuple[Node, ...]]]:

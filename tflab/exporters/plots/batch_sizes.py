@@ -54,7 +54,8 @@ def draw(comparison: Comparison) -> Figure:
             f"From batch {small:,} to {large:,}, a step takes {three_digits(ratio)} x as long, one "
             f"{comparison.unit} {three_digits(ratio * small / large)} x"
         )
-        if steps[small].untraced_ns.overlaps(steps[large].untraced_ns):
+        of_small, of_large = steps[small].untraced_ns, steps[large].untraced_ns
+        if max(of_small.p10, of_large.p10) <= min(of_small.p90, of_large.p90):
             title = f"The times of steps at batch {small:,} and {large:,} overlap (p10 to p90)"
     figure, panels = style.canvas(title, about, 6.8, panels=2)
     times = {"whole step": means}
