@@ -10,7 +10,7 @@ from tests.examples.comparison import POOL, STEPS
 from tests.examples.lab import COMPARED, HISTORY, LAB, LATE, LINEAR, RACED
 from tests.records_by_hand import LOAD, config_times, verdict
 from tests.shown import grid
-from tflab.compare import CONFIGURATIONS
+from tflab.compare import CONFIGURATIONS, view
 from tflab.records.measured import Load
 from tflab.report import chapters, contents, handout, html
 from tflab.report.contents import Picture
@@ -120,12 +120,12 @@ def test_a_call_is_compared_with_the_batch_size_before_if_its_work_grows():
 def test_undecided_verdicts_on_a_busy_machine_ask_for_another_measurement():
     again = "The machine was busy: measure again when it is quiet."
     for load, asked in ((None, False), (Load(2, 2, 0.5), False), (Load(2, 2.1, None), True)):
-        *_, last = chapters.conclusions(replace(WHOLE.compared, load=load))
+        *_, last = view.decided(replace(WHOLE.compared, load=load))
         assert (last == again) == asked
-    *_, last = chapters.conclusions(replace(WHOLE.compared, load=Load(2, None, 0.6)))
+    *_, last = view.decided(replace(WHOLE.compared, load=Load(2, None, 0.6)))
     assert last == again
     decided = replace(WHOLE.compared, load=Load(2, 9, 2), configs=EVERY[:2])
-    assert again not in chapters.conclusions(decided)
+    assert again not in view.decided(decided)
 
 
 def test_the_picture_of_the_graph_has_the_nodes_as_differentiated():

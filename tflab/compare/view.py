@@ -10,6 +10,7 @@ from tflab.analysis import row_labels, verdicts
 from tflab.compare import WITHOUT
 from tflab.compare.findings import largest_share
 from tflab.records.blocks import Block, Column, Table, dearest, numbers, sentences, table
+from tflab.records.graph import grouped
 from tflab.records.measured import Change, Compared, Comparison, StepTimes
 from tflab.units import plural, size, three_digits, time
 from tflab.views import execution, op_table
@@ -33,6 +34,8 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     """Yield the conclusions, the steps and the most expensive rows; if `full`, every table."""
     sizes = comparison.batch_sizes
     yield headline(comparison)
+    if said := " ".join(decided(comparison)):
+        yield said
     yield from execution.load_line(comparison.load)
     yield from execution.partial(comparison.interrupted, comparison.failure)
     yield protocol(comparison)
@@ -174,6 +177,18 @@ def configs(comparison: Comparison) -> Iterator[Block]:
         names = "default, median", "step, median"
         yield compared(title, rows, names, (BATCH, label("configuration")))
         yield BASIS.format(observations(rows))
+
+
+def decided(comparison: Comparison) -> Iterator[str]:
+    """Yield what each configuration did to a step, and whether to measure it again."""
+    rows = [(row, row.verdict.word) for row in raced(comparison) if row.verdict]
+    shown = [(row, word) for row, word in rows if not row.key.startswith(WITHOUT)]
+    sizes = grouped(((row.key, word), f"{row.batch_size}") for row, word in shown)
+    for (config, word), at in sizes.items():
+        yield f"With {config}: {word} at batch size {', '.join(at)}."
+    load, undecided = comparison.load, any(word == "cannot tell" for _, word in rows)
+    if undecided and load and max(load.before or 0, 4 * (load.during or 0)) > load.processors:
+        yield "The machine was busy: measure again when it is quiet."
 
 
 def raced(comparison: Comparison) -> Iterator[Change]:

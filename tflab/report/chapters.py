@@ -16,7 +16,7 @@ from tflab.compare import CONFIGURATIONS, view
 from tflab.exporters import plots
 from tflab.exporters.plots.graph import Edge, Track
 from tflab.records.blocks import Column, Fact, fact_table, numbers, sentences, table
-from tflab.records.graph import Node, grouped, node_of
+from tflab.records.graph import Node, node_of
 from tflab.records.measured import Compared, Comparison, History
 from tflab.records.stages import Backward, Execution
 from tflab.records.values import Maps
@@ -113,7 +113,7 @@ def drafts(lab: Lab, names: Sequence[str]) -> Iterator[Draft]:
     if walked:
         yield "times", "Where a step's time goes", times(walked), ""
     if compared:
-        result = " ".join(conclusions(compared))
+        result = " ".join(view.decided(compared))
         yield "configurations", "Configurations", configurations(compared), result
     if walked:
         peak = walked.execution.memory.peak_bytes
@@ -325,17 +325,6 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
         yield f"Without effect on this machine, so not measured: {skipped}."
 
 
-def conclusions(comparison: Comparison) -> Iterator[str]:
-    """Yield what each configuration did to a step, and whether to measure it again."""
-    rows = [(row, row.verdict.word) for row in comparison.configs if row.verdict]
-    sizes = grouped(((row.config, word), f"{row.batch_size}") for row, word in rows)
-    for (config, word), at in sizes.items():
-        yield f"With {config}: {word} at batch size {', '.join(at)}."
-    load, undecided = comparison.load, any(word == "cannot tell" for _, word in rows)
-    if undecided and load and max(load.before or 0, 4 * (load.during or 0)) > load.processors:
-        yield "The machine was busy: measure again when it is quiet."
-
-
 # The report of the lab, step by step
 
 
@@ -354,7 +343,7 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
         drawn = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
         ops = view.at_each_size(compared, TOP, brief=True)
         yield Chapter("Step 6: batch sizes", (*found(compared), PEAK, ops, drawn))
-        changes = " ".join(conclusions(compared)), *configurations(compared)
+        changes = " ".join(view.decided(compared)), *configurations(compared)
         yield Chapter("Step 7: hardware and configuration", tuple(filter(None, changes)))
 
 

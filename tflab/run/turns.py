@@ -306,8 +306,6 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     names = result.programs
     proven = any(row.verdict and row.verdict.observations >= verdicts.LEAST for row in result.whole)
     last = [numbers("smallest shown", least)]
-    yield from execution.load_line(result.load)
-    yield from execution.partial(result.interrupted, result.failure)
     runs, other = units.plural(result.runs[0], "run"), result.runs[1]
     opening = f"'{names[1]}' compared with '{names[0]}': {runs} of '{names[0]}' and {other} of"
     of_steps = zip(names, result.steps, strict=True)
@@ -316,6 +314,8 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     else:
         said = " ".join(f"A step of '{name}' is {step or NO_STEP}." for name, step in of_steps)
     yield f"{opening} '{names[1]}'. {said}"
+    yield from execution.load_line(result.load)
+    yield from execution.partial(result.interrupted, result.failure)
     yield view.compared("Both programs", result.whole, names, (view.label("what"),), last=last)
     if not proven:
         yield "Times also differ between processes by chance, so few runs have no verdict."
