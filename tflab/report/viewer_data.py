@@ -38,7 +38,6 @@ LARGE = 100  # nodes of a drawing in which the first layer is open at the start;
 # smaller one each box shows its values
 FLOWED = ("backward", "execution")  # stages whose states show the program's values
 UNMARKED = ("executed", RUNTIME)  # whose boxes do not say why they have no values
-OUTPUTS = 2  # of a node that fit into its box
 
 Row = dict[str, Any]  # a node, a box or a state of the page
 Index = Mapping[str, int]  # node -> its number
@@ -230,7 +229,7 @@ def show_values(
         if texts := [
             brief(value, value.shape)
             + (f" → {brief(value.after, value.shape)}" if value.after else "")
-            for value in history.values[:OUTPUTS]
+            for value in history.values[:2]
         ]:
             node["data"] = ", ".join(texts)
         if history.gradient:

@@ -7,6 +7,7 @@ import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import compress
 
 from tflab import units
 from tflab.analysis.fates import not_taken
@@ -19,10 +20,8 @@ from tflab.report.contents import Annotated, Chapter, DrawnGraph, Report, Script
 from tflab.run import sampler, view
 from tflab.views import values
 
-NOT_NEEDED = "not needed by this group"
 MOST_LINES = 5_000  # of a file that is shown completely
 Place = tuple[str, int]  # file and line
-HEADERS = (*view.HEADERS, "op runs")
 
 
 def report(seen: Watched) -> Report:
@@ -37,8 +36,8 @@ def report(seen: Watched) -> Report:
     graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
     annotated = Annotated(tuple(scripts(seen)), graph)
     if annotated.scripts:
-        about_group = OF_GROUP.format(seen.graph.group) if seen.graph else ""
-        parts = (annotated, f"{EXPLAINED}{about_group}")
+        about_group = (OF_GROUP.format(seen.graph.group),) if seen.graph else ()
+        parts = (*about_group, annotated, EXPLAINED)
         chapters.insert(0, Chapter("The program, line by line", parts))
     return Report(view.name_of(seen), about, command, tuple(chapters))
 
@@ -62,7 +61,7 @@ EXPLAINED = (
     f"{view.ONCE} marks a time that comes from one traced run."
 )
 OF_GROUP = (
-    " The drawing and the notes behind the lines show group {}, which took longest, without the "
+    "The drawing and the notes behind the lines show group {}, which took longest, without the "
     "nodes that it does not need. Point at a line to see its nodes; click a node to see its line."
 )
 
@@ -75,16 +74,17 @@ def scripts(seen: Watched) -> Iterator[Script]:
     by_file: defaultdict[str, dict[int, WatchedLine]] = defaultdict(dict)
     for line in seen.lines:
         by_file[line.file][line.line] = line
-    spent = {file: sum(line.total_ns for line in own.values()) for file, own in by_file.items()}
+    spent = {file: sum(map(shown_ns, own.values())) for file, own in by_file.items()}
     files = sorted(by_file, key=lambda file: (file != seen.program[0], -spent[file], file))
-    most = max((line.total_ns for line in seen.lines), default=0)
+    most = max(map(shown_ns, seen.lines), default=0)
     nodes, notes = nodes_by_line(seen.graph), notes_by_line(seen.graph)
 
     def row(file: str, number: int, code: str) -> ScriptLine:
         line = by_file[file].get(number)
         cells = (*view.times(line), f"{line.runs:,}" if line.runs else "") if line else ()
-        times = tuple((what, cell) for what, cell in zip(HEADERS, cells, strict=False) if cell)
-        share = line.total_ns / most if line and line.total_ns else None
+        headers = (*view.HEADERS, "op runs")
+        times = tuple((what, cell) for what, cell in zip(headers, cells, strict=False) if cell)
+        share = shown_ns(line) / most if line and shown_ns(line) else None
         note, made = notes.get((file, number), ""), tuple(nodes.get((file, number), ()))
         return ScriptLine(number, code.expandtabs(4), times, share, note, made)
 
@@ -95,6 +95,13 @@ def scripts(seen: Watched) -> Iterator[Script]:
         texts = texts or {number: line.code for number, line in sorted(by_file[file].items())}
         rows = tuple(row(file, number, code) for number, code in texts.items())
         yield Script(file if within.startswith(os.pardir) else within, about, rows)
+
+
+def shown_ns(line: WatchedLine) -> int:
+    """Return the sum of a line's times that the page shows: those from few samples are hidden."""
+    of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
+    every = (*of_nodes, line.python_ns, line.tensorflow_ns, line.elsewhere_ns)
+    return sum(compress(every, view.times(line)))
 
 
 def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]:
@@ -126,7 +133,8 @@ def notes_by_line(graph: Recorded | None) -> dict[Place, str]:
     for line, names in nodes_by_line(graph).items():
         own = Counter(fates[name] for name in names if name in fates)
         gone = ", ".join(f"{count} {fate}" for fate, count in own.items() if fate != "executed")
-        told[line] = NOT_NEEDED if own and {*own} == {"unreached"} else gone
+        unreached = own and {*own} == {"unreached"}
+        told[line] = "not needed by this group" if unreached else gone
     return told
 
 

@@ -12,8 +12,6 @@ from tflab.units import percent, plural, time
 
 THRESHOLD = 0.05  # of the time of all ops
 MOST = 10  # bars of ops
-PITCH = 0.3  # inches from one bar to the next
-LETTERS = 36  # of a name
 
 
 @style.applied()
@@ -22,13 +20,8 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
     if not rows:
         return style.message("No op ran", "There are no op runs to add up.")
     bars = list(rows) if by == "layer" else sorted(rows, key=lambda row: -row.total_ns)[:MOST]
-    names = style.distinct_names([row.key for row in bars], LETTERS)
+    names = style.distinct_names([row.key for row in bars], 36)
     drawn = [(row.step_ns, row.share, row.share > THRESHOLD) for row in bars]
-    total_ns = sum(row.step_ns for row in rows)
-    if others := len(rows) - len(bars):
-        names.append(f"all others ({others:,})")
-        rest_ns = total_ns - sum(ns for ns, *_ in drawn)
-        drawn.append((rest_ns, 1 - sum(share for _, share, _ in drawn), False))
     title = f"No {by} takes more than {percent(THRESHOLD)} of the time of all ops"
     if above := [row.share for row in bars if row.share > THRESHOLD]:
         verb = "takes" if len(above) == 1 else "take"
@@ -39,9 +32,13 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
     order = "Layers in the order of execution" if by == "layer" else f"The most expensive {by}s"
     about = (
         f"{order}: mean time in a step, and share of the time of all ops. Red and hatched: more "
-        f"than {percent(THRESHOLD)} (broken line)."
+        f"than {percent(THRESHOLD)}."
     )
-    figure, (axes,) = style.canvas(title, about, PITCH * len(names) + 0.8)
+    if others := len(rows) - len(bars):  # a bar of their sum would make the others short
+        ns = sum(row.step_ns for row in rows) - sum(ns for ns, *_ in drawn)
+        rest = percent(1 - sum(share for _, share, _ in drawn))
+        about += f" All others ({others:,}): {time(ns)}, {rest}."
+    figure, (axes,) = style.canvas(title, about, 0.3 * len(names) + 0.8)
     for place, (ns, share, marked) in enumerate(drawn):
         color, hatch = (style.RED, "////") if marked else (style.PALE, None)
         bar = axes.barh(place, ns, 0.7, color=color, hatch=hatch, linewidth=0, zorder=2)
@@ -49,7 +46,6 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
         label = f"{time(ns)}, {percent(share)}"
         ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # it hides no axis
         axes.bar_label(bar, [label], padding=4, size=style.SMALL, bbox=ground)
-    axes.axvline(THRESHOLD * total_ns, color=style.INK, linewidth=1, linestyle="--", zorder=1)
     limit = 1.3 * (max(ns for ns, *_ in drawn) or 1)
     axes.set_xlim(0, limit)
     axes.set_ylim(len(names) - 0.4, -0.7)

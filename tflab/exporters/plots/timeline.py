@@ -17,8 +17,6 @@ from tflab.units import plural, short_device, time
 LANE = 0.5  # inches
 SHORTEST, TALLEST = 1.6, 8.0  # inches, for all lanes
 BAR = 0.8  # height of a bar, in lanes
-LONG = 100  # in a step: a bar that is longer has edges
-LETTERS = 84  # of a name that is as long as a step
 
 
 # A run: its lane, start and duration in ns, name, type, and whether it is on the critical path
@@ -65,12 +63,12 @@ def draw_lane(axes: Axes, lane: int, bars: Sequence[Slice]) -> None:
     width = axes.get_xlim()[1]
     colors = [style.BLUE if critical else style.PALE for *_, critical in bars]
     spans, place = [(start, ns) for _, start, ns, *_ in bars], (lane - BAR / 2, BAR)
-    long = [LONG * ns > width for _, ns in spans]
+    long = [100 * ns > width for _, ns in spans]  # these have edges
     edges = ["white" if apart else own for apart, own in zip(long, colors, strict=True)]
     # One shape for all, because a step may have 100,000 runs
     axes.broken_barh(spans, place, facecolors=colors, edgecolors=edges, linewidth=0.5, zorder=2)
     for _, start, ns, name, _, critical in bars:
-        letters = int(LETTERS * ns / width)
+        letters = int(84 * ns / width)  # a name as long as the step has 84
         last = name.rpartition("/")[2]
         if letters >= 3 and len(last) <= letters:
             words = style.short_name(name if len(last) <= letters - 2 else last, letters)

@@ -133,6 +133,7 @@ export interface View {
   colour: string;
   zoom: number;
   mark: string;
+  beside?: boolean; // whether the page has the program beside the drawing
   selected: number | null; // a node
   current: number | null; // a box
   marks?: Map<number, string>; // node -> `new` or `changed` since the last edit

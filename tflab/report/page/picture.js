@@ -10,6 +10,7 @@ import { LEADING, MARGIN } from "./layout.js";
 import { colourOf, partsOf } from "./colours.js";
 import { drawEdge, labelsOfEdges } from "./edges.js";
 
+const [PROGRAM_TOP, PROGRAM_ROW, PROGRAM_LETTER, PROGRAM_DIGITS] = [44, 18, 7.9, 5]; // pixels, and letters before a line
 const MANY = 500; // edges: such a drawing is not painted again while it scrolls; see viewer.css
 
 /** @param {import("./data").View} view
@@ -82,18 +83,35 @@ export function comesWith(graph, track, state) {
 }
 
 /** @param {import("./data").View} view */
-function headings({ graph, layout, state }) {
+function headings(view) {
+  const { graph, layout, state } = view;
   const { data } = graph;
-  const group = make("g", { class: "headings" });
+  const lines = listed(view);
+  const left = layout.tracks[1]?.x;
+  const texts = lines.map((line, i) => make("text", { x: left, y: PROGRAM_TOP + (i + 1) * PROGRAM_ROW }, line));
+  const about = make("text", { x: left, y: PROGRAM_TOP - 4 }, "The program; boxes have the numbers of their lines");
+  const group = make("g", { class: "headings" }, ...(lines.length ? [make("g", { class: "listed" }, about, ...texts)] : []));
   layout.tracks.forEach((track, index) => {
     const nodes = graph.inside[data.tracks[index]];
     if (!nodes.length) return;
     const x = track.x + track.width / 2;
     group.append(make("text", { x, y: MARGIN + 8 }, data.headings[index]));
     const stage = comesWith(graph, index, state);
-    if (stage) group.append(make("text", { x, y: MARGIN + 26, class: "later" }, `comes with ${stage}`));
+    if (stage && !lines.length) group.append(make("text", { x, y: MARGIN + 26, class: "later" }, `comes with ${stage}`));
   });
   return group;
+}
+
+/** The program stands where the nodes of later stages will, as far as there is room; a projector has it beside.
+ * @param {import("./data").View} view */
+function listed({ beside, graph, layout, state }) {
+  const { program } = graph.data;
+  if (beside || !layout.sizes.both || !graph.inside[graph.data.tracks[1]]?.length || !comesWith(graph, 1, state)) return [];
+  const [room, most] = [layout.width - layout.tracks[1].x - MARGIN, Math.floor((layout.height - PROGRAM_TOP) / PROGRAM_ROW)];
+  const letters = Math.floor(room / PROGRAM_LETTER) - PROGRAM_DIGITS;
+  if (letters < 2 * PROGRAM_DIGITS || most < 2) return [];
+  const rows = program.map(([number, code]) => `${String(number).padStart(PROGRAM_DIGITS - 1)} ${code.length > letters ? `${code.slice(0, letters - 1)}…` : code}`);
+  return rows.length > most ? [...rows.slice(0, most - 1), `${" ".repeat(PROGRAM_DIGITS)}… ${rows.length - most + 1} more lines`] : rows;
 }
 
 /** @param {import("./data").View} view */
@@ -174,7 +192,7 @@ function drawBox(view, id, here, about) {
     make("text", { class: "name" }, ...names.map((text, i) => {
       const shown = scope && !i ? `▸ ${text}` : text;
       const half = textWidth(shown, layout.fonts.name) / 2;
-      const x = i ? middle : Math.max(middle, rect.x + corner + 5 + half); // beside the number
+      const x = i || top - rect.y > small ? middle : Math.max(middle, rect.x + corner + 5 + half); // beside the number, or below it
       return make("tspan", { x, y: round(top + letters - 1 + i * (letters + LEADING)) }, shown);
     })),
     ...lines.map((line, i) => make("text", { x: middle, y: foot(i), class: line.kind }, line.text)),

@@ -46,7 +46,6 @@ export class Presenter {
     viewer.presenting = true;
     viewer.layout = new Layout(viewer.graph, getComputedStyle(viewer.part("paper")).fontFamily, PRESENTING);
     viewer.selected = null;
-    if (viewer.state === viewer.last) viewer.state = 0; // as Play does
     viewer.openOnly([]); // so that the whole is seen first
     const [{ x, width }] = viewer.layout.tracks;
     const end = viewer.part("paper").firstElementChild.getBoundingClientRect().left + (x + width) * viewer.zoom;

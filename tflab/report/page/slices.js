@@ -98,7 +98,7 @@ export class Slices {
     const height = AXIS + SLICE * this.data.lanes.length;
     const marks = ticks(from, to, Math.floor(width / TICK_PIXELS)).flatMap(([at, text]) => [
       make("line", { class: "tick", x1: round(x(at)), x2: round(x(at)), y1: AXIS - 6, y2: height }),
-      make("text", { class: "tick", x: round(x(at)) + 3, y: 12 }, text),
+      make("text", x(at) + textWidth(text, SLICE_FONT) + 3 < width ? { class: "tick", x: round(x(at)) + 3, y: 12 } : { class: "tick", x: round(x(at)) - 3, y: 12, "text-anchor": "end" }, text),
     ]);
     const ends = this.data.lanes.map(() => -1); // of what is drawn already, in pixels
     const drawn = this.data.slices.flatMap(([lane, start, length, name, , critical], number) => {

@@ -17,6 +17,7 @@ export class Viewer {
     this.root = root;
     this.data = data;
     this.mark = root.id; // for ids within the picture
+    this.beside = root.closest(".annotated, .split") !== null; // whether the page has the program beside it
     /** @type {(name: string) => any} the element of the page that does this */
     this.part = (name) => root.querySelector(`[data-part="${name}"]`);
     this.graph = new Graph(data);
@@ -57,13 +58,8 @@ export class Viewer {
     });
     this.part("open-all").addEventListener("click", () => this.openOnly(this.allOpen ? [] : this.data.boxes.keys()));
     const search = this.part("search");
-    search.addEventListener("change", () => this.find(search.value));
-    search.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") {
-        event.preventDefault();
-        this.find(search.value);
-      }
-    });
+    search.addEventListener("input", () => (this.part("search-result").textContent = ""));
+    search.addEventListener("keydown", ({ key }) => key === "Enter" && this.find(search.value));
     const paper = this.part("paper");
     paper.addEventListener("click", (event) => this.activate(event.target.closest("[data-box]")));
     paper.addEventListener("keydown", (event) => this.key(event));
@@ -77,12 +73,14 @@ export class Viewer {
   go(state) {
     this.state = Math.max(0, Math.min(this.last, state));
     this.draw();
+    this.frame.refit(); // the words on a state may need more room
   }
 
   /* While the page asks, a viewer has the graph as it was made, and no number of its steps. */
   ask(on) {
     this.last = on ? this.data.made : this.data.states.length - 1;
     this.asking = on;
+    this.timeline.pause();
     this.close();
     this.go(this.state);
   }
@@ -163,6 +161,7 @@ export class Viewer {
     this.frame.refit();
     if (reveal && this.zoom < LEAST) this.frame.enlarge(1 / this.zoom);
     if (reveal) this.frame.centre(id);
+    if (reveal) this.part("paper").scrollIntoView({ block: "nearest", behavior: "instant" });
     this.part("panel").scrollTop = 0;
     this.root.dispatchEvent(new Event("selected"));
     this.focus(id);
@@ -219,20 +218,21 @@ export class Viewer {
     this.box(next).scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  /* The box at the other end of an edge that lies most in a direction. */
+  /* The box at the other end of an edge that lies most in a direction; of an open scope, which has no edges, any box. */
   neighbour(id, [dx, dy]) {
-    const centre = (rect) => [rect.x + rect.width / 2, rect.y + rect.height / 2];
-    const [x, y] = centre(this.layout.rects.get(id));
-    let best = null;
-    for (const edge of this.drawn) {
-      if (edge.a !== id && edge.b !== id) continue;
-      const other = edge.a === id ? edge.b : edge.a;
-      const [ox, oy] = centre(this.layout.rects.get(other));
+    const centre = (box) => {
+      const { x, y, width, height } = this.layout.rects.get(box);
+      return [x + width / 2, y + (this.layout.isOpen(box) ? 0 : height / 2)];
+    };
+    const joined = this.drawn.filter(({ a, b }) => a === id || b === id).map(({ a, b }) => (a === id ? b : a));
+    const others = this.layout.isOpen(id) ? [...this.layout.rects.keys()].filter((box) => this.box(box)) : joined;
+    const [x, y] = centre(id);
+    const ranked = others.flatMap((other) => {
+      const [ox, oy] = centre(other);
       const along = (ox - x) * dx + (oy - y) * dy;
-      const aside = Math.abs((ox - x) * dy) + Math.abs((oy - y) * dx);
-      if (along > 0 && (best === null || along + 2 * aside < best.far)) best = { far: along + 2 * aside, other };
-    }
-    return best && best.other;
+      return along > 0 ? [[along + 2 * Math.abs((ox - x) * dy) + 2 * Math.abs((oy - y) * dx), other]] : [];
+    });
+    return ranked.length ? ranked.reduce((best, one) => (one[0] < best[0] ? one : best))[1] : null;
   }
 
   arrange() {
