@@ -161,10 +161,9 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
 
 def chain_rule_tables(stage: Backward) -> Iterator[Block]:
     """Yield the steps of the chain rule, the derivatives if they are many, and a small graph."""
-    written = [link for link in stage.chain_rule if link.formula]
-    if written:
+    if any(link.formula for link in stage.chain_rule):
         yield BACKWARDS
-        yield steps(written)
+        yield steps(stage.chain_rule)
     if len(stage.derivatives) > FEW:
         yield table(
             "The derivatives as formulas, and their values for the first batch",
@@ -220,9 +219,9 @@ def steps(links: Sequence[Link]) -> Table:
         "The chain rule step by step, from the loss back to the variables",
         links,
         Column("forward op", lambda link: once(link, link.forward), name=True),
-        Column("computes", lambda link: once(link, link.computes), hanging=True, least=20, spare=1),
+        Column("computes", lambda link: once(link, link.computes), hanging=True, spare=1),
         Column("hands back dL/d(...)", with_respect_to, name=True),
-        Column("which is", lambda link: link.formula, hanging=True, least=34),
+        Column("which is", lambda link: link.formula or "(no formula)", hanging=True, least=26),
     )
 
 

@@ -146,7 +146,7 @@ def costs(stage: Execution) -> Iterator[Block]:
             "What an op costs a step: time added by running it a second time in place",
             (experiments.control, *experiments.ops),
             Column("node", lambda row: row.name, elastic=True, name=True),
-            Column("type that ran", lambda row: row.op, spare=1),
+            Column("type that ran", lambda row: row.op or "(the unchanged step)", spare=1),
             numbers("adds", lambda row: time(row.once_more_ns)),
             numbers("from", lambda row: time(row.low_ns)),
             numbers("to", lambda row: time(row.high_ns)),
