@@ -184,7 +184,7 @@ def decided(comparison: Comparison) -> Iterator[str]:
     rows = [(row, row.verdict.word) for row in raced(comparison) if row.verdict]
     shown = [(row, word) for row, word in rows if not row.key.startswith(WITHOUT)]
     sizes = grouped(((row.key, word), f"{row.batch_size}") for row, word in shown)
-    for (config, word), at in sizes.items():
+    for (config, word), at in sorted(sizes.items()):
         yield f"With {config}: {word} at batch size {', '.join(at)}."
     load, undecided = comparison.load, any(word == "cannot tell" for _, word in rows)
     if undecided and load and max(load.before or 0, 4 * (load.during or 0)) > load.processors:

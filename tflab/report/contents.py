@@ -266,20 +266,18 @@ SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
 
 def in_chinese(report: Report) -> Report:
     """Return the report with all of its own words in Chinese."""
-    chapters = (
-        Chapter(chinese(chapter.title), tuple(map(chinese_part, chapter.parts)))
-        for chapter in report.chapters
-    )
-    numbers = (
-        Fact(chinese(fact.label), chinese(fact.value), chinese(fact.note))
-        for fact in report.numbers
-    )
     return replace(
         report,
         title=chinese(report.title),
         about=chinese(report.about),
-        chapters=tuple(chapters),
-        numbers=tuple(numbers),
+        chapters=tuple(
+            Chapter(chinese(chapter.title), tuple(map(chinese_part, chapter.parts)))
+            for chapter in report.chapters
+        ),
+        numbers=tuple(
+            Fact(chinese(fact.label), chinese(fact.value), chinese(fact.note))
+            for fact in report.numbers
+        ),
         language="zh",
     )
 

@@ -99,18 +99,15 @@ def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
 
 def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]:
     """Ask how much longer a step takes at the largest batch."""
-    if small == large:
-        return
     before, after = (comparison.steps[size].untraced_ns for size in (small, large))
     if after.p10 <= before.p90:
         return  # the difference may be noise
-    first, last = before.median, after.median
-    ratio = last / first
+    ratio = after.median / before.median
     yield Question(
         f"A step of {comparison.model} at batch size {large} takes how many times as long as "
         f"one at batch size {small}?",
         f"{ratio:.1f}",
-        f"The untraced medians are {time(first)} and {time(last)}: {large / small:g} x the "
-        f"{comparison.unit}s took {ratio:.1f} x the time.",
+        f"The untraced medians are {time(before.median)} and {time(after.median)}: "
+        f"{large / small:g} x the {comparison.unit}s took {ratio:.1f} x the time.",
         unit="x",
     )
