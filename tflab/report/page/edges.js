@@ -39,7 +39,7 @@ export function drawEdge(view, edge) {
 /** What edges carry, beside them, the most important first; shapes and counts only where they lie on no box, on no other label, and beside no other edge.
  * @param {import("./data").View} view */
 export function labelsOfEdges({ drawn, layout, routes }) {
-  const taken = layout.solid.map((rect) => ({ ...rect, height: rect.height + BELOW, edge: null }));
+  const taken = layout.solid.map(({ x, y, width, height }) => ({ x: x - 3, y: y - 2, width: width + 6, height: height + BELOW, edge: null }));
   for (const edge of drawn) taken.push(...routes.points(edge.a, edge.b, ALONG).map(({ x, y }) => ({ x, y, width: 0, height: 0, edge })));
   const labels = [];
   const weight = (edge) => Number(edge.cut) * 4 + Number(edge.transfers.length > 0) * 2 + Number(edge.tensors.size > 1);
