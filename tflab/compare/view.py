@@ -120,22 +120,21 @@ def steps(comparison: Comparison) -> Table:
 # All batch sizes
 
 
-def at_each_size(comparison: Comparison, top: int, brief: bool = False) -> Table:
-    """Return the time and share of each op, or group of ops, at every batch size; if not `brief`,
-    also the calls and total of an op."""
-    unit = row_labels.unit(comparison.by)
+def at_each_size(comparison: Comparison, top: int) -> Table:
+    """Return the times and the share of each op, or group of ops, at every batch size."""
 
     def column(name: str, spare: int, batch: int) -> Column:
         def cell(row: Compared) -> str:
-            return shown.cell(row.cells[batch]) if batch in row.cells else ""
+            return shown.cell(row.cells[batch]).removesuffix(" %") if batch in row.cells else ""
 
         shown = op_table.COLUMNS[name]
-        return numbers(f"{shown.header} at {batch}", cell, spare)
+        return numbers(f"{'%' if name == 'share' else shown.header} at {batch}", cell, spare)
 
-    spares = OF_STEPS if unit == "step" else OF_CALLS
-    named = [names for names in spares.items() if not brief or names[1] <= 1]
-    columns = (column(*names, batch) for batch in comparison.batch_sizes for names in named)
-    title = f"Mean time of a {unit} and its share at each batch size"
+    spares, times = OF_CALLS, "Calls, total and mean time"
+    if row_labels.unit(comparison.by) == "step":
+        spares, times = OF_STEPS, "Time of a step"
+    columns = (column(*each, size) for size in comparison.batch_sizes for each in spares.items())
+    title = f"{times}, and % of the time of all ops, at each batch size"
     return of_rows(title, columns, comparison, top)
 
 

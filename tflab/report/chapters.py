@@ -341,7 +341,7 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
     if compared := lab.compared:
         yield Chapter("Step 5: the ten most expensive ops", tuple(types_of_ops(compared)))
         drawn = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
-        ops = view.at_each_size(compared, TOP, brief=True)
+        ops = view.at_each_size(compared, TOP)
         yield Chapter("Step 6: batch sizes", (*found(compared), PEAK, ops, drawn))
         changes = " ".join(view.decided(compared)), *configurations(compared)
         yield Chapter("Step 7: hardware and configuration", tuple(filter(None, changes)))
