@@ -116,7 +116,17 @@ def test_only_small_variables_have_derivatives(size, formulas):
     assert formulas_of(loss_of, w=np.linspace(0, 1, size, dtype=np.float32)) == formulas
 
 
-def test_placeholders_of_a_fixed_size_decide_the_batch():
+@pytest.mark.parametrize("of_version_1", [False, True])
+def test_placeholders_of_a_fixed_size_decide_the_batch(of_version_1):
+    if of_version_1:  # as after tf.disable_v2_behavior
+        tf1.disable_v2_tensorshape()
+    try:
+        placeholders_decide()
+    finally:
+        tf1.enable_v2_tensorshape()
+
+
+def placeholders_decide():
     stage = differentiated(lambda x, a: tf.reduce_sum(a * x * x), rows=12, a=0.5)
     assert stage.program.model.fixed_batch == 12
     assert [check.tensor for check in stage.gradient_checks] == ["a"]

@@ -54,6 +54,19 @@ def test_the_rounding_of_a_gradient_is_that_of_the_loss_or_of_the_largest_gradie
     assert (check.zero, check.max_relative_error) == (zero, 0 if zero else 1)
 
 
+def test_the_gradient_of_a_computed_tensor_is_checked():
+    def build():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        h = tf.square(x, name="h")
+        loss = tf.reduce_sum(h * h)
+        data = Dataset("made", "train", {"x": np.arange(64, dtype=np.float32)})
+        return Model(h, {x: "x"}, lambda *_: data, loss, parameters=(x, h))
+
+    checks = {check.tensor: check for check in differentiate(build).gradient_checks}
+    assert checks.keys() == {"x", "h"}  # 4 * x**3 and 2 * h
+    assert all(0 < check.max_relative_error < 1e-6 for check in checks.values())
+
+
 def test_gradients_are_not_checked_at_the_kink_of_relu():
     def loss_of(x, w):
         return tf.reduce_mean(x) * tf.reduce_sum(tf.nn.relu(w))

@@ -65,8 +65,8 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         places |= dict.fromkeys(feeds, cluster.CLIENT_DEVICE)
     dataset = functools.cache(functools.partial(load, name, model, options.data_dir))
     if not model.fixed_batch and not model.unready:  # the only number of rows that its feeds accept
-        feeds_of = ((column, tensor.shape) for tensor, column in model.feeds.items())
-        fixed = [(c, shape[0]) for c, shape in feeds_of if shape.rank and shape[0] is not None]
+        feeds_of = ((column, nodes.shape_of(t.shape)) for t, column in model.feeds.items())
+        fixed = [(c, shape[0]) for c, shape in feeds_of if shape and shape[0] is not None]
         columns = dataset("train").columns if fixed else {}
         rows = {size for c, size in fixed if c in columns and not isinstance(columns[c], Whole)}
         model = replace(model, fixed_batch=rows.pop() if len(rows) == 1 else None)

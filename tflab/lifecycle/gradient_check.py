@@ -175,7 +175,7 @@ def slopes(
     copy: Copy, loss: str, variables: Values, feeds: Values, elements: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Return the central differences of the loss with respect to these elements of each variable,
-    or fed array. The variables of the copy have these values before and after."""
+    fed array or computed tensor. The variables of the copy have these values before and after."""
     h = STEPS[copy.dtype]
 
     def loss_at(name: str, value: np.ndarray) -> float:
@@ -192,7 +192,10 @@ def slopes(
 
     differences = {}
     for name, chosen_elements in elements.items():
-        value = variables[name] if name in copy.setters else feeds[f"{name}:0"]
+        known, tensor = {**feeds, **variables}, f"{name}:0"
+        value = known.get(name, known.get(tensor))
+        if value is None:
+            value = copy.run(tensor, feeds)
         differences[name] = np.array([slope(name, value, at) for at in chosen_elements])
         copy.assign({name: value} if name in copy.setters else {})
     return differences
