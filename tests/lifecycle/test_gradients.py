@@ -8,6 +8,7 @@ from tests import walks
 from tests.approval import approve
 from tests.examples.models import differentiated
 from tflab.analysis import chain_rule
+from tflab.lifecycle import gradients
 from tflab.records.graph import node_of
 
 pytestmark = pytest.mark.tensorflow
@@ -98,3 +99,16 @@ def test_the_gradient_of_every_variable_is_complete_and_used(name, walked):
         chain_rule.gradient_name(variable.op.name) for variable in variables
     )
     assert all(node.complete and node.used for node in ends)
+
+
+def test_what_depends_on_a_variable_by_its_shape_alone_has_that_reason():
+    """Noise like a value's receives a gradient of `tf.gradients`, which calls nothing behind it."""
+
+    def loss_of(x, w):
+        like = tf.random.normal(tf.shape(x * w), seed=1, name="noise")
+        return tf.reduce_mean(x * w * tf.multiply(like, 2.0, name="scaled"))
+
+    reasons = {row.forward: row.reason for row in differentiated(loss_of, "w").gradients}
+    behind = {name for name, why in reasons.items() if why == gradients.NO_FLOATS_TO_IT}
+    assert behind >= {"scaled", "noise", "noise/RandomStandardNormal"}
+    assert reasons["Shape"] == gradients.NOT_DIFFERENTIABLE

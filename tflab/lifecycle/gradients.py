@@ -20,6 +20,7 @@ from tflab.records.graph import (
     Node,
     graph_def_name,
     grouped,
+    reach,
     session_name,
     with_dependents,
     with_makers,
@@ -37,6 +38,7 @@ ATTRIBUTES = ("transpose_a", "transpose_b", "adj_x", "adj_y", "keep_dims", "data
 NOT_NEEDED = "the loss does not depend on it"
 NO_PATH = "no path of tensors leads from it to the loss"
 NO_VARIABLE = "it does not depend on a trainable variable"
+NO_FLOATS_TO_IT = "no floating-point numbers lead to it from a trainable variable"
 NOT_REGISTERED = "no gradient function is registered for its op"
 NO_INPUTS = "it has no inputs, so its gradient goes no further"
 NOT_DIFFERENTIABLE = "its op is registered as not differentiable"
@@ -91,7 +93,12 @@ def rows_and_stops(
     needed = with_makers(forward, [program.loss.op.name])
     variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     variables += program.model.parameters
-    trained = with_dependents(forward, (variable.op.name for variable in variables))
+    own = [variable.op.name for variable in variables]
+    trained = with_dependents(forward, own)
+    # `tf.gradients` calls the gradient functions of these alone
+    ends = ((op, t) for op in map(program.graph.get_operation_by_name, by_name) for t in op.inputs)
+    real = ((t.op.name, op.name) for op, t in ends if t.dtype.name.startswith(GRADIENT_TYPES))
+    reached = reach(own, grouped(real))
     listed = [node for node in forward if node.name in needed and node.name in trained]
     without = {  # why an op has no gradient; functions that nodes call have one of their own
         node.name: why
@@ -107,6 +114,8 @@ def rows_and_stops(
             return NOT_NEEDED
         if node.name not in trained:
             return NO_VARIABLE
+        if node.name not in reached:
+            return NO_FLOATS_TO_IT
         if stops.at(node.name) and differentiable(node):
             ends = [(by_name[end], stops.reasons[end]) for end in stops.at(node.name)]
             places = [", ".join(filter(None, (end.op, place(end.line)))) for end, _ in ends]
