@@ -150,6 +150,11 @@ def test_a_word_longer_than_a_line_breaks_where_its_parts_meet():
     assert fitting.wrapped(text, 20).split("\n") == lines
 
 
+def test_a_hanging_column_may_be_empty():
+    widths, *_ = fitted([FIXED, Column("", str, hanging=True)], [("a", "")], 20)
+    assert widths[1] == 0
+
+
 def test_prose_loses_its_end():
     assert fitting.cut("Conv2D, BiasAdd, Relu", 15) == "Conv2D, BiasAd…"
     assert fitting.cut("日本語日本語", 7) == "日本語…"

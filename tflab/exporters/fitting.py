@@ -132,7 +132,7 @@ class Wrapper(TextWrapper):
 def wrapped(text: str, width: int) -> str:
     """Return a text in lines of at most this width, of which all but the first hang."""
     hanging = " " * INDENT
-    return Wrapper(width, subsequent_indent=hanging, break_on_hyphens=False).fill(text)
+    return Wrapper(max(1, width), subsequent_indent=hanging, break_on_hyphens=False).fill(text)
 
 
 def alike(short: dict[str, str]) -> list[list[str]]:
