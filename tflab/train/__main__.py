@@ -2,7 +2,7 @@
 
     python -m tflab.train --model lenet
 
-It says how long it takes, and shows its progress. A checkpoint is saved after each epoch; --resume
+It shows its progress. A checkpoint is saved after each epoch; --resume
 continues from the last one, and says what it does not restore.
 """
 
@@ -137,8 +137,8 @@ def train(
         for record in islice(steps, view.JUDGED):
             first.append(record)
             yield record
-        if len(first) == view.JUDGED:
-            terminal.say(view.expected(first, left))
+        if len(first) == view.JUDGED and (expected := view.expected(first, left)):
+            terminal.say(expected)
         total = left + left // settings.epoch_steps - len(first)
         yield from terminal.track("training", steps, total, partial(view.progress, settings))
 

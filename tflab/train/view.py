@@ -26,20 +26,24 @@ def plan_line(settings: Settings, recipe: int) -> str:
 
 
 def expected(first: Sequence[TrainingStep | Epoch], steps: int) -> str:
-    """Return how long these steps will take, judged by the first ones but the very first."""
+    """Return how long these steps will take, judged by the first ones but the very first; "" for
+    less than a second, which tests and checkpoints may exceed."""
     each = median([step.seconds for step in first if isinstance(step, TrainingStep)][1:])
+    if each * steps < 1:
+        return ""
+    amount, unit = (each * steps / 60, "min") if each * steps >= 120 else (each * steps, "s")
     return (
-        f"About {time(1e9 * each * steps)} for {plural(steps, 'step')} of {time(1e9 * each)}, "
-        "without the test after each epoch."
+        f"About {float(f'{amount:.0e}'):g} {unit} for {plural(steps, 'step')}, without the test "
+        "after each epoch."
     )
 
 
 def progress(settings: Settings, record: TrainingStep | Epoch) -> str:
-    """Return `epoch 2 of 8, loss 0.103, 97.10 % right` of a step, or of an epoch that is over."""
+    """Return `epoch 2 of 8, loss 0.103, accuracy 97.10 %` of a step, or of an epoch at its end."""
     epoch = f"epoch {math.ceil(record.step / settings.epoch_steps)} of {settings.epochs}"
     if isinstance(record, Epoch):
         return f"{epoch}, test loss {loss_digits(record.test_loss)}"
-    right = "" if math.isnan(record.accuracy) else f", {accuracy_percent(record.accuracy)} right"
+    right = "" if math.isnan(record.accuracy) else f", accuracy {accuracy_percent(record.accuracy)}"
     return f"{epoch}, loss {loss_digits(record.loss)}{right}"
 
 
@@ -63,8 +67,8 @@ def blocks(history: History) -> Iterable[Block]:
         return
     yield epochs(history)
     yield (
-        "Each loss, and each share of right answers, is a mean over all rows: in training on each "
-        "batch before its update, in the test with the weights at the end of the epoch."
+        f"Each loss{' and accuracy' * classified(history)} is a mean over all rows: in training on "
+        "each batch before its update, in the test with the weights at the end of the epoch."
     )
 
 
