@@ -16,11 +16,11 @@ from tflab.analysis.timeline import track_kind
 from tflab.convert.read import Recording
 from tflab.exporters.csv import cell
 from tflab.exporters.json import plain
-from tflab.records.blocks import Block, Column, fact_table, numbers, table
+from tflab.records.blocks import Block, Column, Fact, fact_table, numbers, table
 from tflab.records.measured import OpStats
 from tflab.records.timed import CriticalPath, Memory, Owner
 from tflab.runtime import trace
-from tflab.units import plural, time
+from tflab.units import percent, plural, short_device, time
 from tflab.views import execution
 from tflab.views import op_table as op_columns
 
@@ -101,60 +101,79 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
 # How it is shown
 
 TOP = 10
+LONG = 2  # times the median, from which on the longest step is told
 
 
 def blocks(conversion: Conversion) -> Iterable[Block]:
-    recorded = conversion.recorded
-    runs = op_runs.of(recorded.runs)
+    recorded, steps = conversion.recorded, conversion.recorded.steps
+    runs, middle = op_runs.of(recorded.runs), timeline.median_step(steps)
+    by_step, several = runs.by_step(), len(steps) > 1
+    which = "the step of median length" if several else "the step"
+    among, where = f"Of {plural(len(steps), 'step')}, {which}", f" in the {len(steps):,} steps"
+    said = [
+        f"{among if several else 'The step'} took {time(middle.wall_ns)} from the start of its "
+        "first op to the end of its last."
+    ]
+    for kind, row in conversion.top_ops[:1]:
+        share = f"{percent(row.share)} of the time of all {kind}"
+        said.append(f"{row.key} took {share}{where * several}.")
+    longest = max(steps, key=lambda step: step.wall_ns)
+    if longest.wall_ns > LONG * middle.wall_ns:
+        times = f"{longest.wall_ns / (middle.wall_ns or 1):,.0f} times the median"
+        said.append(
+            f"Step {longest.step} ({recorded.labels[longest.step]}) took {time(longest.wall_ns)}, "
+            f"{times}: the totals and shares of nodes include it."
+        )
+    yield " ".join(said)
     starts = len(runs.of_kinds(lambda kind: kind[0] == trace.EXECUTOR))
-    own = f", {starts:,} of them the executor's own ({trace.EXECUTOR})" if starts else ""
-    yield (
-        f"{plural(len(recorded.steps), 'step')} with {plural(len(runs), 'op run')}{own}. "
-        "A RunMetadata does not contain the time of session.run, so a step is measured from the "
-        "start of its first op to the end of its last."
-    )
-    yield from devices(conversion)
-    by_step = runs.by_step()
-    yield table(
-        "The steps",
-        recorded.steps,
-        numbers("step", lambda step: str(step.step)),
-        Column("file", lambda step: recorded.labels[step.step], elastic=True, name=True),
-        numbers("start to end", lambda step: time(step.wall_ns)),
-        numbers("op runs", lambda step: f"{len(by_step[step.step]):,}"),
-    )
-    owners = [owner for owner in conversion.time_ledger if owner.ns]
-    facts = [*execution.owners(owners, conversion.wall_ns, len(recorded.steps))]
+    own = f"{starts:,} of them the executor's own ({trace.EXECUTOR})" if starts else ""
+    facts = [Fact("op runs", f"{len(runs):,}", own)]
+    for track in recorded.tracks if len(recorded.tracks) == 1 else ():
+        about = f"added up{where * several}, on {short_device(track.device)}"
+        facts.append(Fact(track.kind, time(track.total_ns), about))
+    ledger = timeline.time_ledger(by_step.get(middle.step, ()), [middle])
+    facts += execution.owners(filter(lambda owner: owner.ns, ledger), middle.wall_ns, 1, which)
     if conversion.critical_path:
         facts += execution.parallel(conversion.critical_path)
-    yield fact_table([*facts, *execution.memory_facts(conversion.memory)])
-    several = len({kind for kind, _ in conversion.top_ops}) > 1
-    headers = {"share": "share of kind"} if several else {}
-    every = (op_columns.key("node"), *op_columns.columns(op_columns.MOST_EXPENSIVE, headers))
+    missing = "time of session.run before the first op and after the last"
+    facts += [*execution.memory_facts(conversion.memory), Fact("not recorded", missing)]
+    yield fact_table(facts)
+    if several:
+        yield table(
+            "The steps",
+            steps,
+            numbers("step", lambda step: str(step.step)),
+            Column("file", lambda step: recorded.labels[step.step], elastic=True, name=True),
+            numbers("start to end", lambda step: time(step.wall_ns)),
+            numbers("op runs", lambda step: f"{len(by_step[step.step]):,}"),
+        )
+    if len(recorded.tracks) > 1:
+        yield table(
+            "What was recorded",
+            recorded.tracks,
+            Column("device", lambda track: short_device(track.device), elastic=True, name=True),
+            Column("its rows are", lambda track: track.kind, spare=1),
+            numbers("op runs", lambda track: f"{track.op_runs:,}"),
+            numbers("total", lambda track: time(track.total_ns)),
+        )
+    kinds = len({kind for kind, _ in conversion.top_ops}) > 1
+    if kinds:
+        yield (
+            "Totals of different kinds overlap and must not be added: a launch ends before its "
+            "kernel, and a thread waits for GPU work that is counted elsewhere."
+        )
+    names = ["type", "calls", "total", "median", "share"]
+    if all(row.calls == 1 for _, row in conversion.top_ops):
+        names = ["type", "total", "share"]
+    headers = {"total": "time"} if len(names) == 3 else {"calls": "op runs"}
+    headers |= {"share": "share of kind"} if kinds else {}
+    every = (op_columns.key("node"), *op_columns.columns(names, headers, {"calls": 1, "median": 0}))
     columns = [*op_columns.columns_of(every, lambda item: item[1])]
-    columns[2:2] = [Column("kind", lambda item: item[0])] * several
-    title = "The most expensive nodes (total time)"
+    columns[2:2] = [Column("kind", lambda item: item[0])] * kinds
+    title = f"The most expensive nodes (total time of {plural(len(steps), 'step')})"
     yield table(title, conversion.top_ops, *columns, most=TOP)
     if conversion.critical_path is None:
         yield "The trace has no graph. With --graph, the critical path is shown too."
     elif not conversion.critical_path.nodes:
         yield "The graph may not be the one that ran, because passes change edges."
     yield from execution.holders(conversion.memory)
-
-
-def devices(conversion: Conversion) -> Iterable[Block]:
-    """Yield a table of the devices in the traces, with what their rows are."""
-    all_tracks = conversion.recorded.tracks
-    yield table(
-        "What was recorded",
-        all_tracks,
-        Column("device", lambda track: track.device, elastic=True, name=True),
-        Column("its rows are", lambda track: track.kind, spare=1),
-        numbers("op runs", lambda track: f"{track.op_runs:,}"),
-        numbers("total", lambda track: time(track.total_ns)),
-    )
-    if len({track.kind for track in all_tracks}) > 1:
-        yield (
-            "Totals of different kinds overlap and must not be added: a launch ends before its "
-            "kernel, and a thread waits for GPU work that is counted elsewhere."
-        )

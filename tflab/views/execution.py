@@ -72,11 +72,13 @@ def step_times(stage: Execution) -> Iterator[Fact]:
     yield Fact("data", stage.data, f"untraced and traced steps alternate, {warm}", detail=True)
 
 
-def owners(ledger: Sequence[Owner], wall_ns: int, steps: int) -> Iterator[Fact]:
-    """Yield the parts of a mean traced step. Every nanosecond belongs to exactly one."""
+def owners(
+    ledger: Iterable[Owner], wall_ns: int, steps: int, of: str = "a mean traced step"
+) -> Iterator[Fact]:
+    """Yield the parts of a step. Every nanosecond belongs to exactly one."""
     for owner in ledger if wall_ns else ():
         name, _, what = owner.owner.partition(" (")
-        share = f"{percent(owner.ns / wall_ns)} of a mean traced step"
+        share = f"{percent(owner.ns / wall_ns)} of {of}"
         why = f"for {what.rstrip(')')}".replace("the trace", "tflab's own trace") if what else ""
         yield Fact(name, f"{time(owner.ns / steps)}, {share}", why, detail=True)
 
