@@ -128,7 +128,7 @@ def test_the_files_of_a_program_begin_with_its_own_then_the_costliest(seen, tmp_
 def test_the_costliest_lines_have_their_times(seen):
     code = CODE.splitlines()
     table, note = view.of_lines(seen)
-    assert layout(table)[-1:] == ["code gives way to 20 goes 1"]
+    assert layout(table)[-1:] == ["code gives way to 12 goes 1"]
     assert grid(table)[1:] == [
         ("line", "forward", "backward", "waiting", "Python", "code"),
         ("4", "500 ns*", "250 ns*", "", "", code[3]),

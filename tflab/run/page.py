@@ -7,7 +7,6 @@ import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import compress
 
 from tflab import units
 from tflab.analysis.fates import not_taken
@@ -18,7 +17,6 @@ from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
 from tflab.report.contents import Annotated, Chapter, DrawnGraph, Report, Script, ScriptLine, State
 from tflab.run import sampler, view
-from tflab.views import values
 
 MOST_LINES = 5_000  # of a file that is shown completely
 Place = tuple[str, int]  # file and line
@@ -29,9 +27,8 @@ def report(seen: Watched) -> Report:
     first, *rest = view.blocks(seen, with_lines=False)
     about = str(first).removeprefix("tflab: ")
     command = " ".join(("python -m tflab.run", *seen.program))
-    blocks = (*rest, *(values.statistics(seen.values.values) if seen.values else ()))
     # A terminal has the tables without rules, in few lines; here their long cells go on below
-    plain = (replace(part, drawing=False) if isinstance(part, Table) else part for part in blocks)
+    plain = (replace(part, drawing=False) if isinstance(part, Table) else part for part in rest)
     chapters = [Chapter("The whole process", tuple(plain))]
     graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
     annotated = Annotated(tuple(scripts(seen)), graph)
@@ -74,9 +71,9 @@ def scripts(seen: Watched) -> Iterator[Script]:
     by_file: defaultdict[str, dict[int, WatchedLine]] = defaultdict(dict)
     for line in seen.lines:
         by_file[line.file][line.line] = line
-    spent = {file: sum(map(shown_ns, own.values())) for file, own in by_file.items()}
+    spent = {file: sum(map(view.shown_ns, own.values())) for file, own in by_file.items()}
     files = sorted(by_file, key=lambda file: (file != seen.program[0], -spent[file], file))
-    most = max(map(shown_ns, seen.lines), default=0)
+    most = max(map(view.shown_ns, seen.lines), default=0)
     nodes, notes = nodes_by_line(seen.graph), notes_by_line(seen.graph)
 
     def row(file: str, number: int, code: str) -> ScriptLine:
@@ -84,7 +81,7 @@ def scripts(seen: Watched) -> Iterator[Script]:
         cells = (*view.times(line), f"{line.runs:,}" if line.runs else "") if line else ()
         headers = (*view.HEADERS, "op runs")
         times = tuple((what, cell) for what, cell in zip(headers, cells, strict=False) if cell)
-        share = shown_ns(line) / most if line and shown_ns(line) else None
+        share = view.shown_ns(line) / most if line and view.shown_ns(line) else None
         note, made = notes.get((file, number), ""), tuple(nodes.get((file, number), ()))
         return ScriptLine(number, code.expandtabs(4), times, share, note, made)
 
@@ -95,13 +92,6 @@ def scripts(seen: Watched) -> Iterator[Script]:
         texts = texts or {number: line.code for number, line in sorted(by_file[file].items())}
         rows = tuple(row(file, number, code) for number, code in texts.items())
         yield Script(file if within.startswith(os.pardir) else within, about, rows)
-
-
-def shown_ns(line: WatchedLine) -> int:
-    """Return the sum of a line's times that the page shows: those from few samples are hidden."""
-    of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
-    every = (*of_nodes, line.python_ns, line.tensorflow_ns, line.elsewhere_ns)
-    return sum(compress(every, view.times(line)))
 
 
 def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]:

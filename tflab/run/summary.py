@@ -318,7 +318,8 @@ def notes_of(segment: Segment, wall_ns: int) -> Iterator[str]:
         least_ns, most_ns = (waited(group, ns) for ns in group["waited_ns"])
         if most_ns - least_ns > max(least_ns, wall_ns / 100):
             yield (
-                f"Group {at} waited for data for {units.time(least_ns)} at least and "
-                f"{units.time(most_ns)} at most: data arrive while TensorFlow's profiler starts."
+                f"How long group {at} waited for data is unknown, because data also arrive while "
+                f"TensorFlow's profiler starts: at least {units.time(least_ns)}, at most "
+                f"{units.time(most_ns)}."
             )
     yield from segment["notes"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from itertools import starmap
+from dataclasses import replace
+from itertools import compress, starmap
 from typing import NamedTuple
 
 from tflab import units
-from tflab.records.blocks import Block, Column, Table, numbers, table
+from tflab.records.blocks import Block, Column, Fact, Table, fact_table, numbers, table
 from tflab.records.timed import Owner
 from tflab.records.watched import (
     Compiled,
@@ -19,7 +20,8 @@ from tflab.records.watched import (
     Watched,
     WatchedLine,
 )
-from tflab.run import summary
+from tflab.run import sampler, summary
+from tflab.run.groups import FEW
 from tflab.views import values
 from tflab.views.op_table import text_or_blank
 from tflab.views.words import FATES, listed
@@ -28,17 +30,18 @@ ROWS = 7  # of the table of owners
 OPS = 8  # of the table of ops
 CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
 WAITING = 0.01  # of the time, from which on waiting for data is told
+HEADLINE = 0.1  # of the time, from which on a line is told in the first lines
 NAMED = 3  # lines, arguments and functions in a sentence
 MOST_LINES = 15
 PRECISE = 0.1  # the largest error of a time that is shown as one number
 ONCE = "*"  # marks a time that comes from one traced run
 ORIGINS = 2  # of NaN and Inf, each with a sentence
 GROUPS = (
-    "A group is the runs of one graph with the same fetches and fed shapes, or the calls of one "
-    "traced function; groups are numbered as they begin. The first run of each is in the first "
-    "runs, all others are its steps."
+    "A group is the runs of one graph with the same fetches and fed shapes, or of one tracing of a "
+    "tf.function; groups are numbered as they begin. The first run of each is in the first runs, "
+    "all others are its steps."
 )
-LATER = "runs unlike those of all earlier groups"
+UNNAMED = {summary.LATER: "runs unlike those of all earlier groups"}
 ALIKE = (
     "with arguments that read the same (TensorFlow also traces again for another object, graph, "
     "device or strategy, and if the first tracing created variables)"
@@ -54,14 +57,6 @@ class Row(NamedTuple):
     about: str
 
 
-OWNERS = (
-    Column("", lambda row: row.owner),
-    numbers("time", lambda row: units.time(row.ns)),
-    numbers("share", lambda row: text_or_blank(row.share, units.percent)),
-    Column("", lambda row: row.about, hanging=True),
-)
-
-
 def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     took = f"tflab: {name_of(seen)} took {units.time(seen.process.wall_ns)}"
     ending = f" and ended with exit status {seen.exit_status}."
@@ -70,15 +65,24 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     if seen.stopped:
         ending = "; --steps interrupted it."
     yield " ".join((f"{took}{ending}", *in_short(seen)))
-    title = "Where the time went (shares are of all time but tflab's)"
-    yield table(title, rows(seen), *OWNERS, drawing=True)
+    if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
+        yield " ".join(sentences)
+    yield table(
+        "Where the time went (shares are of all time but tflab's)",
+        rows(seen),
+        Column("", lambda row: row.owner),
+        numbers("time", lambda row: units.time(row.ns)),
+        numbers("share", lambda row: text_or_blank(row.share, units.percent)),
+        Column("", lambda row: row.about, hanging=True),
+        drawing=True,
+    )
     if any(map(is_run, seen.process.owners)):
         yield GROUPS
     yield from seen.findings
     yield from waiting(seen)
     yield from growing(seen)
-    if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
-        yield " ".join(sentences)
+    if seen.values and seen.values.values:
+        yield from values.statistics(seen.values.values)
     if seen.ops:
         yield ops(seen)
     if seen.fates:
@@ -112,18 +116,19 @@ def program_ns(seen: Watched) -> int:
 
 
 def in_short(seen: Watched) -> Iterator[str]:
-    """Yield the share of the costliest line, a run that did not end, and runs in other threads."""
+    """Yield the largest part of the time, the costliest line, a run that did not end, and runs in
+    other threads."""
     all_ns, others = program_ns(seen), sum(group.in_other_threads for group in seen.groups)
-    if (line := seen.costliest) and 100 * line.ns >= all_ns:
+    parts = [owner for owner in seen.process.owners if owner.owner != summary.OWN]
+    if parts:
+        most = max(parts, key=lambda owner: owner.ns)
+        yield f"Largest part: {most.owner}, {100 * most.ns / all_ns:.0f} %."
+    if (line := seen.costliest) and line.ns >= HEADLINE * all_ns:
         share = spread(lambda value: f"{value:.0f} %", 100 * line.ns / all_ns, line.samples)
-        if not any(map(is_run, seen.process.owners)):
-            unseen = any(owner.owner == summary.REST for owner in seen.process.owners)
-            where = " in its main thread" if seen.groups else ""
-            if unseen or any(note.startswith(summary.STOPPED) for note in seen.notes):
-                yield "tflab saw no run."
-            else:
-                yield f"No session.run and no tf.function ran a graph{where}."
         yield f"{share} of the time passed at {line.place}."
+    if not any(map(is_run, seen.process.owners)):
+        where = " in its main thread" if seen.groups else ""
+        yield f"tflab saw no session.run and no tf.function that ran a graph{where}."
     if run := seen.open_run:
         place = f", at {run.place}" if run.place else ""
         began = f"it began {units.time(run.ns)} before the end{place}"
@@ -134,7 +139,7 @@ def in_short(seen: Watched) -> Iterator[str]:
             f"{others:,} {of_all} happened in other threads; the first table has the main thread's "
             "time."
         )
-    if (line := seen.elsewhere) and 100 * line.ns >= all_ns:
+    if (line := seen.elsewhere) and line.ns >= HEADLINE * all_ns:
         spent = sampled(line.ns, line.samples)
         yield f"In other threads, {spent} passed at {line.place}."
 
@@ -150,13 +155,24 @@ def is_run(owner: Owner) -> bool:
 
 
 def rows(seen: Watched) -> Iterator[Row]:
-    """Yield the owners in order. Small ones are combined, but not the group that took longest."""
-    all_ns = program_ns(seen)
-    about = {f"{summary.STEPS} {at}": about_group(group) for at, group in enumerate(seen.groups, 1)}
+    """Yield the owners in order. Small ones are combined, but not the group that took longest, nor
+    where it and the slowest input pipeline waited for data."""
+    all_ns, about = program_ns(seen), dict[str, str]()
+    for at, group in enumerate(seen.groups, 1):
+        runs = units.plural(group.calls - group.first_runs, "run")
+        middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
+        middle += " with waiting for data" * bool(middle and group.waited_ns[0])
+        traced = f", {group.traced:,} traced" if group.traced else ""
+        names = ", ".join(group.fetches) or UNNAMED.get(group.graph, "compiled steps")
+        about[f"{summary.STEPS} {at}"] = f"{runs}{middle}{traced}: {names}"
+        about[f"{summary.WAITING} {at}"] = "in the same runs, estimated"
     owners = {owner.owner: owner.ns for owner in seen.process.owners}
     steps = [name for name in owners if name.startswith(summary.STEPS)]
-    first = max(steps, key=lambda name: owners[name], default=None)
-    largest = sorted(owners, key=lambda name: (name != first, -owners[name]))
+    first = max(steps, key=lambda name: owners[name], default="")
+    kept = {first, first.replace(summary.STEPS, summary.WAITING)}
+    if data := seen.input_pipeline:
+        kept.add(f"{summary.WAITING} {data.group}" if data.group else sampler.DATA)
+    largest = sorted(owners, key=lambda name: (name not in kept, -owners[name]))
     # tflab's own time is no part of the shares
     shown = {summary.OWN, *(largest if len(owners) <= ROWS else largest[: ROWS - 1])}
     for name, ns in owners.items():
@@ -168,29 +184,18 @@ def rows(seen: Watched) -> Iterator[Row]:
         yield Row("all else", rest_ns, rest_ns / all_ns, ", ".join(rest))
 
 
-def about_group(group: Group) -> str:
-    """Return `1,499 runs, median 3.10 ms, 112 traced: loss:0, train`"""
-    waits = " including waiting for data" * any(group.waited_ns)
-    middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}{waits}"
-    unnamed = LATER if group.graph == summary.LATER else "compiled steps"
-    names = ", ".join(group.fetches) or unnamed
-    kind, how = ("call", "profiled") if is_function(group) else ("run", "traced")
-    traced = f", {group.traced:,} {how}" if group.traced else ""
-    return f"{units.plural(group.calls - group.first_runs, kind)}{middle}{traced}: {names}"
-
-
 def ops(seen: Watched) -> Table:
     profiled = any(is_function(group) and group.traced for group in seen.groups)
-    how = "profiled run" if profiled else "traced run"
-    runs = units.plural(sum(group.traced for group in seen.groups), how)
+    traced = sum(group.traced for group in seen.groups)
     lack = ", which may lack the shortest ops of functions" * profiled
+    runs, digits = units.plural(traced, "traced run"), int(traced >= FEW)
     return table(
         f"The most expensive ops in all but the first runs, estimated from {runs}{lack}",
         seen.ops[:OPS],
         Column("type", lambda row: row.op),
-        numbers("calls", lambda row: f"{row.calls:,}"),
+        numbers("op runs", lambda row: f"{row.calls:,}"),
         numbers("time", lambda row: units.time(row.ns)),
-        numbers("share of ops", lambda row: units.percent(row.share)),
+        numbers("share of ops", lambda row: f"{100 * row.share:.{digits}f} %"),
         drawing=True,
     )
 
@@ -199,11 +204,14 @@ def waiting(seen: Watched) -> Iterator[str]:
     """Yield what the program waits for: data, and child processes."""
     data, children, all_ns = seen.input_pipeline, seen.for_children, program_ns(seen)
     if data and data.waited_ns >= WAITING * all_ns:
-        who = f"the {data.runs:,} runs of group {data.group}" if data.group else "the program"
-        each = (" each" if data.group else " a step") if data.runs else ""
-        waited = f"{units.time(data.waited_ns / (data.runs or 1))}{each}"
+        who = f"group {data.group}" if data.group else "the program"
+        mean = ""
+        if data.runs:
+            what = "run" if data.group else "step"
+            mean = f", a mean of {units.time(data.waited_ns / data.runs)} a {what}"
         share = units.percent(data.waited_ns / all_ns)
-        said = f"Input pipeline: {who} waited {waited} for data, {share} of the time"
+        said = f"Input pipeline: {who} waited {units.time(data.waited_ns)} for data{mean}"
+        said += f", {share} of the time"
         if data.stage:
             said += f"; its most expensive stage is {data.stage}"
         if line := data.line:
@@ -316,34 +324,47 @@ def fetched(seen: Watched) -> Iterator[str]:
 # The lines of the program
 
 HEADERS = ("forward", "backward", "updates", "waiting", "Python", "TensorFlow", "other threads")
-SPARE = {"waiting": 3}  # omitted first where a terminal is narrow
 
 
 def of_lines(seen: Watched) -> Iterator[Block]:
-    """Yield the most expensive lines."""
-    known = [line for line in seen.lines if any(times(line))]
+    """Yield the most expensive lines, in the order of the times that are shown."""
+    known = sorted(filter(shown_ns, seen.lines), key=shown_ns, reverse=True)
     files = {line.file for line in known}
     name = f" of {os.path.basename(files.pop())}" if len(files) == 1 else ""
     runs = sum(group.traced for group in seen.groups)
     from_runs = f", with times of ops estimated from {units.plural(runs, 'traced run')}"
-    title = f"The most expensive lines{name}{from_runs * bool(runs)}"
 
     def place(line: WatchedLine) -> str:
         return str(line.line) if name else f"{os.path.basename(line.file)}:{line.line}"
 
     def column(at: int, header: str) -> Column:
-        return numbers(header, lambda line: times(line)[at], SPARE.get(header, 0))
+        return numbers(header, lambda line: times(line)[at])
 
     columns = (
         Column("line", place, right=bool(name)),
         *starmap(column, enumerate(HEADERS)),
-        Column("code", lambda line: line.code, elastic=True, least=20, spare=1),
+        Column("code", lambda line: line.code, elastic=True, least=12, spare=1),
     )
-    shown = (column for column in columns if any(map(column.cell, known[:MOST_LINES])))
-    if known:
-        yield (shown_lines := table(title, known, *shown, most=MOST_LINES))
-        if any(ONCE in cell for row in shown_lines.cells() for cell in row[:-1]):
-            yield f"{ONCE} from one traced run"
+    shown = [column for column in columns if any(map(column.cell, known[:MOST_LINES]))]
+    if len(known) == 1:
+        facts = fact_table(Fact(column.header, column.cell(known[0])) for column in shown)
+        yield replace(facts, title=f"The only line{name} with a time{from_runs * bool(runs)}")
+    elif known:
+        yield table(
+            f"The most expensive lines{name}, by the sum of their times{from_runs * bool(runs)}",
+            known,
+            *shown,
+            most=MOST_LINES,
+        )
+    if any(line.traced == 1 and any(times(line)[:4]) for line in known[:MOST_LINES]):
+        yield f"{ONCE} from one traced run"
+
+
+def shown_ns(line: WatchedLine) -> int:
+    """Return the sum of a line's times that are shown: those from few samples are hidden."""
+    of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
+    every = (*of_nodes, line.python_ns, line.tensorflow_ns, line.elsewhere_ns)
+    return sum(compress(every, times(line)))
 
 
 def times(line: WatchedLine) -> tuple[str, ...]:

@@ -122,13 +122,14 @@ def statistics(values: Sequence[Value]) -> Iterator[Block]:
     kinds = FED, COMPUTED
     tensors = [value for value in values if value.kind in kinds and value.op != "ReadVariableOp"]
     bad = numbers("not finite", lambda value: f"{value.not_finite:,}")
-    yield table(
-        "The largest tensors of the step (mean, minimum and maximum of the finite elements)",
-        sorted(tensors, key=lambda value: (not value.not_finite, -elements(value.shape))),
-        *COLUMNS,
-        *([bad] if any(value.not_finite for value in tensors) else []),
-        most=ROWS,
-    )
+    if tensors:
+        yield table(
+            "The largest tensors of the step (mean, minimum and maximum of the finite elements)",
+            sorted(tensors, key=lambda value: (not value.not_finite, -elements(value.shape))),
+            *COLUMNS,
+            *([bad] if any(value.not_finite for value in tensors) else []),
+            most=ROWS,
+        )
 
 
 COLUMNS = (
