@@ -312,3 +312,15 @@ def test_ctrl_c_keeps_what_was_measured(walked, monkeypatch):
     monkeypatch.setattr(values, "fetch", raising(KeyboardInterrupt()))
     stage = execution.execute(walked("toy")["placement"], FEW)
     assert (stage.interrupted, stage.steps, stage.values) == (True, 1, ())
+
+
+def test_a_read_that_waits_for_an_update_has_no_value():
+    """Its buffer is the variable's: when the step ends, it may hold a later value."""
+    with tf.Graph().as_default() as graph:
+        variable = tf1.Variable(1.0, use_resource=False, name="v")
+        early = variable.read_value()
+        with tf.control_dependencies([tf1.assign_add(variable, 10.0)]):
+            late = variable.read_value()
+        computed = {early.name: np.float32(11), late.name: np.float32(11)}
+        known = values.with_references(graph, computed, {"v": np.float32(1)})
+    assert known == {early.name: 1}

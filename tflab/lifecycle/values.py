@@ -140,13 +140,18 @@ def selected(graph: tf.Graph, tensors: Iterable[str], rows: int) -> list[str]:
 
 def with_references(graph: tf.Graph, computed: Arrays, before: Arrays) -> dict[str, np.ndarray]:
     """Return the computed tensors. An Identity of a reference variable gets the variable's value
-    before the step: it shares the variable's buffer, which the step updates in place."""
+    before the step: it shares the variable's buffer, which the step updates in place. One that
+    waits for an update has no value: later updates may have changed the buffer again."""
     values = dict(computed)
     for name in computed:
         op = graph.get_operation_by_name(node_of(name))
         read = op.inputs[0].op if op.type == "Identity" else None
         if read is not None and read.type in session.REFERENCES and read.name in before:
-            values[name] = before[read.name]
+            updates = {user.name for user in read.outputs[0].consumers() if user.type != "Identity"}
+            if updates & nodes.needed(graph, [waits_for.name for waits_for in op.control_inputs]):
+                del values[name]
+            else:
+                values[name] = before[read.name]
     return values
 
 

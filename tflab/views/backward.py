@@ -144,9 +144,11 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
         for row in stage.derivatives:
             note = f"for the first batch; finite differences {difference(row)}"
             yield Fact(gradient_name(row.variable), f"{row.formula} = {first(row.value)}", note)
-    missing = stage.variable_count - len(stage.derivatives)
+    without = {stop.variable for stop in stage.gradient_stops if stop.reason != ZEROS}
+    have = stage.variable_count - len(without)
+    missing = have - len(stage.derivatives)
     if stage.chain_rule and missing > 0:
-        of = f"{missing:,} of {stage.variable_count:,} without a formula"
+        of = f"{missing:,} of {have:,} without a formula"
         why = f"because {stage.no_formula or NO_FORMULA}"
         yield Fact("derivatives", of, why, detail=not stage.derivatives)
     if missing_at := [link.forward for link in stage.chain_rule if not link.formula]:
