@@ -54,7 +54,7 @@ COLUMNS = {
     "flops": numbers("FLOPs", lambda row: text_or_blank(row.flops, flops_text)),
     "all flops": numbers("FLOPs", lambda row: text_or_blank(row.flops, "{:,}".format)),
     "gflops": numbers("GFLOP/s", lambda row: text_or_blank(row.gflops, three_digits)),
-    "fused from": Column("fused from", last_parts, elastic=True, least=15, spare=1),
+    "fused from": Column("fused into it", last_parts, elastic=True, least=15, spare=1),
 }
 
 # The columns of each table, besides the key of a row
