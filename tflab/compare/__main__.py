@@ -22,6 +22,7 @@ from tflab.cli import arguments, command, confined, environment, interrupts, out
 from tflab.compare import CONFIGURATIONS, DEFAULT, PASSES, SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
+from tflab.records.measured import Comparison
 from tflab.records.options import Options
 from tflab.runtime import dumps, tf_import
 
@@ -145,21 +146,12 @@ def split(argv: Sequence[str]) -> list[list[str]]:
 
 
 def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> int:
-    configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
-    amount = {"images": args.images, "steps": args.steps}
-    chosen = SweepOptions(phase=args.phase, by=args.by, configs=configs, **amount)
-    options = Options(
-        data_dir=args.data_dir,
-        saved=arguments.saved_of(args),
-        cluster=tasks,
-        soft_placement=models.is_file(args.model),  # the devices were another machine's
-    )
     place: AbstractContextManager[output_paths.Run | None] = nullcontext()
     if args.plots:
         place = output_paths.new(Path(args.plots), "folder", "--plots", folder=True)
     with terminal.phase(args.model), interrupts.held():
         with place as folder:  # created before anything is measured
-            comparison = compare_batch_sizes(args.model, sizes, chosen, options=options)
+            comparison = measured(args, sizes, tasks)
             from tflab.compare import saved, view
             from tflab.exporters import csv
 
@@ -182,6 +174,19 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0
+
+
+def measured(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> Comparison:
+    configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
+    amount = {"images": args.images, "steps": args.steps}
+    chosen = SweepOptions(phase=args.phase, by=args.by, configs=configs, **amount)
+    options = Options(
+        data_dir=args.data_dir,
+        saved=arguments.saved_of(args),
+        cluster=tasks,
+        soft_placement=models.is_file(args.model),  # the devices were another machine's
+    )
+    return compare_batch_sizes(args.model, sizes, chosen, options=options)
 
 
 def check_options(args: argparse.Namespace, known: Sequence[str]) -> None:
