@@ -13,10 +13,9 @@ import lesson
 import numpy as np
 
 from tflab import lifecycle
-from tflab.analysis import timeline
 from tflab.records.options import Options
 from tflab.records.stages import Frontend
-from tflab.runtime import session
+from tflab.runtime import measure, session
 from tflab.units import percent, time
 
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -34,7 +33,7 @@ def main() -> None:
         run = step.callable(live)
         times = lesson.in_turn([partial(run, images[:size]) for size in SIZES], ROUNDS)
 
-    medians = np.array([timeline.spread(all_ns).median for all_ns in times])
+    medians = np.array([measure.spread(all_ns).median for all_ns in times])
     # Weights 1 / time: 1 % off counts as much in a short step as in a long one.
     image_ns, fixed_ns = np.polyfit(SIZES, medians, 1, w=1 / medians)
     line = fixed_ns + image_ns * np.array(SIZES)

@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tflab need not be installed
 
-from tflab.analysis import timeline, verdicts
+from tflab.analysis import verdicts
 from tflab.cli import command
 from tflab.exporters import text
 from tflab.records.blocks import Block, Column, Table
@@ -119,7 +119,7 @@ def traced(
 
 def spread(times: Sequence[int]) -> tuple[str, str, str]:
     """Median, 10th and 90th percentile: cells for the headers `median`, `p10` and `p90`."""
-    summary = timeline.spread(times)
+    summary = measure.spread(times)
     return duration(summary.median), duration(summary.p10), duration(summary.p90)
 
 
