@@ -65,7 +65,8 @@ class Steps:
     def table(self, measured: sweep.MeasuredBatch) -> tuple[OpStats, ...]:
         accumulator = measured.accumulator
         nodes = accumulator.stats(self.types, {}, {})
-        return op_table.rows(nodes, "op", accumulator.steps, measured.rows)
+        rows = op_table.rows(nodes, "op", accumulator.steps, measured.rows)
+        return op_table.with_shares(rows)
 
 
 @cache

@@ -101,7 +101,9 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
         return folded.stats(steps.types, {}, {})
 
     return {  # tables are made from records, statistics from an accumulator
-        BASE: lambda: op_table.rows(op_table.fold(records()), "node", 1, None),
+        BASE: lambda: op_table.with_shares(
+            op_table.rows(op_table.fold(records()), "node", 1, None)
+        ),
         "tflab: records": records,
         "tflab: statistics": of_nodes,
         "Timeline": lambda: Timeline(stats).generate_chrome_trace_format(),

@@ -75,8 +75,9 @@ def test_every_field_of_every_row(by):
     """By hand, of _FusedConv2D, which has two nodes: a call takes 800 / 6 ns, its median is
     (2 * 290 + 4 * 50) / 6; a step requests (2 * 128 + 4 * 8) / 2 bytes and does
     (2 * 3000 + 4 * 500) / 2 flops."""
+    rows = op_table.with_flops(op_table.rows(STATS, by, STEPS, IMAGES, GRAPH), FLOPS)
     lines = []
-    for row in op_table.rows(STATS, by, STEPS, IMAGES, GRAPH, FLOPS):
+    for row in op_table.with_shares(rows):
         fields = {name: value for name, value in asdict(row).items() if name != "key"}
         lines += [row.key, *(f"  {name:<17}{value}" for name, value in fields.items()), ""]
     approve(f"op-table-by-{by}.txt", "\n".join(lines))
@@ -143,7 +144,7 @@ def test_which_row_a_node_is_in(by, nodes, graph, rows):
     for text in nodes.split(", "):
         name, total, start, *op = text.split()
         stats.append(node(name, *op or "X", int(total), start=int(start)))
-    found = op_table.rows(stats, by, 1, None, graph)
+    found = op_table.with_shares(op_table.rows(stats, by, 1, None, graph))
     assert (
         ", ".join(" ".join((row.key, str(row.total_ns), *row.fused_from)) for row in found) == rows
     )
@@ -158,5 +159,6 @@ def test_an_unknown_key_is_refused_with_those_there_are():
 
 
 def test_nodes_that_took_no_time_have_no_speed_and_no_share():
-    (row,) = op_table.rows([node("a", "X", 0)], "node", 1, None, flops_of={"a": 5})
+    rows = op_table.rows([node("a", "X", 0)], "node", 1, None)
+    (row,) = op_table.with_shares(op_table.with_flops(rows, {"a": 5}))
     assert (row.gflops, row.share, row.image_ns) == (None, 0, None)

@@ -1,7 +1,8 @@
 """Op table: the statistics of nodes as rows, by type, node, layer or source line.
 
-Every table of ops is made here: `fold` makes the statistics of nodes, and `rows` groups the nodes.
-A node is in exactly one row, so the rows of any table add up to the same time.
+Every table of ops is made here, from the statistics of nodes that `fold` makes: `rows` groups the
+nodes, the functions `with_...` take rows and return them with something more, and `with_shares`
+is the last. A node is in exactly one row, so the rows of any table add up to the same time.
 
 Ops of a data-flow graph call nothing, because loops and functions are expanded before they run, so
 the time of a row is all its own. The exception is a call that stayed a node (`PartitionedCall` of a
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
@@ -32,21 +34,31 @@ from tflab.records.measured import NodeStats, OpStats
 from tflab.records.timed import OpRun
 
 
+@dataclass(frozen=True)
+class Row:
+    """A row that is not complete yet, with its nodes in the order of their starts."""
+
+    stats: OpStats
+    nodes: tuple[NodeStats, ...]
+    steps: int  # that the nodes cover
+
+
+Rows = Sequence[Row]
+
+
 def rows(
     nodes: Sequence[NodeStats],
     by: str,
     steps: int,
     images: int | None,
     graph: Graph | None = None,
-    flops_of: Mapping[str, float | None] | None = None,
-) -> tuple[OpStats, ...]:
+) -> Rows:
     """Return the rows by one of `row_labels.KEYS`: layers in the order of execution, others by
     time, largest first. A node that ran as several types has a row for each of them. `steps` is the
     number of steps that `nodes` cover, and `images` the number of images in them (None if unknown).
     `fused_from` names the user's nodes that were fused into the nodes of the row; by line, it names
-    their lines, if these differ from the row's. A row with a node whose FLOPs are unknown has none.
-    Raises UsageError for an unknown `by`."""
-    graph, flops_of = graph or Graph(), flops_of or {}
+    their lines, if these differ from the row's. Raises UsageError for an unknown `by`."""
+    graph = graph or Graph()
     labels = labels_of(nodes, by, graph)
     types = [node.op if by == "node" else "" for node in nodes]
     groups = grouped(zip(zip(labels, types, strict=True), nodes, strict=True))
@@ -56,8 +68,7 @@ def rows(
         lines = line_labels(graph.sources)
         parts = {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
         code = {lines[node]: source.code for node, source in graph.sources.items() if source}
-    everything = sum(node.total_ns for node in nodes) or 1
-    made: list[tuple[float, str, OpStats]] = []
+    made = []
     for (label, _), members in groups.items():
         own = tuple(sorted(members, key=lambda node: (node.start_ns, node.name)))
         names = tuple(dict.fromkeys(node.name for node in own))
@@ -66,10 +77,6 @@ def rows(
         spent: Counter[str] = Counter()
         for node in own:
             spent[graph.phases.get(node.name, FORWARD)] += node.total_ns
-        each = [(node.calls, flops_of.get(node.name)) for node in own]
-        flops: float | None = sum(n * of_call for n, of_call in each if of_call is not None)
-        if any(of_call is None for _, of_call in each):
-            flops = None
         stats = OpStats(
             key=label,
             ops=tuple(dict.fromkeys(node.op for node in own)),
@@ -80,10 +87,10 @@ def rows(
             mean_ns=total_ns / calls,
             # Of several nodes it is the mean of their medians, weighted by calls
             median_ns=sum(node.calls * node.median_ns for node in own) / calls,
-            share=total_ns / everything,
+            share=0,
             requested_bytes=round(sum(node.requested_bytes * node.calls for node in own) / steps),
-            flops=None if flops is None else round(flops / steps),
-            gflops=None if flops is None or not total_ns else flops / total_ns,
+            flops=None,
+            gflops=None,
             step_ns=total_ns / steps,
             image_ns=None if images is None else total_ns / images,
             forward_ns=spent[FORWARD],
@@ -91,9 +98,30 @@ def rows(
             update_ns=spent[UPDATE],
             code=code.get(label),
         )
-        # Variables of a layer are read long before its work
-        made.append((own[-1].start_ns if by == "layer" else -total_ns, label, stats))
-    return tuple(stats for *_, stats in sorted(made, key=lambda row: row[:2]))
+        made.append(Row(stats, own, steps))
+    if by == "layer":  # variables of a layer are read long before its work
+        return sorted(made, key=lambda row: (row.nodes[-1].start_ns, row.stats.key))
+    return sorted(made, key=lambda row: (-row.stats.total_ns, row.stats.key))
+
+
+def with_flops(rows: Rows, flops_of: Mapping[str, float | None]) -> Rows:
+    """Add FLOPs per step and GFLOP/s, except for a row with a node whose FLOPs are unknown."""
+    made = []
+    for row in rows:
+        each = [(node.calls, flops_of.get(node.name)) for node in row.nodes]
+        known = [calls * flops for calls, flops in each if flops is not None]
+        if len(known) == len(each):
+            per_ns = sum(known) / row.stats.total_ns if row.stats.total_ns else None
+            stats = replace(row.stats, flops=round(sum(known) / row.steps), gflops=per_ns)
+            row = replace(row, stats=stats)
+        made.append(row)
+    return made
+
+
+def with_shares(rows: Rows) -> tuple[OpStats, ...]:
+    """Return the rows, complete with their shares of the total time."""
+    everything = sum(row.stats.total_ns for row in rows) or 1
+    return tuple(replace(row.stats, share=row.stats.total_ns / everything) for row in rows)
 
 
 # Statistics

@@ -152,8 +152,9 @@ def table(
         phases={node.name: node.phase for node in nodes},
         layers=placed.program.layers,
     )
-    flops = mean_flops(batch, placed, last)
-    return op_table.rows(stats, by, accumulator.steps, batch.rows, graph, flops)
+    rows = op_table.rows(stats, by, accumulator.steps, batch.rows, graph)
+    rows = op_table.with_flops(rows, mean_flops(batch, placed, last))
+    return op_table.with_shares(rows)
 
 
 def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
@@ -161,8 +162,9 @@ def of_walk(ran: Execution, placed: Placement) -> tuple[OpStats, ...]:
     runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
     graph = row_labels.Graph(placed.ledger)
     images = ran.steps * ran.batch_size
-    flops = costs.flops_of_nodes(placed)
-    return op_table.rows(op_table.fold(runs), "node", ran.steps, images, graph, flops)
+    rows = op_table.rows(op_table.fold(runs), "node", ran.steps, images, graph)
+    rows = op_table.with_flops(rows, costs.flops_of_nodes(placed))
+    return op_table.with_shares(rows)
 
 
 def mean_flops(

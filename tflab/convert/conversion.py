@@ -47,7 +47,7 @@ def convert(recorded: Recording) -> Conversion:
     rows = [
         (kind, row)
         for kind, nodes in stats.items()
-        for row in op_table.rows(nodes, "node", steps, images=None)
+        for row in op_table.with_shares(op_table.rows(nodes, "node", steps, images=None))
     ]
     path = None
     if recorded.nodes:
