@@ -24,10 +24,6 @@ def text_or_blank(value: float | None, write: Callable[[float], str]) -> str:
     return "" if value is None else write(value)
 
 
-def flops_text(flops: float) -> str:
-    return in_units(flops, FLOPS).rstrip()
-
-
 def last_parts(row: OpStats) -> str:
     """Return the last parts of the fused nodes' names, because the whole names do not fit."""
     return ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in row.fused_from))
@@ -51,7 +47,9 @@ COLUMNS = {
     "image": numbers("an image", lambda row: text_or_blank(row.image_ns, time)),
     "share": numbers("share", lambda row: percent(row.share)),
     "requested": numbers("requested", lambda row: size(row.requested_bytes), 2),
-    "flops": numbers("FLOPs", lambda row: text_or_blank(row.flops, flops_text)),
+    "flops": numbers(
+        "FLOPs", lambda row: text_or_blank(row.flops, lambda f: in_units(f, FLOPS).rstrip())
+    ),
     "all flops": numbers("FLOPs", lambda row: text_or_blank(row.flops, "{:,}".format)),
     "gflops": numbers("GFLOP/s", lambda row: text_or_blank(row.gflops, three_digits)),
     "fused from": Column("fused into it", last_parts, elastic=True, least=15, spare=1),
