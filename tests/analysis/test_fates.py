@@ -129,6 +129,9 @@ FATES = {
         a; b(a); c(b) | c
         | merge: a merged b; b: b fused in c
         => merge: a merged in c; b: b fused in c | c""",
+    "a node whose heir has another value later has none": """
+        a; out(a) | out b | square: a replaced b; fold: b removed; prune: b removed c
+        => square: a removed""",
 }
 
 

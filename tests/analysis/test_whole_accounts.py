@@ -238,6 +238,15 @@ def six(x):
     return tf.multiply(x, tf.multiply(tf.constant(2.0), tf.constant(3.0), name="six"))
 
 
+def sum_with_equals(x):
+    return tf.add_n([tf.exp(x), tf.tanh(x), tf.exp(x, name="third")])
+
+
+def negated(x):
+    less, more = tf.negative(tf.exp(x), name="less"), tf.negative(tf.sin(x), name="more")
+    return tf.subtract(less, more)
+
+
 PROGRAMS = {
     "half planted": square,  # it makes a node for the square of half, and leaves half * half
     "cast wide": cast_and_reshape,  # it casts numbers to a larger type after it reshaped them
@@ -246,6 +255,8 @@ PROGRAMS = {
     # The product of the three constants has the name of the second product of the program
     "half/y half bent twice thrice": reordered,
     "Const six": six,
+    "third": sum_with_equals,  # its inputs get sorted
+    "less more": negated,  # (-a) - (-b) runs as b - a
 }
 
 

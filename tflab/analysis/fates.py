@@ -19,7 +19,8 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
+from operator import ne
 
 from tflab.records.graph import Node, grouped, node_of, nodes_needed, reach, turned_around
 from tflab.records.placed import Fate, Origin, Pass, Takeover
@@ -44,16 +45,20 @@ COMMUTATIVE = (
     *("AccumulateNV2", "Add", "AddN", "AddV2", "ApproximateEqual", "BitwiseAnd", "BitwiseOr"),
     *("BitwiseXor", "Equal", "LogicalAnd", "LogicalOr", "Mul", "NotEqual", "SquaredDifference"),
 )
+# Ops that keep the elements of their first input; ops that do the work of no other node
+KEEPING = (*PASS_ON, "ExpandDims", "Reshape", "Squeeze", "Transpose")
+ALONE = (*KEEPING, "Add", "AddV2", "Cast", "Div", "Mul", "Neg", "RealDiv", "Square", "Sub")
 # The values of these may be known before the step although their inputs are not
 SHAPES = ("Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike", "TensorArraySizeV3")
 RANDOM = re.compile("Random|TruncatedNormal|Multinomial|Parameterized|Stateful|Stateless")
 CALLS = re.compile("(Stateless)?(If|While|Case)$|(Stateful)?PartitionedCall|__|cluster_")
+VARYING = re.compile(f"{RANDOM.pattern}|{CALLS.pattern}")
 COMPOSITION = "/unary_ops_composition"  # the end of the name of ops that became one node
 WORK = ("fused", "compiled")  # fates of a node whose work another one does
 
 # node -> the nodes that take it, and the index of that input
 Users = Mapping[str, Sequence[tuple[str, int]]]
-Removal = tuple[str, Takeover]  # the pass that removed a node, and how
+Removals = dict[str, list[tuple[int, str, Takeover]]]  # number and name of the pass, and how
 
 
 def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Takeover]]) -> tuple[Pass, ...]:
@@ -85,16 +90,16 @@ def fates(
     # The pass that removed each node, and the pass that folded it in place. The first removal since
     # the node last entered the graph counts: a fused node stays as an Identity, and the pass that
     # removes that Identity says nothing about the node's work.
-    removals: dict[str, Removal] = {}
+    removals: Removals = {}
     folded: dict[str, str] = {}
-    for step in passes:
+    for number, step in enumerate(passes):
         for name in step.added:
             removals.pop(name, None)
         for taken in step.taken:
             if taken.into == taken.name:
                 folded[taken.name] = step.name
             else:
-                removals.setdefault(taken.name, (step.name, taken))
+                removals.setdefault(taken.name, []).append((number, step.name, taken))
     rewritten = {change.name: step.name for step in passes for change in step.rewritten}
     needed = nodes_needed(user_nodes, fetches, feeds)
 
@@ -110,30 +115,30 @@ def fates(
         if name not in removals:
             return Fate(name, "removed", None, None)
         if name not in needed:
-            return Fate(name, "unreached", removals[name][0], None)
+            return Fate(name, "unreached", removals[name][0][1], None)
         return followed(name, removals, running)
 
     return tuple(fate(node.name) for node in user_nodes)
 
 
-def followed(name: str, removals: Mapping[str, Removal], running: Collection[str]) -> Fate:
+def followed(name: str, removals: Removals, running: Collection[str]) -> Fate:
     """Return the fate of a node that a pass removed, from the chain of its replacements. The chain
     leads to the executed node that does the work or has the value, because a replacement may itself
     be compiled, fused or folded. It ends where the value is lost: if a node was bypassed, and a
     later pass fused the bypass into a kernel, this kernel does not do the work of the node."""
-    by, first = removals[name]
+    _, by, first = removals[name][0]
     fate, has_value = first.fate, True
     later: tuple[str, ...] = ("compiled",) if fate == "fused" else ()
     later = ("compiled", "fused", "folded") if first.replaced else later
     kind = "replaced"  # what happens to a replaced node is what happens to its replacement
     equal = first.into if fate == "merged" else None  # also if that is gone
     into: str | None = name
-    visited: set[str] = set()
-    while into is not None and into not in running:
-        if into in visited or into not in removals:
-            return Fate(name, fate, by, equal)
-        visited.add(into)
-        step, taken = removals[into]
+    at = -1  # the number of the pass from which on `into` does the work
+    while into is not None:
+        after = [removal for removal in removals.get(into, ()) if removal[0] > at]
+        if not after:
+            break
+        at, step, taken = after[0]
         if taken is not first and taken.fate in later:
             fate, by = taken.fate, step
             later = ("compiled",) if fate == "fused" else ()
@@ -148,6 +153,8 @@ def followed(name: str, removals: Mapping[str, Removal], running: Collection[str
         into = taken.into
     if into is None:
         return Fate(name, fate, by, equal, has_value or equal is not None)
+    if into not in running:
+        return Fate(name, fate, by, equal)
     return Fate(name, fate, by, into, has_value, first.replaced and fate == first.fate)
 
 
@@ -199,7 +206,7 @@ class Indexed:
             name
             for name, node in nodes.items()
             if (not node.inputs and node.op != "Const")
-            or may_vary(node.op)
+            or VARYING.match(node.op)  # whatever its inputs are
             or any(tensor not in nodes and node_of(tensor) not in nodes for tensor in node.inputs)
         )
 
@@ -211,12 +218,6 @@ class Indexed:
     @cached_property
     def varying(self) -> set[str]:
         return self.dependents()
-
-
-@cache
-def may_vary(op: str) -> bool:
-    """Return whether results of an op may vary although its inputs do not."""
-    return bool(RANDOM.match(op) or CALLS.match(op))
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,8 @@ class Step:
             elif name not in new:
                 takeover = self.takeover(name, known.get(name), shared)
                 yield takeover or Takeover(name, "removed", None)
+            elif name in self.regrouped:
+                yield Takeover(name, "removed", None)
             elif new[name].op == "Const" != node.op:
                 folded = Takeover(name, "folded", name)
                 yield folded if self.check(folded) else Takeover(name, "removed", None)
@@ -285,10 +288,13 @@ class Step:
     ) -> Takeover | None:
         """Return what happened to a node, judged by its replacement; None if there is none, or if
         the pass cannot have made it. `shared` are the new nodes that do the work of several."""
-        if by is None:
+        if by is None or (self.old[name].op == "Neg" and by.node in self.old[name].inputs):
             return None
         node, was, now = self.old[name], self.old.get(by.node), self.new[by.node]
         does_more = by.node in shared if by.has_value else now.op != node.op
+        passed = {*map(node_of, node.inputs), *self.passed_on(name)}
+        alone = now.op in ALONE and (node.op, now.op) != ("Neg", "Sub")  # a Sub may negate
+        alone = alone or (node.op in KEEPING and by.node.endswith(COMPOSITION))
         fate = "removed"  # its users take the value from its input, or from a node like it
         if now.op == "Const" and (
             (was.op if was else node.op) != "Const" or (was is None and not by.has_value)
@@ -296,11 +302,11 @@ class Step:
             fate = "folded"  # its value is in a constant that this pass made, or went into it
         elif was is None:
             # A feed or a part of an expanded call only passes its value on
-            if does_more and now.op != "_Arg" and not is_inside(now, node):
+            if does_more and not alone and now.op != "_Arg" and not is_inside(now, node):
                 fate = "fused"
-        elif was.op != now.op:
+        elif was.op != now.op and not alone:
             fate = "fused"  # its work is in a node that was rewritten to do both
-        elif was.op == node.op and by.node not in map(node_of, node.inputs):
+        elif was.op == node.op and by.node not in passed:
             fate = "merged"  # an equal node replaces it
         replaced = fate == "removed" and (by.is_moved or self.is_made_for(by, node))
         takeover = Takeover(name, fate, by.node, by.has_value, replaced)
@@ -314,7 +320,7 @@ class Step:
         return (
             by.has_value
             and by.node not in self.old
-            and node.op not in PASS_ON
+            and (node.op not in KEEPING or node.op == now.op not in PASS_ON)
             and now.op not in (*PASS_ON, *FEEDS)
             and not is_inside(now, node)
             and all(maker.name in self.old or maker.op == "Const" for maker in makers_of_inputs)
@@ -350,6 +356,19 @@ class Step:
                     waiting.append(name)
         return {name: self.moved(self.old[name], by) for name, by in known.items()}
 
+    @cached_property
+    def regrouped(self) -> set[str]:
+        """Return the nodes that have another value now: a pass regrouped a sum or product, so that
+        a user took an input of theirs (`ConstantPushDown` in grappler's constant_folding.cc)."""
+        inputs = ((n, node.inputs, self.new.get(n, node).inputs) for n, node in self.old.items())
+        changed = {name: (Counter(a), Counter(b)) for name, a, b in inputs if a != b}
+        return {
+            name
+            for was, now in changed.values()
+            for name in changed.keys() & {*map(node_of, was)}
+            if self.new[name].op != "NoOp" and (now - was) & (changed[name][0] - changed[name][1])
+        }
+
     def beyond(self, user: Node, position: int, by: Replacement) -> Replacement:
         """Return the replacement of an input of a node that has a replacement. If the node was
         merged, it is the input of the equal node. If the node changes nothing, its replacement also
@@ -357,7 +376,7 @@ class Step:
         old, new, twin = self.old, self.new, by.node
         if by.has_value and twin in old and new[twin].op == user.op:
             taken = node_of(user.inputs[position])
-            equal = input_instead(position, user, new[twin])
+            equal = self.instead(position, user, new[twin])
             if equal in old and equal in new and new[equal].op == old[taken].op:
                 return Replacement(equal, True)
         return Replacement(by.node, by.has_value and user.op in PASS_ON)
@@ -368,7 +387,7 @@ class Step:
         for user, position in self.before.users.get(name, ()):
             if user not in new:
                 continue
-            into = input_instead(position, old[user], new[user])
+            into = self.instead(position, old[user], new[user])
             if new[user].op != old[user].op:
                 is_factor = into in new and into not in old and new[into].op == "Const"
                 sources = map(node_of, old[name].inputs or (name,))
@@ -378,6 +397,26 @@ class Step:
                 return Replacement(into, True)
         return None
 
+    def instead(self, position: int, before: Node, now: Node) -> str:
+        """Return the node that a user now takes instead of the input at this position; "" if
+        unclear: the pass regrouped the user, exchanged its inputs, or changed too many of them."""
+        if position >= len(now.inputs) or self.regrouped & {*map(node_of, now.inputs)}:
+            return ""
+        was, takes = [*map(node_of, before.inputs)], [*map(node_of, now.inputs)]
+        gone, added = Counter(was) - Counter(takes), Counter(takes) - Counter(was)
+        name, into = was[position], takes[position]
+        sorts = before.op in COMMUTATIVE
+        if sorts and (name not in gone or gone.total() == added.total() == 1):
+            return next(iter(added)) if name in gone else name
+        if before.op != now.op or (not sorts and added.total() < 2) or into in self.passed_on(name):
+            return into
+        op = self.old[name].op  # of -a - -b = b - a, either may be a new node
+        alike = op == self.old[into].op if into in self.old else op != "Neg"
+        # Of two constants of a sum, the position does not tell which one replaces the input
+        is_constant = self.new.get(into, now).op == "Const"
+        in_place = gone.total() == sum(map(ne, was, takes)) and not is_constant
+        return into if alike and (in_place or not sorts) else ""
+
     def left_over(self, name: str, known: Mapping[str, Replacement]) -> str | None:
         """Return what replaces a node at a sum or product whose inputs a pass exchanged: the only
         new input that replaces no other input, or else the new input that the node passed on."""
@@ -385,10 +424,11 @@ class Step:
         users = (user for user, _ in self.before.users[name])
         for user in (user for user in users if user in new and new[user].op == old[user].op):
             before = [*map(node_of, old[user].inputs)]
-            others = Counter(known[one].node for one in before if one in known)
-            left = Counter(map(node_of, new[user].inputs)) - others - Counter(before)
+            now = Counter(map(node_of, new[user].inputs))
+            left = now - Counter(before) - Counter(known[n].node for n in before if n in known)
+            unknown = [one for one in (Counter(before) - now).elements() if one not in known]
             passed = [one for one in self.passed_on(name) if one in left][:1]
-            for choice in ([*left], passed):
+            for choice in ([*left] if left.total() == len(unknown) else [], passed):
                 if len(choice) == 1 and choice[0] in new:
                     return choice[0]
         return None
@@ -396,7 +436,7 @@ class Step:
     def passed_on(self, name: str) -> Iterator[str]:
         """Yield what a node passes on, what that passes on, and so on."""
         visited = {name}
-        while self.old[name].op in PASS_ON and self.old[name].inputs:
+        while self.old[name].op in KEEPING and self.old[name].inputs:
             name = node_of(self.old[name].inputs[0])
             if name in visited or name not in self.old:
                 return
@@ -433,7 +473,7 @@ class Step:
             return Replacement(composed, True)
         for user, position in self.before.users[name]:
             if user in new and len(new[user].inputs) == len(old[user].inputs):
-                into = node_of(new[user].inputs[position])
+                into = self.instead(position, old[user], new[user])
                 if into in new and into not in map(node_of, old[user].inputs):
                     return Replacement(into, new[user].op == old[user].op)
         return None
@@ -482,21 +522,6 @@ def is_inside(node: Node, call: Node) -> bool:
     work of that. A node such as `Sqrt/unary_ops_composition` does; its type begins with `_`."""
     inside = node.name.removeprefix("Func/").startswith(f"{call.name}/")
     return inside and not node.op.startswith("_")
-
-
-def input_instead(position: int, before: Node, now: Node) -> str:
-    """Return the node that a user now takes instead of the input at this position; "" if unclear. A
-    pass may have exchanged the inputs of a sum or product: then it is the input that is new."""
-    if position >= len(now.inputs):
-        return ""
-    current = now.inputs[position]
-    added = [tensor for tensor in now.inputs if tensor not in before.inputs]
-    if before.op in COMMUTATIVE:
-        if len(added) > 1:
-            return ""
-        if current != before.inputs[position] and added:
-            current = added[0]
-    return node_of(current)
 
 
 # Branches

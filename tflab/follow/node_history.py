@@ -192,11 +192,10 @@ def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
     """Yield (node, what the pass did to it, the other node or the change of its type)."""
     for name in step.added:
         yield name, "added", ""
-    changed = {change.name for change in step.rewritten}
     gone = {*step.removed}
     for taken in step.taken:
         into = taken.into if taken.into != taken.name else None
-        reused = taken.into is None and taken.name in changed
+        reused = taken.into is None and taken.name not in gone
         what = "reused" if reused else "replaced" if taken.replaced else taken.fate
         stays = what == "removed" and into and taken.name not in gone
         yield taken.name, "bypassed" if stays else what, into or ""

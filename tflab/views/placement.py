@@ -287,7 +287,8 @@ def happened(step: Pass, lost: set[str], types: Mapping[str, str]) -> Iterator[s
         for into, names in same.items():
             taken = listed([name for name in names if name != into], NAMED)
             yield f"{words} {into}: {taken}" if taken else f"became a constant: {into}"
-    renamed = {change.name for change in step.rewritten}  # names that stand for other nodes now
+    # Names that stand for other nodes now
+    renamed = {*step.rewired, *(change.name for change in step.rewritten)}
     yield from removals([taken for taken in others if taken.fate == "removed"], renamed, types)
     heirs = {taken.into for taken in others}
     if plain := [change for change in step.rewritten if change.name not in heirs]:
