@@ -43,13 +43,6 @@ class Allocations:
         run: np.ndarray = np.repeat(np.arange(len(places)), counts)
         return Allocations(self.allocators, run, *(column[rows] for column in self.columns[1:]))
 
-    def of_each(self, runs: int) -> Iterator[tuple[tuple[int, int, str], ...]]:
-        """Yield the allocations of each run as an `OpRun` has them; `runs` is their number."""
-        names = [self.allocators[number] for number in self.allocator.tolist()]
-        rows = list(zip(self.us.tolist(), self.bytes.tolist(), names, strict=True))
-        first: np.ndarray = np.asarray(self.run.searchsorted(np.arange(runs + 1)))
-        return (tuple(rows[begin:end]) for begin, end in pairwise(first.tolist()))
-
 
 class OpRuns(Sequence[OpRun]):
     """Op runs in columns: each array has one element for each run."""
@@ -96,7 +89,11 @@ class OpRuns(Sequence[OpRun]):
         for begin in range(0, len(self), PORTION):
             own = self[begin : begin + PORTION]
             columns = [column.tolist() for column in own.columns]
-            allocations = own.allocations.of_each(len(own))
+            of = own.allocations
+            names = [of.allocators[number] for number in of.allocator.tolist()]
+            rows = list(zip(of.us.tolist(), of.bytes.tolist(), names, strict=True))
+            first: np.ndarray = np.asarray(of.run.searchsorted(np.arange(len(own) + 1)))
+            allocations = (tuple(rows[one:next_]) for one, next_ in pairwise(first.tolist()))
             for kind, step, *values in zip(*columns, allocations, strict=True):
                 yield OpRun(step, *self.kinds[kind], *values)
 

@@ -35,26 +35,22 @@ def tasks(text: str) -> int | tuple[str, ...]:
     return addresses
 
 
-def address(text: str) -> str:
-    """Return `HOST:PORT`. Raise UsageError for another text."""
+def address(text: str, given: str = "") -> str:
+    """Return `HOST:PORT`. Raise UsageError, about what the user has `given`, for another text."""
     host, _, port = text.strip().rpartition(":")
     inside = host.startswith("[") and host.endswith("]")  # IPv6
     is_port = port.isascii() and port.isdecimal() and int(port) < 2**16
     if not host or (":" in host and not inside) or not is_port:
         raise UsageError(
-            f"'{text}' is not the address of a task; give it as HOST:PORT, up to port 65535."
+            f"'{given or text}' is not the address of a task; give HOST:PORT, up to port 65535."
         )
     return f"{host}:{port}"
 
 
 def address_to_listen_at(text: str) -> str:
     """Return the `HOST:PORT` to listen at. If only a port is given, the host is 127.0.0.1."""
-    try:
-        return address(text if ":" in text.strip().lstrip(":") else f"127.0.0.1:{text.lstrip(':')}")
-    except UsageError:
-        raise UsageError(
-            f"'{text}' is not an address to listen at; give PORT or HOST:PORT, up to port 65535."
-        ) from None
+    is_whole = ":" in text.strip().lstrip(":")
+    return address(text if is_whole else f"127.0.0.1:{text.lstrip(':')}", text)
 
 
 def feed(text: str) -> tuple[str, str]:

@@ -69,7 +69,12 @@ class App:
         return response
 
     def answer(self, request: Request) -> Response:
-        self.check_origin(request)
+        # Only requests from the server's own page, under its exact name
+        if request.environ.get("HTTP_HOST") != self.host:
+            abort(403, f"This server answers only requests to {self.host}.")
+        origin = request.headers.get("Origin")
+        if origin != f"http://{self.host}" and (request.method != "GET" or origin is not None):
+            abort(403, "This server answers only its own page.")
         given = request.args.get("token", "")
         if request.path == "/" and given and is_token(given, self.token):
             # In the address it would be visible, and shared by accident
@@ -82,14 +87,6 @@ class App:
         if route is None:
             abort(404, "There is no such page.")
         return route(self, request)
-
-    def check_origin(self, request: Request) -> None:
-        """Refuse requests that do not come from the server's own page, under its exact name."""
-        if request.environ.get("HTTP_HOST") != self.host:
-            abort(403, f"This server answers only requests to {self.host}.")
-        origin = request.headers.get("Origin")
-        if origin != f"http://{self.host}" and (request.method != "GET" or origin is not None):
-            abort(403, "This server answers only its own page.")
 
     # Routes
 

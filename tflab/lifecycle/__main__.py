@@ -15,15 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from tflab import models
-from tflab.cli import (
-    arguments,
-    command,
-    confined,
-    environment,
-    interrupts,
-    output_paths,
-    terminal,
-)
+from tflab.cli import arguments, command, confined, environment, interrupts, output_paths, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.lifecycle import STAGES, walk
