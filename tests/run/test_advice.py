@@ -77,8 +77,10 @@ def test_small_ops_cost_what_is_said_and_a_graph_that_grows_is_told_after_ten_ro
 
 
 def test_kept_results_make_memory_grow(watch):
-    seen, text = watch(advice.KEPT)
-    grown = seen["grown_memory"]
+    for _ in range(3):  # what else runs may take most of the time, and no rise is seen
+        seen, text = watch(advice.KEPT)
+        if grown := seen["grown_memory"]:
+            break
     assert 20 * 2**20 < grown["last_bytes"] - grown["first_bytes"] < 200 * 2**20
     assert grown["place"] in ("", line_of(advice.KEPT, "results.append"))
     assert "Resident memory grew steadily" in text

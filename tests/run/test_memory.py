@@ -7,7 +7,7 @@ import pytest
 from tflab.run import memory as growth
 
 MIB = 2**20
-LINE, OTHER = ("/code/a.py", 3, "main"), ("/code/a.py", 9, "main")
+LINE, OTHER, THIRD = (("/code/a.py", number, "main") for number in (3, 9, 12))
 
 
 def sampler_at(line):
@@ -17,16 +17,17 @@ def sampler_at(line):
 @pytest.fixture
 def memory(monkeypatch, tmp_path):
     """Return what a process of these sizes in MiB looks like, one for each span of time; each size
-    may come with the line at which the memory is looked at."""
+    may come with the line at which the memory is looked at. It is looked at elsewhere, too."""
     file = tmp_path / "statm"
     monkeypatch.setattr(growth, "STATM", str(file))
 
-    def of(*sizes):
+    def of(*sizes, elsewhere=THIRD):
         seen = growth.Memory()
         for at, size in enumerate(sizes, 1):
             size, line = size if isinstance(size, tuple) else (size, LINE)
             file.write_text(f"1 {size * MIB // seen.page} 1")
             seen.look(at * growth.SPAN_NS, sampler_at(line))
+            seen.look(at * growth.SPAN_NS, sampler_at(elsewhere))
         return seen
 
     file.write_text("1 1 1")
@@ -66,6 +67,11 @@ def test_a_line_is_named_only_if_memory_rises_almost_only_there(memory):
     turns = [(100 + at // 2 + 2 * (at % 2), LINE) for at in range(60)]
     grown = memory(*turns).segment()
     assert (grown["last_bytes"] > grown["first_bytes"], grown["place"]) == (True, "")
+
+
+def test_a_line_where_the_program_mostly_is_may_only_be_where_the_rise_is_seen(memory):
+    grown = memory(*range(100, 180), elsewhere=LINE).segment()
+    assert (grown["last_bytes"], grown["place"]) == (170 * MIB, "")
 
 
 def test_spans_become_longer_so_that_they_stay_few(memory):

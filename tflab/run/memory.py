@@ -23,20 +23,25 @@ LEAST_SHARE = 0.05
 LEAST_RISE = 1 / 3  # of the median rise of a part: the smallest
 NOTED_RISE = 2**18  # bytes of a rise whose line is noted
 MOST_OF = 0.8  # of the rises and falls: the least at a line that is named
+MOST_LOOKS = 0.5  # that find the program at such a line: elsewhere, memory does not rise
 FELL = "fell"
 
 
 class Span(NamedTuple):
-    """A time: the least memory in it in bytes, and by how much it rose at each line, or fell
-    (FELL)."""
+    """A time: the least memory in it in bytes, by how much it rose at each line, or fell (FELL),
+    and how often the program was seen at each line."""
 
     size: int
     moved: Counter[Line | str | None]
+    looks: Counter[Line | str | None]
 
 
 def joined(spans: list[Span]) -> Span:
-    moved = sum((span.moved for span in spans), Counter[Line | str | None]())
-    return Span(min(span.size for span in spans), moved)
+    moved, looks = Counter[Line | str | None](), Counter[Line | str | None]()
+    for span in spans:
+        moved += span.moved
+        looks += span.looks
+    return Span(min(span.size for span in spans), moved, looks)
 
 
 class Memory:
@@ -68,12 +73,14 @@ class Memory:
         rise, self.last = size - (self.last or size), size
         at = (now_ns - self.since_ns) // self.span_ns
         # The spans between were not looked at
-        self.spans += [Span(size, Counter()) for _ in range(at + 1 - len(self.spans))]
+        self.spans += [Span(size, Counter(), Counter()) for _ in range(at + 1 - len(self.spans))]
         span = self.spans[-1]
         if size < span.size:
             self.spans[-1] = span._replace(size=size)
+        line = sampler.main_line()
+        span.looks[line] += 1
         if rise < 0 or rise >= NOTED_RISE:
-            span.moved[FELL if rise < 0 else sampler.main_line()] += abs(rise)
+            span.moved[FELL if rise < 0 else line] += abs(rise)
 
     def segment(self) -> dict[str, object] | None:
         """Return the fields of `GrownMemory`; None if it did not grow until the end."""
@@ -87,8 +94,8 @@ class Memory:
         least = max(LEAST_GROWTH, LEAST_SHARE * late[-1])
         if rises[0] <= LEAST_RISE * rises[len(rises) // 2] or grown < least:
             return None
-        moved = joined(spans[ends[SKIPPED_PARTS] :]).moved
+        _, moved, looks = joined(spans[ends[SKIPPED_PARTS] :])
         ((line, most),) = moved.most_common(1) or [(None, 0)]
-        known = most >= MOST_OF * moved.total()
+        known = most >= MOST_OF * moved.total() and looks[line] <= MOST_LOOKS * looks.total()
         at = place(*line) if isinstance(line, tuple) and known else ""
         return {"first_bytes": late[0], "last_bytes": late[-1], "place": at}
