@@ -287,7 +287,7 @@ def chinese_part(item: Part) -> Part:
         return chinese(item)
     if isinstance(item, Table):
         columns = tuple(map(chinese_column, item.columns))
-        return replace(item, title=chinese(item.title), columns=columns)
+        return replace(item, title=chinese(item.title), columns=columns, more=0)
     if isinstance(item, Picture):
         return replace(item, title=chinese(item.name), caption=chinese(item.name))
     return item
