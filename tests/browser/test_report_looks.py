@@ -57,8 +57,9 @@ def test_a_drawing_is_seen_with_its_controls_and_can_be_read_in_every_window(at,
     page.set_viewport_size({"width": window[0], "height": 700})
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
     assert viewer.locator(".paper").bounding_box()["height"] < 700
+    press(viewer, "Open all")
     press(viewer, "Fit")
-    assert overflow(viewer) == [0, 0]
+    assert letters(viewer) >= LEGIBLE
 
 
 @pytest.mark.parametrize("window", [(1400, 900), (1920, 1080)])

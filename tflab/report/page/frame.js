@@ -2,7 +2,7 @@
 
 import { READING } from "./layout.js";
 
-const LEGIBLE = 10; // pixels on the screen: no drawing becomes smaller by itself, but begins at its forward column
+const LEGIBLE = 10; // pixels on the screen: no drawing becomes smaller by itself, but scrolls
 export const LEAST = LEGIBLE / READING.type;
 const READABLE = 11; // pixels on the screen: letters of a drawing that need not be enlarged
 const ENOUGH = READABLE / READING.type;
@@ -20,7 +20,7 @@ export class Frame {
     this.fitted = true; // until the reader wants another scale
     viewer.part("larger").addEventListener("click", () => this.enlarge(1.25));
     viewer.part("smaller").addEventListener("click", () => this.enlarge(1 / 1.25));
-    viewer.part("fit").addEventListener("click", () => this.fit(0));
+    viewer.part("fit").addEventListener("click", () => this.fit());
     window.addEventListener("resize", () => this.refit(), { signal: viewer.ended.signal });
     this.width = 0; // of the paper when the drawing was fitted
     const observer = new ResizeObserver(() => this.paper.clientWidth !== this.width && this.refit());
@@ -33,16 +33,15 @@ export class Frame {
     this.paper.addEventListener("click", (event) => this.way > STILL && event.stopImmediatePropagation(), { capture: true });
   }
 
-  /* The whole drawing, in what the window has below the controls, at this scale at least. */
-  fit(least = LEAST) {
+  /* The whole drawing, in what the window has below the controls, if it can be read then. */
+  fit() {
     const { viewer, paper } = this;
     this.fitted = true;
-    this.least = least;
     this.width = paper.clientWidth;
     if (!this.width) return; // it is not shown
     paper.style.maxHeight = viewer.presenting ? "" : `${this.room()}px`;
     viewer.part("panel").style.minHeight = paper.style.maxHeight;
-    this.scale(viewer.presenting ? this.whole(paper.clientHeight) : Math.max(least, this.whole(this.room())));
+    this.scale(viewer.presenting ? this.whole(paper.clientHeight) : Math.max(LEAST, this.whole(this.room())));
   }
 
   /* The scale at which the whole drawing is in a room of so many pixels. */
@@ -77,7 +76,7 @@ export class Frame {
 
   /* The same after the room has changed, where the reader has not chosen a scale. */
   refit() {
-    if (this.fitted) this.fit(this.least);
+    if (this.fitted) this.fit();
   }
 
   /* Another scale, at which a point of the window shows what it shows now: its middle by default. */

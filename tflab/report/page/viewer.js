@@ -218,21 +218,23 @@ export class Viewer {
     this.box(next).scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  /* The box at the other end of an edge that lies most in a direction; of an open scope, which has no edges, any box. */
+  /* The box that lies most in a direction: at the other end of an edge, or else any box. */
   neighbour(id, [dx, dy]) {
     const centre = (box) => {
       const { x, y, width, height } = this.layout.rects.get(box);
       return [x + width / 2, y + (this.layout.isOpen(box) ? 0 : height / 2)];
     };
-    const joined = this.drawn.filter(({ a, b }) => a === id || b === id).map(({ a, b }) => (a === id ? b : a));
-    const others = this.layout.isOpen(id) ? [...this.layout.rects.keys()].filter((box) => this.box(box)) : joined;
     const [x, y] = centre(id);
-    const ranked = others.flatMap((other) => {
-      const [ox, oy] = centre(other);
-      const along = (ox - x) * dx + (oy - y) * dy;
-      return along > 0 ? [[along + 2 * Math.abs((ox - x) * dy) + 2 * Math.abs((oy - y) * dx), other]] : [];
-    });
-    return ranked.length ? ranked.reduce((best, one) => (one[0] < best[0] ? one : best))[1] : null;
+    const nearest = (others) => {
+      const ranked = others.flatMap((other) => {
+        const [ox, oy] = centre(other);
+        const along = (ox - x) * dx + (oy - y) * dy;
+        return along > 0 ? [[along + 2 * Math.abs((ox - x) * dy) + 2 * Math.abs((oy - y) * dx), other]] : [];
+      });
+      return ranked.sort((one, other) => one[0] - other[0])[0]?.[1] ?? null;
+    };
+    const joined = this.drawn.filter(({ a, b }) => a === id || b === id).map(({ a, b }) => (a === id ? b : a));
+    return nearest(joined) ?? nearest([...this.layout.rects.keys()].filter((box) => this.box(box)));
   }
 
   arrange() {
