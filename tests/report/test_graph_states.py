@@ -72,22 +72,6 @@ def test_a_pass_that_gives_every_node_its_device_is_about_none_of_them():
     assert state.touched == ()
 
 
-AGAIN = replace(PASSES[3], name="remapper")
-
-
-@pytest.mark.parametrize(
-    "steps, sentence",
-    [
-        (PASSES, "3 runs changed nothing: layout, memory_optimizer."),
-        (PASSES[2:3], ""),
-        ((*PASSES, AGAIN), "4 runs changed nothing: layout, memory_optimizer, remapper."),
-        (PASSES[:3], "1 run changed nothing: layout."),
-    ],
-)
-def test_the_passes_that_changed_nothing_stand_apart_from_the_states(steps, sentence):
-    assert graph_states.idle(replace(PLACEMENT, passes=steps)) == sentence
-
-
 def stops(states, many_devices=False):
     counts = graph_states.node_counts(states, graph_states.versions(states))
     return [*viewer_data.stops(states, counts, many_devices)]

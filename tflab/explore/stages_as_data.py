@@ -50,9 +50,7 @@ def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
         elif isinstance(stage, Placement):
             if stage.passes:
                 log = placement_view.pass_log(stage)
-                idle = placement_view.IDLE
-                busy = tuple(row for row in log.rows if not row[1].startswith(idle))
-                yield "Passes", [placement_view.fate_counts(stage), replace(log, rows=busy)]
+                yield "Passes", [placement_view.fate_counts(stage), log]
             for code in stage.generated:
                 yield "Generated code", placement_view.code_of_cluster(code, stage)
         elif isinstance(stage, Execution):

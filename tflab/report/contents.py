@@ -116,7 +116,6 @@ class Drawing:
 
     tracks: tuple[Box, ...]  # forward, backward, update
     states: tuple[State, ...]
-    idle: str = ""  # the passes that changed nothing, in a sentence
     transfers: tuple[Transfer, ...] = ()  # between devices
 
 

@@ -49,11 +49,9 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
     own = [(path, name) for name, (where, path) in homes.items() if where == 0]
     forward = without_outer_scope(parts(own, within), within)
     anchors = anchors_of(waits, within, homes, histories, forward)
-    drawing = Drawing(tracks(forward, within, homes, anchors), states)
-    if placement := find_stage(stages, Placement):
-        idle, transfers = graph_states.idle(placement), placement.transfers
-        drawing = replace(drawing, idle=idle, transfers=transfers)
-    return drawing
+    placement = find_stage(stages, Placement)
+    transfers = placement.transfers if placement else ()
+    return Drawing(tracks(forward, within, homes, anchors), states, transfers)
 
 
 def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequence[Stage]) -> Homes:

@@ -85,13 +85,6 @@ def touched(step: Pass) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
 
 
-def idle(stage: Placement) -> str:
-    """Return a sentence that names the passes that changed nothing; "" if there are none."""
-    names = [step.name for step in stage.passes if not step.changed]
-    each = ", ".join(dict.fromkeys(names))
-    return f"{plural(len(names), 'run')} {placement.IDLE}: {each}." if names else ""
-
-
 def versions(states: Sequence[State]) -> Versions:
     """Return every definition of each node, with the states in which it was valid."""
     return passes.replay((state.gone, state.defined) for state in states)

@@ -6,7 +6,7 @@ from operator import attrgetter
 from pathlib import Path
 
 from tflab.escaping import visible
-from tflab.exporters.markdown import escape, fenced, paragraph, rendered
+from tflab.exporters.markdown import escape, fenced, rendered
 from tflab.records.blocks import Column, table
 from tflab.report import graph_states
 from tflab.report.contents import Annotated, DrawnGraph, Part, Picture, Report
@@ -32,9 +32,7 @@ def markdown(part: Part) -> str:
         return f"![{escape(part.caption)}]({FOLDER}/{part.name}.png)"
     if isinstance(part, DrawnGraph):
         where = f"[report.html](report.html) draws {escape(part.name)}; its states are listed here."
-        states = rendered(graph_states.changes(part.drawing.states))
-        idle = part.drawing.idle
-        return "\n\n".join([where, states, *([paragraph(idle)] if idle else [])])
+        return f"{where}\n\n{rendered(graph_states.changes(part.drawing.states))}"
     if isinstance(part, Annotated):
         return "[report.html](report.html) has the program line by line."
     return rendered(part)

@@ -86,7 +86,6 @@ def graph_data(graph: DrawnGraph) -> Row:
         # The last state before the runtime changes the graph
         "made": max(n for n, s in enumerate(states) if s.stage in ("frontend", "backward")),
         "stops": list(stops(states, counts, len(devices) > 1)),
-        "idle": drawing.idle,
         "transfers": [
             {
                 "send": index[row.send],

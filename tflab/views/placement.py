@@ -238,7 +238,6 @@ def lines_of(kernel: CompiledKernel) -> Iterable[str]:
 
 # The pass log
 
-IDLE = "changed nothing"
 NAMED = 12  # nodes in a line
 TAKEN = {  # fates of nodes that others took over, in words
     "folded": "folded into the constant",
@@ -260,7 +259,7 @@ def pass_log(stage: Placement) -> Table:
             idle.append(step.name)
     if idle:
         names = listed([*dict.fromkeys(idle)], NAMED)
-        parts.append((plural(len(idle), "run"), [f"{IDLE}: {names}"]))
+        parts.append((plural(len(idle), "run"), [f"changed nothing: {names}"]))
     return listing("What each pass did to the graph", parts, LONGEST)
 
 

@@ -12,7 +12,6 @@ export interface GraphData {
   start: number; // a state
   made: number; // the last state before the runtime touches the graph
   stops: Stop[];
-  idle: string; // the passes that changed nothing, in a sentence
   transfers: Transfer[];
   legend: {
     kind: [name: string, words: string][];

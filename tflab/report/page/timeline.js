@@ -39,15 +39,13 @@ export class Timeline {
 
   /* A button for each stage, and for each pass.
    * @param {import("./data").GraphData} data */
-  build({ stops, idle }) {
+  build({ stops }) {
     for (const stop of stops) {
       this.part("stops").append(make("button", { type: "button", "data-state": stop.first, "data-last": stop.last }, stop.title));
       for (const tick of stop.ticks) {
         this.part("passes").append(make("button", { type: "button", "data-state": tick.state }, tick.title, " ", make("b", {}, tick.change)));
       }
     }
-    this.part("idle").textContent = idle;
-    this.part("idle").parentElement.hidden = !idle;
   }
 
   /* Go to the state that the reader chose, and stop the play. */
