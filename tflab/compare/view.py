@@ -89,7 +89,7 @@ def protocol(comparison: Comparison) -> str:
         "tensors on the wire."
     )
     return (
-        f"Steps of {comparison.phase} on {images} of {comparison.data} at each batch size: "
+        f"Steps of {comparison.phase} at each batch size, on {images} of {comparison.data}: "
         "untraced and traced steps alternate. All times are of warm steps: the first "
         f"{comparison.warmup} of each, which are cold, are not counted."
         f"{tasks * bool(comparison.tasks)}"
