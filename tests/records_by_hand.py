@@ -106,7 +106,8 @@ def step_times(
     and the bytes of the peak; the median, p10 and p90."""
     steps, images, untraced, peak = counts
     spreads = (Spread(*(1_000 * us for us in times)) for times in (untraced_us, traced_us))
-    return StepTimes(steps, images, *spreads, per_second, 1_000 * ops_us, untraced, peak, ())
+    rates = tuple(per_second * swing for swing in (0.99, 1, 1.01))
+    return StepTimes(steps, images, *spreads, per_second, 1_000 * ops_us, untraced, peak, rates)
 
 
 def verdict(ratio: float, different: bool) -> Verdict:

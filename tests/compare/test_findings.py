@@ -108,4 +108,4 @@ def test_the_rounds_that_both_batch_sizes_have_are_compared():
     rates = ((2, 4, 5, 1), (6, 12, 15))
     by_size = {n: replace(steps(n), round_rates=own) for n, own in zip((1, 3), rates, strict=True)}
     (sentence,) = findings.throughput(by_size, (1, 3))
-    assert "3.00 times [3.00, 3.00]" in sentence
+    assert "3.00 x [3.00, 3.00]" in sentence

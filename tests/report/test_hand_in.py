@@ -10,12 +10,12 @@ from tests.examples.comparison import POOL, STEPS
 from tests.examples.lab import COMPARED, HISTORY, LAB, LATE, LINEAR, RACED
 from tests.records_by_hand import LOAD, config_times, verdict
 from tests.shown import grid
-from tflab.compare import CONFIGURATIONS, view
+from tflab.compare import CONFIGURATIONS
 from tflab.records.measured import Load
 from tflab.report import chapters, contents, handout, html
 from tflab.report.contents import Picture
 from tflab.units import plural
-from tflab.views import op_table
+from tflab.views import execution, op_table
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -117,15 +117,10 @@ def test_a_call_is_compared_with_the_batch_size_before_if_its_work_grows():
     assert chapters.finding(compared, LATE, 16, 4) == "Softmax did not run."
 
 
-def test_undecided_verdicts_on_a_busy_machine_ask_for_another_measurement():
-    again = "The machine was busy: measure again when it is quiet."
-    for load, asked in ((None, False), (Load(2, 2, 0.5), False), (Load(2, 2.1, None), True)):
-        *_, last = view.decided(replace(WHOLE.compared, load=load))
-        assert (last == again) == asked
-    *_, last = view.decided(replace(WHOLE.compared, load=Load(2, None, 0.6)))
-    assert last == again
-    decided = replace(WHOLE.compared, load=Load(2, 9, 2), configs=EVERY[:2])
-    assert again not in view.decided(decided)
+def test_a_busy_machine_asks_for_another_measurement():
+    for during, asked in ((0.5, False), (0.6, True)):
+        (line,) = execution.load_line(Load(2, 9, during))
+        assert line.endswith("The machine was busy: measure again when it is quiet.") == asked
 
 
 def test_the_picture_of_the_graph_has_the_nodes_as_differentiated():

@@ -28,6 +28,8 @@ from tflab.records.options import SWITCHES, Options
 from tflab.records.placed import FirstRun, Pass
 from tflab.runtime import measure, session
 
+PYTHON = "The step calls a Python function, which the processes of --configs do not have."
+
 text.show_as(Comparison, view.blocks)
 
 
@@ -109,7 +111,8 @@ def raced_in(
     except KeyboardInterrupt:
         ending = measure.Outcome(interrupted=True)
     except TflabError as error:
-        ending = measure.Outcome(failure=RefusedError(str(error)))
+        said = PYTHON if "callback with key=pyfunc_" in str(error) else str(error)
+        ending = measure.Outcome(failure=RefusedError(said))
     if not observed:
         return (), ending
     places = configurations.opponents(configurations.processes_of(prepared.chosen.configs))

@@ -49,16 +49,20 @@ def shares(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
 def throughput(
     steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
 ) -> Iterator[str]:
-    """Yield the gain in images per second to the next batch size, if its interval is narrow."""
+    """Yield the gain in images per second to the next batch size, as far as it is known."""
     for small, large in pairwise(sizes):
-        gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
-        rates = zip(steps[small].round_rates, steps[large].round_rates, strict=False)
-        gains = [after / before for before, after in rates]
-        if len(gains) < verdicts.LEAST:  # there is no interval
-            continue
-        low, high = verdicts.interval(gains)
-        if low * WIDE > high:
-            yield (
-                f"Batch size {large} processes {gain:.2f} times {ends_text(low, high)} as many "
-                f"{unit}s a second as batch size {small}."
-            )
+        times, _ = gain(steps[small], steps[large])
+        if times:
+            rate = f"{times} as many {unit}s a second"
+            yield f"Batch size {large} processes {rate} as batch size {small}."
+
+
+def gain(before: StepTimes, after: StepTimes) -> tuple[str, float]:
+    """Return the ratio of images per second with its interval over the rounds, or at least its
+    lower end if the interval is wide, as text ("" if it says nothing); and the lower end."""
+    rates = zip(before.round_rates, after.round_rates, strict=False)
+    low, high = verdicts.interval([second / first for first, second in rates])
+    ratio = after.mean_images_per_second / before.mean_images_per_second
+    if low * WIDE > high:
+        return f"{ratio:.2f} x {ends_text(low, high)}", low
+    return (f"at least {low:.2f} x" if low > 1 else ""), low

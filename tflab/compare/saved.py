@@ -23,15 +23,13 @@ from tflab.escaping import visible
 from tflab.exporters import csv, json, text
 from tflab.records import codec
 from tflab.records.blocks import Block
-from tflab.records.measured import Change, Changes, Gate, SavedComparison, Verdict
+from tflab.records.measured import Change, Changes, Gate, SavedComparison
 from tflab.units import percent
 from tflab.views.op_table import NAMES
-from tflab.views.words import control_text, ratio_text
 
 GIVE = "give two files that `python -m tflab.compare --save FILE` wrote"
 WHAT = "comparison"  # the name of a saved file in errors
 STEP = "step"
-TOP = 10  # rows of a table
 
 # What is compared -> its time in each round or observation
 Times = Mapping[tuple[int, str], Sequence[float]]
@@ -42,16 +40,10 @@ def run(args: argparse.Namespace) -> int:
     first, second = names_of(args.files)
     result = compare(first, second, *(codec.read_object(path, GIVE) for path in args.files))
     if args.fail_if_slower is not None:
-        of_steps = {f"batch {change.batch_size}": change.verdict for change in result.steps}
-        result = replace(result, gate=gate_of(args.fail_if_slower, of_steps))
-    text.show_in_format(
-        args.format,
-        f"{result.model}: {first} and {second}",
-        environment.describe(),
-        blocks(result, args.top),
-        json=lambda: json.document(**json.plain(result)),
-        csv=lambda: csv.changes({"step": result.steps, result.by: result.rows}),
-    )
+        result = replace(result, gate=gate_of(args.fail_if_slower, result.steps))
+    changed = {STEP: result.steps, result.by: result.rows}
+    title, shown = f"{result.model}: {first} and {second}", blocks(result, args.top)
+    show(args, title, result, shown, lambda: csv.changes(changed))
     decide(result.gate, first)
     return 0
 
@@ -163,18 +155,15 @@ def mean(times: Sequence[float] | None) -> float | None:
 # widened by the control, lies above it.
 
 
-def gate_of(limit: float, named: Mapping[str, Verdict | None], widened: bool = True) -> Gate:
+def gate_of(limit: float, rows: Iterable[Change], widened: bool = True) -> Gate:
     factor = 1 + limit / 100
     slower, undecided = [], []
-    for name, verdict in named.items():
-        if verdict is None:
-            continue
-        words = f"{name}: {ratio_text(verdict)} {control_text(verdict)}"
+    for row, verdict in ((row, row.verdict) for row in rows if row.verdict):
         margin = verdict.control_high if widened else 1
         if verdict.word == "slower" and verdict.low / margin > factor:
-            slower.append(words)
+            slower.append(view.named(row))
         elif not verdict.high * margin <= factor:
-            undecided.append(words)
+            undecided.append(view.named(row))
     return Gate(limit, tuple(slower), tuple(undecided))
 
 
@@ -189,36 +178,32 @@ def decide(gate: Gate | None, first: str) -> None:
 def sentence(gate: Gate, first: str) -> str:
     limit = percent(gate.percent / 100)
     if gate.slower:
-        return f"Slower than '{first}' by more than {limit}: {'; '.join(gate.slower)}."
+        return f"Slower than '{first}' by more than {limit}: {', '.join(gate.slower)}."
     if gate.undecided:
         return (
             f"Whether a step is slower than '{first}' by more than {limit} is undecided: "
-            f"{'; '.join(gate.undecided)}."
+            f"{', '.join(gate.undecided)}."
         )
     return f"No step is slower than '{first}' by more than {limit}."
 
 
-def blocks(result: Changes, top: int = TOP) -> Iterator[Block]:
-    first, second = result.files
-    yield f"{result.model}, {result.phase}: '{second}' compared with '{first}'."
-    yield view.compared("The untraced step", result.steps, result.files, (view.BATCH,))
+def blocks(result: Changes, top: int = 10) -> Iterator[Block]:
+    yield view.headline_of(result.files, result.steps)
+    if result.gate:
+        yield sentence(result.gate, result.files[0])
+    medians = "geometric mean of the medians of the rounds"
+    title = f"The untraced step of {result.model}, {result.phase}: {medians}"
+    yield view.compared(title, result.steps, result.files, (view.BATCH,))
     for size in dict.fromkeys(row.batch_size for row in result.rows):
         of_size = [row for row in result.rows if row.batch_size == size]
         of_size.sort(key=lambda row: -max(row.first_ns or 0, row.second_ns or 0))
-        title = f"Batch {size}: the time of a traced step by {result.by}"
+        title = f"Batch {size}, traced step by {NAMES[result.by]}: {medians}"
         yield view.compared(title, of_size, result.files, (view.label(NAMES[result.by]),), top)
-    yield BASIS
-    if result.gate:
-        yield sentence(result.gate, first)
+    yield view.reading(
+        "the rounds of the second file, divided by those of the first",
+        f"largest ratio of two rounds of a file, at least {percent(verdicts.DRIFT - 1)}",
+        ("not covered", "changes of the machine: measure both files one right after the other"),
+    )
 
-
-BASIS = (
-    "Each time is the geometric mean of the rounds of a file, each of which is a median. The "
-    "interval of a ratio comes from how these rounds vary. The control is the largest ratio of two "
-    f"rounds within a file, or {percent(verdicts.DRIFT - 1)} if that is larger. A step is called "
-    "slower or faster only if its interval is clear of 1 and of the control. Changes of the "
-    "machine from one day to the next, such as its clock rate, are not covered: measure both files "
-    "one right after the other."
-)
 
 text.show_as(Changes, blocks)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from tflab.analysis import row_labels, verdicts
+from tflab.analysis.row_labels import NO_LINE
 from tflab.compare import WITHOUT
-from tflab.compare.findings import largest_share
-from tflab.records.blocks import Block, Column, Table, dearest, numbers, sentences, table
+from tflab.compare.findings import gain, largest_share
+from tflab.records.blocks import Block, Column, Table, dearest, listing, numbers, sentences, table
 from tflab.records.graph import grouped
-from tflab.records.measured import Change, Compared, Comparison, StepTimes
+from tflab.records.measured import Change, Compared, Comparison
 from tflab.units import plural, size, three_digits, time
 from tflab.views import execution, op_table
 from tflab.views.op_table import costs, text_or_blank, work
-from tflab.views.words import control_text, ratio_text
+from tflab.views.words import control_text, listed, ratio_text
 
 CONCLUSIONS = 4  # sentences on one screen
+LINES = 6  # named in a sentence
 FINDINGS = "Findings, computed from the tables"
 # The columns of one batch size beside others, and how spare they are
 OF_CALLS = {"calls": 3, "total": 2, "mean": 0, "share": 1}
@@ -44,15 +45,14 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     yield from configs(comparison)
     yield from passes(comparison)
     if len(sizes) > 1:
-        yield side_by_side(comparison, top) if full else at_each_size(comparison, top)
+        yield at_each_size(comparison, top)
     for batch in comparison.tables if full or len(sizes) == 1 else ():
         yield costs(comparison, batch, top)
         if full:
             yield work(comparison, batch, top)
+    yield from fused_lines(comparison)
     if not full:
-        apart = len(sizes) > 1 and row_labels.unit(comparison.by) == "call"
-        full_has = " has calls and totals" * apart
-        yield f"More: --full{full_has}; --by op, node, layer or line; docs/reference.md."
+        yield "More: --full has each batch size; --by op, node, layer or line; docs/reference.md."
 
 
 def conclusions(comparison: Comparison, full: bool) -> Iterator[Table]:
@@ -66,15 +66,20 @@ def conclusions(comparison: Comparison, full: bool) -> Iterator[Table]:
 
 
 def headline(comparison: Comparison) -> str:
-    """Return which batch size processes most images a second."""
-    first, *others = comparison.batch_sizes
-    rates = {size: comparison.steps[size].mean_images_per_second for size in (first, *others)}
-    best = max(rates, key=rates.__getitem__)
-    beside = f", {three_digits(rates[best] / rates[first])} times as many as batch size {first}"
-    if best == first:
-        beside = ", more than the larger batch sizes" if others else ""
+    """Return which batch size processes most images a second, compared with the smallest, or with
+    the next best if that is the smallest."""
+    rates = {size: comparison.steps[size].mean_images_per_second for size in comparison.batch_sizes}
+    best, *others = sorted(rates, key=lambda size: -rates[size])
     rate = f"{rate_text(rates[best])} {comparison.unit}s a second"
-    return f"{comparison.model}: batch size {best} processes {rate}{beside}."
+    said = f"{comparison.model}: batch size {best} processes {rate}"
+    if not others:
+        return f"{said}."
+    other = min(others) if min(others) < best else others[0]
+    times, low = gain(comparison.steps[other], comparison.steps[best])
+    if low > 1:
+        return f"{said}, {times} as many as batch size {other}."
+    why = times or "too few rounds, or too noisy"
+    return f"{said}; cannot tell if batch size {other} processes less: {why}."
 
 
 def rate_text(rate: float) -> str:
@@ -97,22 +102,18 @@ def protocol(comparison: Comparison) -> str:
 
 
 def steps(comparison: Comparison) -> Table:
-    def traced(row: tuple[int, StepTimes]) -> str:
-        some, all_ = row[1].steps, row[1].untraced_steps
-        return f"{some:,}" if some == all_ else f"{some:,} of {all_:,}"
-
     return table(
-        f"Steps of each batch size: medians, and {comparison.unit}s a second of all untraced steps",
+        "Untraced steps of each batch size",
         comparison.steps.items(),
         numbers("batch", lambda row: str(row[0])),
-        numbers("traced steps", traced),
-        numbers("untraced", lambda row: time(row[1].untraced_ns.median)),
-        numbers("p10", lambda row: time(row[1].untraced_ns.p10), 3),
-        numbers("p90", lambda row: time(row[1].untraced_ns.p90), 3),
+        numbers("steps", lambda row: f"{row[1].untraced_steps:,}", 1),
+        numbers("mean step", lambda row: time(1e9 * row[0] / row[1].mean_images_per_second)),
         numbers(
             f"{comparison.unit}s a second", lambda row: rate_text(row[1].mean_images_per_second)
         ),
-        numbers("traced", lambda row: time(row[1].traced_ns.median), 1),
+        numbers("p10", lambda row: time(row[1].untraced_ns.p10), 3),
+        numbers("median", lambda row: time(row[1].untraced_ns.median)),
+        numbers("p90", lambda row: time(row[1].untraced_ns.p90), 3),
         numbers("memory peak", lambda row: size(row[1].peak_bytes), 2),
     )
 
@@ -121,7 +122,8 @@ def steps(comparison: Comparison) -> Table:
 
 
 def at_each_size(comparison: Comparison, top: int) -> Table:
-    """Return the times and the share of each op, or group of ops, at every batch size."""
+    """Return the times and the share of the rows at every batch size, the most expensive at any of
+    them first."""
 
     def column(name: str, spare: int, batch: int) -> Column:
         def cell(row: Compared) -> str:
@@ -130,42 +132,41 @@ def at_each_size(comparison: Comparison, top: int) -> Table:
         shown = op_table.COLUMNS[name]
         return numbers(f"{'%' if name == 'share' else shown.header} at {batch}", cell, spare)
 
-    spares, times = OF_CALLS, "Calls, total and mean time"
-    if row_labels.unit(comparison.by) == "step":
-        spares, times = OF_STEPS, "Time of a step"
-    columns = (column(*each, size) for size in comparison.batch_sizes for each in spares.items())
-    title = f"{times}, and % of the time of all ops, at each batch size"
-    return of_rows(title, columns, comparison, top)
-
-
-def of_rows(title: str, columns: Iterable[Column], comparison: Comparison, top: int) -> Table:
-    """Return a table of the rows of all batch sizes, the most expensive at any of them first."""
+    unit = row_labels.unit(comparison.by)
+    spares = OF_STEPS if unit == "step" else OF_CALLS
+    times = "Mean time in a step" if unit == "step" else "Times of calls"
     rows = op_table.ranked(comparison.by, comparison.rows, top, largest_share)
-    keys = op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code)
-    return table(title, rows, *keys, *columns, most=top, tone=dearest(rows, largest_share))
+    return table(
+        f"{times}, and % of the time of all ops, at each batch size",
+        rows,
+        *op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code),
+        *(column(*each, size) for size in comparison.batch_sizes for each in spares.items()),
+        most=top,
+        tone=dearest(rows, largest_share),
+    )
 
 
-def side_by_side(comparison: Comparison, top: int) -> Table:
-    """Return a call's time at every batch size; a step's if rows have ops of many kinds."""
-    before = dict(pairwise(reversed(comparison.batch_sizes)))
-    a_step = row_labels.unit(comparison.by) == "step"
-
-    def column(batch: int) -> Column:
-        def cell(row: Compared) -> str:
-            if batch not in row.cells:
-                return ""
-            known = (row.cells.get(size) for size in (batch, before.get(batch, 0)))
-            mean, *smaller = (of.step_ns if a_step else of.mean_ns for of in known if of)
-            return f"{time(mean)} ({mean / smaller[0]:.1f} x)" if any(smaller) else time(mean)
-
-        return numbers(f"batch {batch}", cell)
-
-    mean = f"Mean time of a {row_labels.unit(comparison.by)}"
-    title = f"{mean} at each batch size (and its ratio to the size before)"
-    return of_rows(title, map(column, comparison.batch_sizes), comparison, top)
+def fused_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield the lines with ops that ran as a part of another line's op."""
+    rows = comparison.rows if comparison.by == "line" else ()
+    lines = [f"{line} at {row.key}" for row in rows for line in row.fused_from if line != NO_LINE]
+    if lines:
+        yield f"Lines with ops fused at another line, which has their time: {listed(lines, LINES)}."
 
 
 # Verdicts, of a race and of files
+
+
+def headline_of(names: tuple[str, str], rows: Iterable[Change]) -> str:
+    """Return what the second takes, compared with the first."""
+    first, second = names
+    said = grouped((ratio_text(row.verdict), named(row)) for row in rows if row.verdict)
+    verdicts = "; ".join(f"{verdict} ({', '.join(of)})" for verdict, of in said.items())
+    return f"'{second}' compared with '{first}': {verdicts or 'cannot tell: too few runs'}."
+
+
+def named(row: Change) -> str:
+    return f"batch {row.batch_size}" if row.batch_size else row.key
 
 
 def configs(comparison: Comparison) -> Iterator[Block]:
@@ -175,19 +176,16 @@ def configs(comparison: Comparison) -> Iterator[Block]:
         title = "The untraced step under other configurations, in turn with the default"
         names = "default, median", "step, median"
         yield compared(title, rows, names, (BATCH, label("configuration")))
-        yield BASIS.format(observations(rows))
+        yield basis(rows)
 
 
 def decided(comparison: Comparison) -> Iterator[str]:
-    """Yield what each configuration did to a step, and whether to measure it again."""
-    rows = [(row, row.verdict.word) for row in raced(comparison) if row.verdict]
-    shown = [(row, word) for row, word in rows if not row.key.startswith(WITHOUT)]
-    sizes = grouped(((row.key, word), f"{row.batch_size}") for row, word in shown)
+    """Yield what each configuration did to a step."""
+    rows = ((row, row.verdict.word) for row in comparison.configs if row.verdict)
+    sizes = grouped(((row.config, word), f"{row.batch_size}") for row, word in rows)
     for (config, word), at in sorted(sizes.items()):
-        yield f"With {config}: {word} at batch size {', '.join(at)}."
-    load, undecided = comparison.load, any(word == "cannot tell" for _, word in rows)
-    if undecided and load and max(load.before or 0, 4 * (load.during or 0)) > load.processors:
-        yield "The machine was busy: measure again when it is quiet."
+        if not config.startswith(WITHOUT):
+            yield f"With {config}: {word} at batch size {', '.join(at)}."
 
 
 def raced(comparison: Comparison) -> Iterator[Change]:
@@ -221,7 +219,8 @@ def passes(comparison: Comparison) -> Iterator[Block]:
             *(BATCH,) * (len(comparison.batch_sizes) > 1),
         )
         yield compared(title, rows, ("all passes", "without it"), columns)
-        yield f"Without a pass, others may do its work. {BASIS.format(observations(rows))}"
+        yield "Without a pass, others may do its work."
+        yield basis(rows)
     if others := [each for each in comparison.passes if not each.has_switch]:
         named = ", ".join(
             f"{each.name} ({plural(each.changed_nodes, 'node')} changed)" for each in others
@@ -249,10 +248,10 @@ def compared(
     usual, other = names
     columns = (
         *labels,
-        numbers(usual, lambda row: text_or_blank(row.first_ns, time), 5),
-        numbers(other, lambda row: text_or_blank(row.second_ns, time), 4),
-        Column("ratio", ratio),
-        Column("control", lambda row: control_text(row.verdict) if row.verdict else "", spare=1),
+        numbers(usual, lambda row: text_or_blank(row.first_ns, time), 1),
+        numbers(other, lambda row: text_or_blank(row.second_ns, time), 1),
+        Column("ratio", lambda row: ratio_text(row.verdict) if row.verdict else ""),
+        Column("control", lambda row: control_text(row.verdict) if row.verdict else "", spare=4),
         *last,
     )
     filled = (column for column in columns if any(map(column.cell, rows)))
@@ -263,18 +262,21 @@ def tone(row: Change) -> str:
     return row.verdict.word if row.verdict and row.verdict.word in ("slower", "faster") else ""
 
 
-def ratio(row: Change) -> str:
-    if row.verdict:
-        return ratio_text(row.verdict)
-    return f"{row.second_ns / row.first_ns:.2f} x" if row.first_ns and row.second_ns else ""
+def basis(rows: Sequence[Change]) -> Table:
+    turns = "each in new processes, in which the configuration and the default take turns"
+    control = "the default divided by itself in the same turns; in brackets its 90 % interval"
+    return reading(f"mean of {observations(rows)}", control, ("observations, times", turns))
 
 
-BASIS = (
-    "Each ratio is the mean of {}. Each observation has new processes, in which the configuration "
-    "and the default take turns. Times are those of these turns. The interval contains the true "
-    "ratio in 99 of 100 comparisons. The control is the default compared with itself in the same "
-    "turns; its interval contains 1 in 90 of 100 comparisons. Slower and faster mean that the "
-    "interval is clear of the control, and clear of 1 even if it is widened, so that all verdicts "
-    "together err once in 100 comparisons. Alike means that it is within 5 % of 1. Otherwise tflab "
-    "cannot tell: there are too few observations, or the machine is too noisy."
-)
+def reading(ratio: str, control: str, last: tuple[str, str]) -> Table:
+    """Return how to read ratios, their controls and verdicts."""
+    clear = "the interval is clear of the control, and clear of 1 even if it is widened, so that"
+    facts = (
+        ("ratio", f"{ratio}; in brackets its 99 % interval"),
+        ("control", control),
+        ("slower, faster", f"{clear} all verdicts together err once in 100 comparisons"),
+        ("alike", "the interval is within 5 % of 1"),
+        ("cannot tell", "otherwise: too few observations, or too noisy"),
+        last,
+    )
+    return listing("", ((name, [text]) for name, text in facts))

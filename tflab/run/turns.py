@@ -19,7 +19,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, cycle, islice
-from math import inf, isfinite, sqrt
+from math import sqrt
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ from tflab.run import launch, program_graph, summary
 from tflab.run.view import program_ns
 from tflab.runtime import machine_load, processes
 from tflab.views import execution
+from tflab.views.op_table import text_or_blank
 
 FIRST = ((0,), (1,))  # the places of the programs in the rounds at the beginning
 ORDER = ((0, 1, 0), (1, 0, 1))  # in the others, again and again
@@ -134,10 +135,7 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
     groups: dict[int, str] = {}
     order = (*FIRST, *islice(cycle(ORDER), MOST_ROUNDS))
 
-    def about(places: Sequence[int]) -> str:
-        return ", ".join(programs[place].name for place in places)
-
-    for number, places in enumerate(terminal.track("rounds", order, len(order), about)):
+    for number, places in enumerate(terminal.track("rounds", order, len(order))):
         enough = number >= len(FIRST) + LEAST_ROUNDS
         if enough and time.monotonic() - start > budget_s:
             return
@@ -243,7 +241,7 @@ def concluded(names: Sequence[str], rounds: Sequence[Round], load: Load | None) 
         least_slower={
             change.key: verdicts.least_slower(*observed(rounds, (WHOLE, change.key)), len(whole))
             for change in whole
-            if change.verdict
+            if change.verdict and change.verdict.observations >= verdicts.LEAST
         },
         ops=tuple(changes(rounds, OP)),
         lines=tuple(changes(rounds, LINE)),
@@ -256,9 +254,9 @@ def concluded(names: Sequence[str], rounds: Sequence[Round], load: Load | None) 
 
 def gate_of(result: Programs, limit: float) -> Gate:
     """Return whether the second program is proven slower, by its step or as a whole process."""
-    named = {change.key: change.verdict for change in result.whole if change.verdict}
-    first = saved.gate_of(limit, dict(islice(named.items(), 1)), widened=False)
-    return replace(first, slower=saved.gate_of(limit, named, widened=False).slower)
+    rows = [row for row in result.whole if row.verdict]
+    first = saved.gate_of(limit, rows[:1], widened=False)
+    return replace(first, slower=saved.gate_of(limit, rows, widened=False).slower)
 
 
 def counted_of(rounds: Sequence[Round]) -> list[Run]:
@@ -300,51 +298,35 @@ def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
 
 def blocks(result: Programs, top: int) -> Iterator[Block]:
     def least(row: Change) -> str:
-        ratio = result.least_slower.get(row.key, inf)
-        return f"{ratio:.2f} x" if isfinite(ratio) else ""
+        return text_or_blank(result.least_slower.get(row.key), "{:.2f} x".format)
 
     names = result.programs
-    proven = any(row.verdict and row.verdict.observations >= verdicts.LEAST for row in result.whole)
-    last = [numbers("smallest shown", least)]
-    runs, other = units.plural(result.runs[0], "run"), result.runs[1]
-    opening = f"'{names[1]}' compared with '{names[0]}': {runs} of '{names[0]}' and {other} of"
-    of_steps = zip(names, result.steps, strict=True)
-    if result.steps[0] == result.steps[1]:
-        said = f"A step is {result.steps[0] or NO_STEP}."
-    else:
-        said = " ".join(f"A step of '{name}' is {step or NO_STEP}." for name, step in of_steps)
-    yield f"{opening} '{names[1]}'. {said}"
+    yield view.headline_of(names, result.whole)
+    if result.gate and result.least_slower:
+        yield saved.sentence(result.gate, names[0])
     yield from execution.load_line(result.load)
     yield from execution.partial(result.interrupted, result.failure)
-    yield view.compared("Both programs", result.whole, names, (view.label("what"),), last=last)
-    if not proven:
-        yield "Times also differ between processes by chance, so few runs have no verdict."
+    steps = " and ".join(dict.fromkeys(step or NO_STEP for step in result.steps))
+    yield f"Runs: {' and '.join(map(str, result.runs))}. A step is {steps}."
+    last = [numbers("smallest shown", least)]
+    title = "Both programs: geometric mean of the runs, each a new process, without the first"
+    yield view.compared(title, result.whole, names, (view.label("what"),), last=last)
+    if not result.least_slower:
         return
-    ops, of_lines = (
-        [row for row in rows if row.verdict is None or row.verdict.word in ("slower", "faster")]
-        for rows in (result.ops, result.lines)
-    )
-    for title, key, rows in (
-        ("Time of ops in a traced step", "type that ran", ops),
-        ("Time of lines in the whole process", "code", of_lines),
+    for what, key, rows in (
+        ("Types of ops in a traced step", "type that ran", result.ops),
+        ("Lines in the whole process", "code", result.lines),
     ):
-        if rows:
-            shown = sorted(rows, key=lambda row: -abs((row.second_ns or 0) - (row.first_ns or 0)))
-            yield view.compared(f"{title}, where it differs", shown, names, (view.label(key),), top)
-    if not (ops or of_lines):
-        yield "No op or line is known to differ."
-    yield BASIS.format(view.observations(result.whole))
-    if result.gate:
-        yield saved.sentence(result.gate, names[0])
-
-
-BASIS = (
-    "Each time is the geometric mean over the runs of a program, each in a new process; the first "
-    "of each is left out. Three runs, A B A or B A B, live at once and take turns of "
-    f"{units.time(TURN_NS)}: their ratio compares the one in the middle with the mean of the two "
-    "others. The ratio shown is the mean of {}; its "
-    "interval contains the true ratio in 99 of 100 comparisons. The control compares the two runs "
-    "of the same program; its interval contains 1 in 90 of 100 comparisons. Slower and faster mean "
-    "that the interval is clear of 1 and of the control. The column smallest shown "
-    "has the smallest slow-down that is called slower if runs vary as these did."
-)
+        differ = [row for row in rows if not row.verdict or view.tone(row)]
+        differ.sort(key=lambda row: -abs((row.second_ns or 0) - (row.first_ns or 0)))
+        if differ:
+            title = f"{what}, where they differ"
+            yield view.compared(title, differ, names, (view.label(key),), top)
+        else:
+            yield f"{what}: none is known to differ."
+    yield view.reading(
+        "the middle one of three runs that take turns, A B A or B A B, divided by the mean of the "
+        f"others; mean of {view.observations(result.whole)}",
+        "the two others divided by each other; in brackets its 90 % interval",
+        ("smallest shown", "the least slow-down called slower if runs vary as these did"),
+    )

@@ -49,10 +49,12 @@ def tables(stage: Execution) -> Iterator[Block]:
 
 
 def load_line(load: Load | None) -> Iterable[str]:
-    """Yield the line on what else kept the machine busy."""
+    """Yield the line on what else kept the machine busy, and whether that was much."""
     if load and load.before is not None and load.during is not None:
         busy = f"{load.during:.1f} of {plural(load.processors, 'processor')} busy with others"
-        yield f"Load: {load.before:.1f} processes in the minute before, {busy}."
+        much = 4 * load.during > load.processors
+        again = " The machine was busy: measure again when it is quiet." * much
+        yield f"Load: {load.before:.1f} processes in the minute before, {busy}.{again}"
 
 
 def partial(interrupted: bool, failure: str | None) -> Iterable[str]:

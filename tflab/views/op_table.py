@@ -56,7 +56,6 @@ COLUMNS = {
 }
 
 # The columns of each table, besides the key of a row
-MOST_EXPENSIVE = ("type", "calls", "total", "mean", "share")
 NODES_MOST_EXPENSIVE = ("type", "calls", "total", "mean", "median", "share")
 TIME_OF_CALLS = ("calls", "total", "mean", "share")
 TIME_OF_STEPS = ("step", "share")
