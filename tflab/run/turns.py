@@ -306,7 +306,7 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
         yield saved.sentence(result.gate, names[0])
     yield from execution.load_line(result.load)
     yield from execution.partial(result.interrupted, result.failure)
-    steps = " and ".join(dict.fromkeys(step or NO_STEP for step in result.steps))
+    steps = " and, of the second, ".join(dict.fromkeys(step or NO_STEP for step in result.steps))
     yield f"Runs: {' and '.join(map(str, result.runs))}. A step is {steps}."
     last = [numbers("smallest shown", least)]
     title = "Both programs: geometric mean of the runs, each a new process, without the first"
