@@ -97,10 +97,10 @@ def test_rails_are_whole_or_left_out_and_never_cut():
     assert (rows, left_out) == ([row[1:]], ["lines of the drawing"])
 
 
-def test_words_that_can_be_wrapped_are_left_whole_and_others_are_cut():
-    row = ("on the device of its resource", "Resource" * 5)
+def test_words_that_can_be_wrapped_are_left_whole_with_their_units_and_others_are_cut():
+    row = ("on the device in 14.1 % of 20 us", "Resource" * 5)
     first, second = fitted((FIXED, FIXED), [row], 30)[1][0]
-    assert (first, "…" in second) == (row[0], True)
+    assert (first, "…" in second) == ("on the device\nin 14.1 % of\n20 us", True)
     assert "…" in fitted((Column("device", str), FIXED), [row], 30, drawing=True)[1][0][0]
 
 

@@ -20,6 +20,7 @@ from tflab.records.graph import grouped
 GAP = 2  # between columns
 INDENT = 2  # of all lines of a wrapped cell but the first
 PART = re.compile(r"[^/(_,]+[/(_,]*|[/(_,]+")  # of a word, up to where a line can break
+UNIT = re.compile(r"(?<=\d) (?=%|(?:[num]?s|[KMG]iB|B|x)\b)")  # the space before a unit
 RAILS = "lines of the drawing"  # the first column of a drawing, which has no header
 BESIDE = 36  # characters next to rails below which the rails are omitted
 NAME = 24  # characters of a name for which columns are omitted; a longer one is shortened first
@@ -97,13 +98,11 @@ def fit_widths(columns: Sequence[Sized], available: int) -> None:
 
 def cut_all(sized: Sized, wraps: bool) -> list[str]:
     """Return the cells of a column within its width: prose loses its end, a name its first scopes.
-    A column of sentences is wrapped instead, by the terminal unless its lines hang."""
+    A column of sentences is wrapped instead."""
     column, cells, width = sized.column, sized.cells, sized.width
     prose = any(" " in cell for cell in cells)
-    if column.hanging:
-        return [wrapped(cell, width) for cell in cells]
-    if wraps and prose and not (column.elastic or column.name or column.right):
-        return list(cells)
+    if column.hanging or (wraps and prose and not (column.elastic or column.name or column.right)):
+        return [wrapped(cell, width, INDENT * column.hanging) for cell in cells]
     if column.elastic and not column.name:
         return [cut(cell, width) for cell in cells]
     names = short_names(cells, width)
@@ -129,10 +128,11 @@ class Wrapper(TextWrapper):
         return [part for word in super()._split(text) for part in parts.get(word, [word])]
 
 
-def wrapped(text: str, width: int) -> str:
-    """Return a text in lines of at most this width, of which all but the first hang."""
-    hanging = " " * INDENT
-    return Wrapper(max(1, width), subsequent_indent=hanging, break_on_hyphens=False).fill(text)
+def wrapped(text: str, width: int, hanging: int = INDENT) -> str:
+    """Return a text in lines of at most this width, of which all but the first hang. A number and
+    its unit stay on one line."""
+    wrapper = Wrapper(max(1, width), subsequent_indent=" " * hanging, break_on_hyphens=False)
+    return wrapper.fill(UNIT.sub("\N{NO-BREAK SPACE}", text)).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def alike(short: dict[str, str]) -> list[list[str]]:

@@ -108,7 +108,7 @@ def show_block(out: Console, block: Block, apart: bool = True) -> None:
         out.print()
     block = readable(block)
     if isinstance(block, str):
-        out.print(Text(block), width=min(out.width, WIDTH))
+        out.print(Text(fitting.wrapped(block, min(out.width, WIDTH), hanging=0)))
     else:
         show_table(out, block)
 
