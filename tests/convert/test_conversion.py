@@ -40,6 +40,18 @@ def test_all_that_is_shown_of_many_steps_of_a_cpu_without_a_graph():
     approve("convert-many.txt", text.as_text(conversion.blocks(conversion.convert(recorded))))
 
 
+def test_a_step_that_is_more_than_twice_as_long_as_the_median_is_not_in_the_times_of_nodes():
+    times = (901, 200, 100)
+    runs = tuple(OpRun(step, "n", "Op", CPU, 0, ns) for step, ns in enumerate(times))
+    steps = tuple(StepTime(step, 0, ns) for step, ns in enumerate(times))
+    track = TrackSummary(CPU, timeline.OPS, 3, sum(times))
+    found = conversion.convert(Recording(("0.pb",), ("a", "b", "c"), steps, runs, (track,)))
+    assert found.long_steps == steps[:1]
+    assert [(row.calls, row.total_ns) for _, row in found.top_ops] == [(2, 300)]
+    lines = text.as_text(conversion.blocks(found)).splitlines()
+    assert lines[2].split("  ")[-1] == "a, more than 2 x as long as the step of median length"
+
+
 def test_a_path_without_edges_is_not_blamed_on_the_trace():
     variants = {"edges that the trace does not keep": CriticalPath((), 0, 0, ())}
     shown = {

@@ -231,15 +231,12 @@ def test_a_step_with_as_many_op_runs_as_are_recorded_may_be_incomplete(read, mon
     ],
 )
 def test_a_file_of_something_else_is_refused_in_a_sentence(read, content):
-    assert "is not a RunMetadata or event file with op runs, or is damaged" in refusal(
-        read, content
-    )
+    assert "has no op runs, or is damaged. convert reads a RunMetadata" in refusal(read, content)
 
 
 def test_a_trace_without_op_runs_or_with_impossible_numbers_is_refused(read):
-    assert "Record the step with trace_level=FULL_TRACE" in refusal(
-        read, text(("/host:CPU", [row("a", 1, 1)]))
-    )
+    nothing = refusal(read, text(("/host:CPU", [row("a", 1, 1)])))
+    assert "has no op runs. convert reads a RunMetadata" in nothing
     for wrong in (
         micros("b", 2**62, 7),
         row("b", 100, 7, more=held("a", f"total_bytes: {2**63 - 1}") * 2),

@@ -1,7 +1,8 @@
 """Convert traces that any TensorFlow program recorded. A RunMetadata file is one step; in an event
 file of TensorBoard, each tag with RunMetadata is one step.
 
-    python -m tflab.convert run_metadata.pb --graph graph.pb --to chrome --out trace.json
+    python -m tflab.convert run_metadata.pb
+    python -m tflab.convert run_metadata.pb --to chrome --out trace.json
 
 Files may be from a CPU or a GPU, and from any version of TensorFlow since 2016.
 Text, JSON and CSV go to standard output unless --out names a file. For --to xspace, --out is a
@@ -48,8 +49,8 @@ def parser() -> argparse.ArgumentParser:
         help="a file with the graph that ran, needed for the critical path (default: the "
         "partition graphs in the traces)",
     )
-    arguments.choice(parser, "--to", "format", FORMATS)
-    add("--out", metavar="PATH", help="where to write; existing files are never overwritten")
+    arguments.choice(parser, "--to", "format", FORMATS, "what to write: ")
+    add("--out", metavar="PATH", help="where to write it; existing files are never overwritten")
     return parser
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TextIO
 
+import numpy as np
+
 from tflab.analysis import critical_path, memory, op_runs, op_table, timeline
 from tflab.analysis.op_runs import Kind
 from tflab.analysis.timeline import track_kind
@@ -18,12 +20,14 @@ from tflab.exporters.csv import cell
 from tflab.exporters.json import plain
 from tflab.records.blocks import Block, Column, Fact, fact_table, numbers, table
 from tflab.records.measured import OpStats
-from tflab.records.timed import CriticalPath, Memory, Owner
+from tflab.records.timed import CriticalPath, Memory, Owner, StepTime
 from tflab.runtime import trace
 from tflab.units import percent, plural, short_device, time
 from tflab.views import execution
 from tflab.views import op_table as op_columns
+from tflab.views.words import listed
 
+LONG = 2  # times the median step: a longer step, such as a cold one, is not in the times of nodes
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
 
 
@@ -34,6 +38,7 @@ class Conversion:
     time_ledger: tuple[Owner, ...]
     # With the kind of track, by time in descending order; a share refers to its kind
     top_ops: tuple[tuple[str, OpStats], ...]
+    long_steps: tuple[StepTime, ...]  # that are not in them
     critical_path: CriticalPath | None  # unknown without a graph
     memory: Memory
 
@@ -41,9 +46,12 @@ class Conversion:
 def convert(recorded: Recording) -> Conversion:
     """Return the summary of recorded steps. The launch of a GPU kernel and the kernel are rows of
     two kinds; the critical path has the time of the kernels."""
-    runs, steps = op_runs.of(recorded.runs), len(recorded.steps)
+    runs, middle = op_runs.of(recorded.runs), timeline.median_step(recorded.steps)
+    long_steps = [step for step in recorded.steps if step.wall_ns > LONG * middle.wall_ns]
+    usual = runs.where(~np.isin(runs.step, [step.step for step in long_steps]))
+    steps = len(recorded.steps) - len(long_steps)
     kinds = dict.fromkeys(track.kind for track in recorded.tracks)
-    stats = {kind: op_table.fold(runs.of_kinds(partial(is_node, kind))) for kind in kinds}
+    stats = {kind: op_table.fold(usual.of_kinds(partial(is_node, kind))) for kind in kinds}
     rows = [
         (kind, row)
         for kind, nodes in stats.items()
@@ -57,6 +65,7 @@ def convert(recorded: Recording) -> Conversion:
         wall_ns=sum(step.wall_ns for step in recorded.steps),
         time_ledger=timeline.time_ledger(runs, recorded.steps),
         top_ops=tuple(sorted(rows, key=lambda item: (-item[1].total_ns, item[1].key))),
+        long_steps=tuple(long_steps),
         critical_path=path,
         memory=memory.memory(runs.of_kinds(partial(is_node, None)), recorded.steps),
     )
@@ -76,6 +85,7 @@ def write_json(stream: TextIO, conversion: Conversion) -> None:
         "steps": len(recorded.steps),
         "devices": recorded.tracks,
         "step_times": recorded.steps,
+        "long_steps": [step.step for step in conversion.long_steps],
         "wall_ns": conversion.wall_ns,
         "time_ledger": conversion.time_ledger,
         "critical_path": conversion.critical_path,
@@ -101,7 +111,6 @@ def write_csv(stream: TextIO, recorded: Recording) -> None:
 # How it is shown
 
 TOP = 10
-LONG = 2  # times the median, from which on the longest step is told
 
 
 def blocks(conversion: Conversion) -> Iterable[Block]:
@@ -109,32 +118,25 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     runs, middle = op_runs.of(recorded.runs), timeline.median_step(steps)
     by_step, several = runs.by_step(), len(steps) > 1
     which = "the step of median length" if several else "the step"
-    among, where = f"Of {plural(len(steps), 'step')}, {which}", f" in the {len(steps):,} steps"
-    said = [
-        f"{among if several else 'The step'} took {time(middle.wall_ns)} from the start of its "
-        "first op to the end of its last."
-    ]
+    of = f"median of {len(steps):,}, " if several else ""
+    facts = [Fact("step", time(middle.wall_ns), f"{of}from its first op to the end of its last")]
     for kind, row in conversion.top_ops[:1]:
         share = f"{percent(row.share)} of the time of all {kind}"
-        said.append(f"{row.key} took {share}{where * several}.")
-    longest = max(steps, key=lambda step: step.wall_ns)
-    if longest.wall_ns > LONG * middle.wall_ns:
-        times = f"{longest.wall_ns / (middle.wall_ns or 1):,.0f} times the median"
-        said.append(
-            f"Step {longest.step} ({recorded.labels[longest.step]}) took {time(longest.wall_ns)}, "
-            f"{times}: the totals and shares of nodes include it."
-        )
-    yield " ".join(said)
-    starts = len(runs.of_kinds(lambda kind: kind[0] == trace.EXECUTOR))
-    own = f"{starts:,} of them the executor's own ({trace.EXECUTOR})" if starts else ""
-    facts = [Fact("op runs", f"{len(runs):,}", own)]
-    for track in recorded.tracks if len(recorded.tracks) == 1 else ():
-        about = f"added up{where * several}, on {short_device(track.device)}"
+        facts.append(Fact("most expensive node", row.key, share))
+    if conversion.long_steps:
+        longer = listed([recorded.labels[step.step] for step in conversion.long_steps], 3)
+        why = f"more than {LONG} x as long as the step of median length"
+        facts.append(Fact("not in times of nodes", longer, why))
+    where = f" in {len(steps):,} steps" if several else ""
+    for track in recorded.tracks:
+        about = f"{plural(track.op_runs, 'op run')} on {short_device(track.device)}{where}"
         facts.append(Fact(track.kind, time(track.total_ns), about))
     ledger = timeline.time_ledger(by_step.get(middle.step, ()), [middle])
     facts += execution.owners(filter(lambda owner: owner.ns, ledger), middle.wall_ns, 1, which)
     if conversion.critical_path:
         facts += execution.parallel(conversion.critical_path)
+    else:
+        facts.append(Fact("critical path", "unknown", "the trace has no graph: give it as --graph"))
     missing = "time of session.run before the first op and after the last"
     facts += [*execution.memory_facts(conversion.memory), Fact("not recorded", missing)]
     yield fact_table(facts)
@@ -147,15 +149,6 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
             numbers("start to end", lambda step: time(step.wall_ns)),
             numbers("op runs", lambda step: f"{len(by_step[step.step]):,}"),
         )
-    if len(recorded.tracks) > 1:
-        yield table(
-            "What was recorded",
-            recorded.tracks,
-            Column("device", lambda track: short_device(track.device), elastic=True, name=True),
-            Column("its rows are", lambda track: track.kind, spare=1),
-            numbers("op runs", lambda track: f"{track.op_runs:,}"),
-            numbers("total", lambda track: time(track.total_ns)),
-        )
     kinds = len({kind for kind, _ in conversion.top_ops}) > 1
     if kinds:
         yield (
@@ -165,15 +158,11 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     names = ["type", "calls", "total", "median", "share"]
     if all(row.calls == 1 for _, row in conversion.top_ops):
         names = ["type", "total", "share"]
-    headers = {"total": "time"} if len(names) == 3 else {"calls": "op runs"}
-    headers |= {"share": "share of kind"} if kinds else {}
+    headers = {"share": "share of kind"} if kinds else {}
     every = (op_columns.key("node"), *op_columns.columns(names, headers, {"calls": 1, "median": 0}))
     columns = [*op_columns.columns_of(every, lambda item: item[1])]
     columns[2:2] = [Column("kind", lambda item: item[0])] * kinds
-    title = f"The most expensive nodes (total time of {plural(len(steps), 'step')})"
+    counted = plural(len(steps) - len(conversion.long_steps), "step")
+    title = f"The most expensive nodes (total time of {counted})"
     yield table(title, conversion.top_ops, *columns, most=TOP)
-    if conversion.critical_path is None:
-        yield "The trace has no graph. With --graph, the critical path is shown too."
-    elif not conversion.critical_path.nodes:
-        yield "The graph may not be the one that ran, because passes change edges."
     yield from execution.holders(conversion.memory)

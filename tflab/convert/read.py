@@ -37,6 +37,10 @@ HEAD = 2**16  # bytes of a file in which this is searched
 OP_TYPE = re.compile(r"[A-Za-z_]\w*")
 RPC = "RecvTensor"  # a transfer between processes; its label has no op
 ADDS = "FileWriter.add_run_metadata adds traces"
+READS = (
+    "convert reads a RunMetadata (traced with FULL_TRACE, written with SerializeToString()) or an "
+    "event file of TensorBoard."
+)
 
 
 @dataclass(frozen=True)
@@ -177,7 +181,7 @@ def possible_runs(path: str, runs: OpRuns) -> tuple[OpRuns, list[str]]:
     right[events.run[wrong]] = False
     kept = runs.where(right)
     if not kept:
-        raise TflabError(f"'{path}' has no op runs. Record the step with trace_level=FULL_TRACE.")
+        raise TflabError(f"'{path}' has no op runs. {READS}")
     starts = np.sort(kept.start_ns)
     counts = starts.searchsorted(starts + HOUR_NS) - np.arange(len(starts))
     first = starts[np.flatnonzero(counts == counts.max())[-1]]
@@ -235,7 +239,7 @@ def traces_in(path: str) -> Iterator[tuple[str, Any]]:
         for name, metadata in in_events(path):
             yield name, metadata
     except OSError as error:
-        raise UsageError(f"'{path}' cannot be read: {error.strerror or error}.") from error
+        raise UsageError(f"'{path}' cannot be read: {error.strerror or error}. {READS}") from error
     if name is None:
         raise UsageError(
             f"'{path}' is an event file of TensorBoard without a complete trace. {ADDS}."
@@ -258,10 +262,7 @@ def metadata_of(path: str, data: bytes) -> Any:
         rows = any(device.node_stats for device in message.step_stats.dev_stats)
         if rows or message.partition_graphs:
             return message
-    raise UsageError(
-        f"'{path}' is not a RunMetadata or event file with op runs, or is damaged; give the output "
-        "of run_metadata.SerializeToString()."
-    )
+    raise UsageError(f"'{path}' has no op runs, or is damaged. {READS}")
 
 
 def is_event_file(path: str) -> bool:
