@@ -25,7 +25,6 @@ FUSED = NodeHistory(
     fate=Fate("conv", "fused", "remapper", "relu"),
     origin=Origin("conv", "layout"),
     touches=(
-        Touch("placer", 0, "moved", ""),
         Touch("layout", 1, "rewired", ""),
         Touch("MklLayoutRewritePass", 4, "rewritten", "Conv2D to _MklConv2D"),
         Touch("remapper", 6, "fused", "relu"),

@@ -90,7 +90,7 @@ def test_a_batch_size_whose_step_fails_has_no_times(pairs, monkeypatch):
 def test_the_command_prints_one_history():
     text = follow("mul")
     assert text.returncode == 0, text.stderr
-    assert text.stdout.lstrip().startswith("mul (Mul): ")
+    assert text.stdout.lstrip().startswith("mul (Mul, toy.py:23): executed; median call: ")
     assert "x * y + z" in text.stdout
     assert "input mul/ReadVariableOp: 2 " in " ".join(text.stdout.split())
     assert re.findall(r"^ +(1|16|64) +\d", text.stdout, re.MULTILINE) == ["1", "16", "64"]

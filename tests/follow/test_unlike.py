@@ -15,7 +15,7 @@ NETWORK = (
 A_FUSED = "remapper: l1/Conv fused l1/Relu, l1/Bias fused l1/Relu, l1/Relu Relu>_Fused"
 LEDGER = "l1/Conv fused l1/Relu, l1/Bias fused l1/Relu, l1/Relu executed, {}"
 NODES = "x executed, l2/Conv executed, l2/Bias executed, l2/Relu executed, sum executed"
-HOW = "l1/Conv was fused into l1/Relu by remapper (pass 1); "
+HOW = "l1/Conv was fused into l1/Relu by remapper; "
 BIAS_IS_USED = "l2/Bias is used by Relu, Sum, l1/Bias is used by Relu"
 FOLD = "x=Placeholder; k=Const; m=Mul(k,k); n=Mul(m,x); o=Mul(m,k)"
 EQUAL = "x; y; a=Mul(x,y); b=Mul(x,y); c=Mul(y,x)"
@@ -85,15 +85,13 @@ def test_a_node_that_does_the_work_of_others_is_only_compared_with_what_went_int
 def test_what_was_folded_takes_constants_only_and_the_other_node_does_not():
     ledger = "fold: m folded m, o folded o; x executed, k executed, n executed"
     (row,) = found("n", FOLD, "prune: +z; fold: m folded m, o folded o", ledger)
-    assert row == (
-        "o was folded by fold (pass 2); all its inputs are constant, and n takes x (Placeholder)"
-    )
+    assert row == ("o was folded by fold; all its inputs are constant, and n takes x (Placeholder)")
 
 
 def test_what_was_merged_takes_the_same_and_the_other_node_does_not():
     ledger = "cse: b merged a; x executed, y executed, a executed, c executed"
     log = "cse: -b, b merged a"
-    how = "b was merged with a by cse (pass 1); both have the same inputs, and "
+    how = "b was merged with a by cse; both have the same inputs, and "
     assert found("c", EQUAL, log, ledger) == [how + "no other Mul has those of c"]
     assert found("c", EQUAL + "; d=Mul(y,x)", log, ledger + ", d executed") == []
     assert found("a", EQUAL, log, ledger) == []

@@ -53,7 +53,7 @@ def said(seen):
     for name, history in drawn.histories.items():
         became = (history.carrier, history.derived_from, history.not_run, drawn.ns.get(name))
         told.append(f"{name}: {became} {len(history.values)} values")
-        told += recorded.times(seen.graph, history)
+        told.append(recorded.time(seen.graph, history))
     return told
 
 

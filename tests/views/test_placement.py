@@ -243,6 +243,5 @@ def test_the_largest_kernels_are_listed_in_three_languages():
         "code that ran": placement.code_of_cluster(CODE, RAN),
         "one kernel": placement.code_of_cluster(replace(CODE, kernels=(LARGE,)), COMPILED),
         "many kernels": placement.code_of_cluster(replace(CODE, kernels=MANY), COMPILED),
-        "a kernel as lines of text": placement.lines_of(SMALL),
     }
     approve_view("views-generated-code.txt", placement.code_of_cluster(CODE, COMPILED), variants)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tflab import models
@@ -94,19 +94,19 @@ def run_recorded(args: argparse.Namespace) -> int:
     stages = recorded.stages(graph)
     histories = recorded.histories(graph, stages, seen.values)
     history = node_history.find(args.node, histories, f"group {graph.group} in '{args.run}'")
-    show(history, stages, recorded.times(graph, history))
+    show(history, stages, recorded.time(graph, history))
     return 0
 
 
-def show(history: NodeHistory, stages: Sequence[Stage], more: Iterable[str] = ()) -> None:
-    """Print a history, with what differs from other nodes, and `more` from a watched program."""
+def show(history: NodeHistory, stages: Sequence[Stage], recorded: str = "") -> None:
+    """Print a history, with what differs from other nodes, and a `recorded` time."""
     from tflab.exporters import text
     from tflab.follow import node_history, view
 
     if placed := find_stage(stages, Placement):
         unlike = tuple(node_history.unlike_peers(placed, history.name))
         history = replace(history, unlike=unlike)
-    text.show_blocks((*view.blocks(history), *more))
+    text.show_blocks(view.blocks(history, recorded))
 
 
 if __name__ == "__main__":

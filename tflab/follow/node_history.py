@@ -203,8 +203,6 @@ def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
         yield rewrite.name, "rewritten", f"{rewrite.old} to {rewrite.new}"
     for name in step.rewired:
         yield name, "rewired", ""
-    for name in step.moved:
-        yield name, "moved", ""
 
 
 def with_values(
@@ -278,7 +276,7 @@ def unlike_peers(placement: Placement, name: str) -> Iterator[str]:
 def compared(placement: Placement, name: str, peer: str, fate: Fate) -> str:
     """Return how a node differs from a peer just before the pass that gave the peer this fate."""
     graph = {node.name: node for node in placement.user_nodes}
-    for place, step in enumerate(placement.passes):
+    for step in placement.passes:
         taken = next((one for one in step.taken if one.name == fate.name), None)
         if taken and taken.fate == fate.fate and taken.into and name in graph and peer in graph:
             into, pair = taken.into, (graph[name], graph[peer])
@@ -288,7 +286,7 @@ def compared(placement: Placement, name: str, peer: str, fate: Fate) -> str:
                 "folded": of_folded(placement, graph, *pair),
             }[fate.fate]
             which = "" if into == fate.name else f" {PREPOSITIONS[fate.fate]} {into}"
-            how = f"{fate.name} was {fate.fate}{which} by {step.name} (pass {place + 1})"
+            how = f"{fate.name} was {fate.fate}{which} by {step.name}"
             return "; ".join([how, *shown]) if (shown := [*differences]) else ""
         graph = {one: node for one, node in graph.items() if one not in {*step.removed}}
         graph |= {node.name: node for node in step.definitions}

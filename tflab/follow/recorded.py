@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -124,16 +124,12 @@ def needed(graph: Recorded) -> Recorded:
     )
 
 
-def times(graph: Recorded, history: NodeHistory) -> Iterator[str]:
-    """Yield the times, in the program's own runs, of the node or of the node that does its work."""
-    name = history.carrier
-    if name is None or history.not_run is not False:
-        return
-    if (op := graph.ops.get(name)) and graph.traced:
-        yield (
-            f"In {units.plural(graph.traced, 'traced run')} of the program, "
-            f"{'it' if name == history.name else name} ran {units.plural(op.runs, 'time')}. It "
-            f"took {units.time(op.ns / graph.traced)} of each run on average."
-        )
-    else:
-        yield "No traced run of the program has times for this node."
+def time(graph: Recorded, history: NodeHistory) -> str:
+    """Return what the node, or the node that does its work, took in the program's own runs."""
+    if history.carrier is None or history.not_run is not False:
+        return ""
+    if not ((op := graph.ops.get(history.carrier)) and graph.traced):
+        return "; its time is in no traced run"
+    each, runs = units.time(op.ns / graph.traced), units.plural(graph.traced, "traced run")
+    calls = units.plural(op.runs, "call")
+    return f"; mean time of {history.carrier} in a run: {each}, {calls} in {runs}"

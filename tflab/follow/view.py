@@ -18,7 +18,7 @@ from tflab.records.options import STAGES
 from tflab.records.stages import NodeHistory, Touch
 from tflab.records.values import FED, VARIABLE
 from tflab.units import plural, short_device, time
-from tflab.views import execution, op_table, placement
+from tflab.views import execution, op_table
 from tflab.views.values import amounts_of
 from tflab.views.words import FATES, REMAINS, place, tensor
 
@@ -29,7 +29,6 @@ KINDS = {
     "runtime": "made by the runtime",
 }
 CHANGES = {
-    "moved": "given its device",
     "removed": "taken out of the graph",
     "rewired": "its inputs changed",
     "reused": "its name now belongs to a node that computes something else",
@@ -44,8 +43,8 @@ PREPOSITIONS = {
     "bypassed": "in favour of",
     "rewritten": "from",
 }
-MOST_VALUES = 4  # inputs or outputs whose values are shown
-MOST_NEIGHBOURS = 24  # that are named; others are counted
+LISTING = "`lifecycle --stage placement --full`"
+MOST = 4  # nodes that a line names, and inputs or outputs whose values are shown
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,9 @@ class Section:
     lines: tuple[Line, ...]
 
 
-def blocks(history: NodeHistory) -> Iterable[Block]:
-    """Yield the fate of the node with its times, the sections, and the table of the times."""
+def blocks(history: NodeHistory, recorded: str = "") -> Iterable[Block]:
+    """Yield the fate of the node with its times, the sections, and the table of the times.
+    `recorded` is the time in a watched program."""
     parts = (
         (
             f"{1 + STAGES.index(section.stage)}  {section.stage.title()}",
@@ -83,7 +83,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
         )
         for section in sections(history)
     )
-    yield headline(history)
+    yield f"{headline(history)}{recorded}."
     yield listing("", parts)
     if (table := times(history)).rows:
         yield table
@@ -91,22 +91,22 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
 
 
 def headline(history: NodeHistory) -> str:
-    """Return `conv/Conv2D (Conv2D): fused into conv/Relu, which takes 84.6 us a call at batch size
-    1, 179 us at 16.`"""
+    """Return `conv/Conv2D (Conv2D, model.py:7): fused into conv/Relu; median call of conv/Relu:
+    84.6 us at batch 1, 179 us at batch 16`."""
     fate, itself = history.fate, history.carrier == history.name
+    about = ", ".join(filter(None, [history.op, place(history.source)]))
     what = KINDS[history.kind] if fate is None else fate.fate
     if history.carrier and history.not_run is not False:
         taken = "that no traced step took" if history.not_run else "of which no run was traced"
-        return f"{history.name} ({history.op}): in a branch {taken}."
+        return f"{history.name} ({about}): in a branch {taken}"
     if fate and history.carrier and not itself:
         way = "in favour of" if fate.fate == "removed" else PREPOSITIONS[fate.fate]
         what += f" {way} {history.carrier}"
-    if itself or (fate and fate.fate in ("fused", "merged", "compiled")):
-        unit, sep = " a call at batch size", ", " if itself else ", which takes "
-        for size, row in times(history).rows:
-            what += f"{sep}{time(row.median_ns)}{unit} {size}"
-            unit, sep = " at", ", "
-    return f"{history.name} ({history.op}): {what}."
+    calls = [f"{time(row.median_ns)} at batch {size}" for size, row in times(history).rows]
+    if calls and (itself or (fate and fate.fate in ("fused", "merged", "compiled"))):
+        of = "" if itself else f" of {history.carrier}"
+        what += f"; median call{of}: {', '.join(calls)}"
+    return f"{history.name} ({about}): {what}"
 
 
 def sections(history: NodeHistory) -> tuple[Section, ...]:
@@ -139,14 +139,13 @@ def text_of(line: Line) -> str:
 
 def fate_words(history: NodeHistory) -> str:
     """Return the fate of the node and what it means; "" if it is unknown."""
-    fate, itself = history.fate, history.carrier == history.name
-    if itself and history.not_run is not False and (not fate or fate.fate == "executed"):
-        no_step = "in the graph that runs, but its branch was not taken in any traced step"
-        return no_step if history.not_run else f"executed: {REMAINS}"
+    fate = history.fate
     if fate is None:
         return ""
     words = FATES[fate.fate]
-    if fate.fate == "folded" and not fate.has_value:
+    if fate.fate == "executed" and history.not_run is not False:
+        words = REMAINS
+    elif fate.fate == "folded" and not fate.has_value:
         words = "used before the steps to compute a constant"
     elif fate.replaced:
         words = "a node that a pass made does its work"
@@ -178,7 +177,8 @@ def backward_lines(history: NodeHistory) -> Iterator[Line]:
     yield from linked(f"{history.gradient_function} made ", history.gradient_nodes)
     if history.no_gradient and not history.gradient_nodes:
         yield (f"no gradient nodes: {history.no_gradient}",)
-    yield from linked("way to the loss: ", history.gradient_path)
+    if history.gradient_path:
+        yield ("way to the loss: ", *links(history.gradient_path, len(history.gradient_path)))
 
 
 def placement_lines(history: NodeHistory) -> Iterator[Line]:
@@ -188,27 +188,21 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
     if history.origin:
         yield (f"comes from: {history.origin.origin}",)
     yield from linked("also does the work of ", history.carries)
-    if history.carrier and history.carrier != history.name:
-        about = ": device and kernel are given for that node"
-        yield from linked("continues in ", [history.carrier], about)
     if kernel := history.kernel:
-        yield (f"device {short_device(kernel.device)}",)
-        yield (f"kernel registered for {kernel.op}: {kernel.constraints or 'no constraints'}",)
+        of = "" if history.carrier == history.name else f" of {kernel.name}"
+        yield (f"device{of}: {short_device(kernel.device)}",)
+        yield (f"kernel{of}: {kernel.op}, {kernel.constraints or 'no constraints'}",)
     if history.code:
-        compiled = history.fate is not None and history.fate.fate == "compiled"
-        about = "generated for it"
-        if not compiled:
-            about = "would generate for it and a large batch; it did not run here"
-        yield (f"code that XLA {about}:",)
-    for generated in history.code:
-        yield from ((Code(line),) for line in placement.lines_of(generated))
+        ran = history.fate is not None and history.fate.fate == "compiled"
+        code = ", ".join(one.name for one in history.code)
+        yield (f"XLA's code{'' if ran else ', not run here'}: {code}, listed by {LISTING}",)
 
 
 def parts_of_touch(touch: Touch) -> Iterator[Part]:
-    """Yield `remapper (pass 22): fused into conv1/Relu`."""
+    """Yield `remapper: fused into conv1/Relu`."""
     yield Link(touch.by, touch.place)
     what = touch.what if touch.about else CHANGES.get(touch.what, touch.what)
-    yield f" (pass {touch.place + 1}): {what}"
+    yield f": {what}"
     if touch.about:
         yield f" {PREPOSITIONS[touch.what]} "
         yield touch.about if touch.what == "rewritten" else Link(touch.about, touch.about)
@@ -236,7 +230,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
             # No step may have taken the output of a switch
             took = "take their value" if history.ran_as in SWITCHES else "took the value"
             done = f"it did not run; its consumers {took} from "
-        yield from linked(done, [history.carrier], f", which ran as {history.ran_as}")
+        yield (done, *links([history.carrier]), f", which ran as {history.ran_as}")
     elif history.ran_outputs != history.outputs and any(one.shape for one in history.ran_outputs):
         yield (f"output in a step: {', '.join(map(tensor, history.ran_outputs))}",)
     yield from value_lines(history)
@@ -247,10 +241,10 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
     ran = history.fate is None or history.fate.fate == "executed"
     if history.fate and history.fate.fate == "unreached":
         return
-    for value in history.taken[:MOST_VALUES]:
+    for value in history.taken[:MOST]:
         name = graph_def_name(value.tensor)
         yield ("input ", *links([name]), f": {amounts_of(value, value.shape)}")
-    for value in history.values[:MOST_VALUES]:
+    for value in history.values[:MOST]:
         is_first = graph_def_name(value.tensor) == node_of(value.tensor)
         computed = "value" if is_first else f"value of {value.tensor}"
         computed += "" if ran else " with the passes off"
@@ -259,8 +253,8 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
         if value.after is not None:
             yield (f"after the step: {amounts_of(value.after, value.shape)}",)
     for what, values in (("input", history.taken), ("output", history.values)):
-        if len(values) > MOST_VALUES:
-            yield (f"and {plural(len(values) - MOST_VALUES, f'more {what}')}",)
+        if len(values) > MOST:
+            yield (f"and {plural(len(values) - MOST, f'more {what}')}",)
     if history.gradient is not None:
         amounts = amounts_of(history.gradient, history.gradient.shape)
         name = gradient_name(history.name)
@@ -285,17 +279,17 @@ def times(history: NodeHistory) -> Table:
     )
 
 
-def linked(about: str, names: Sequence[str], *more: Part) -> Iterator[Line]:
+def linked(about: str, names: Sequence[str]) -> Iterator[Line]:
     """Yield a line with links to these nodes or tensors, if there are any."""
     if names:
-        yield (about, *links(names), *more)
+        yield (about, *links(names))
 
 
-def links(names: Sequence[str]) -> Iterator[Part]:
+def links(names: Sequence[str], most: int = MOST) -> Iterator[Part]:
     """Yield names of nodes or tensors, with commas between them."""
-    for number, name in enumerate(names[:MOST_NEIGHBOURS]):
+    for number, name in enumerate(names[:most]):
         if number:
             yield ", "
         yield Link(name, node_of(name))
-    if len(names) > MOST_NEIGHBOURS:
-        yield f" and {len(names) - MOST_NEIGHBOURS:,} more"
+    if len(names) > most:
+        yield f" and {len(names) - most:,} more"

@@ -227,15 +227,6 @@ def listings(kernel: CompiledKernel) -> Iterable[tuple[str, str, list[str]]]:
             yield language, about, shown
 
 
-def lines_of(kernel: CompiledKernel) -> Iterable[str]:
-    """Yield the kernel as lines of text."""
-    machine = f", {kernel.bytes:,} bytes of machine code" if kernel.bytes else ""
-    yield f"{kernel.name}: {counted(kernel.opcodes)}{machine}"
-    for language, _, lines in listings(kernel):
-        for number, line in enumerate(lines):
-            yield f"{'' if number else language:13}{line}"
-
-
 # The pass log
 
 NAMED = 12  # nodes in a line
