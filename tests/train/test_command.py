@@ -36,12 +36,12 @@ def test_a_training_prints_every_epoch_and_writes_what_tensorboard_shows(here, c
     status, out, err = called(capsys, "--model", MODEL, "--epochs", "3", "--logdir", "mine")
     assert (status, err) == (0, "")
     assert re.match(
-        rf"{MODEL} on noise: 3 epochs of 70 rows in 5 steps of up to 16, tested on 30 test rows\. "
+        rf"{MODEL} on noise: 3 epochs of 70 rows in 5 steps of up to 16, tested on 30 rows\. "
         rf"Seed 1\. {MODEL} on noise, batch 16, seed 1 ",
         " ".join(out.split()),
     )
     assert re.findall(r"\n      (\d) +\d+ ", out) == ["1", "2", "3"]
-    assert re.search(r"\n\nOpen it in TensorBoard:  \S+ --logdir mine\n$", out)
+    assert re.search(r"\n\nIts scalars in TensorBoard:  \S+ --logdir mine\n$", out)
     files = {str(path.relative_to("mine")) for path in Path("mine").rglob("*") if path.is_file()}
     assert {name.partition("/events")[0] for name in files} == {
         "settings.json",
@@ -77,7 +77,7 @@ def test_a_finished_training_stays_as_it_is(here, capsys):
     before = {path: path.stat().st_mtime_ns for path in Path("mine").rglob("*")}
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine", "--resume")
     assert (status, err) == (0, "Continuing in 'mine': 15 of 15 steps are done.\n")
-    assert re.fullmatch(r"\nOpen it in TensorBoard:  \S+ --logdir mine\n", out)
+    assert re.fullmatch(r"\nIts scalars in TensorBoard:  \S+ --logdir mine\n", out)
     assert {path: path.stat().st_mtime_ns for path in Path("mine").rglob("*")} == before
     changed = ("--batch-size", "35", "--epochs", "4")
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine", "--resume", *changed)

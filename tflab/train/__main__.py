@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
             if records:
                 print()
                 text.show_blocks(view.blocks(history(settings, records)))
-            terminal.say_command("\nOpen it in TensorBoard:", output_paths.opening_line(folder))
+            terminal.say_command("\nIts scalars in TensorBoard:", output_paths.opening_line(folder))
         interrupts.take()  # there is nothing left to interrupt
     if start is None and not status:
         note(keep_life(args, settings, folder))

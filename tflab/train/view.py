@@ -20,7 +20,7 @@ def plan_line(settings: Settings, recipe: int) -> str:
     return (
         f"{settings.model} on {settings.data}: {plural(settings.epochs, 'epoch')} of "
         f"{settings.train_rows:,} rows in {plural(settings.epoch_steps, 'step')} of up to "
-        f"{settings.batch_size:,}, tested on {plural(settings.test_rows, 'test row')}. Seed "
+        f"{settings.batch_size:,}, tested on {plural(settings.test_rows, 'row')}. Seed "
         f"{settings.seed}.{more}"
     )
 
@@ -39,12 +39,17 @@ def expected(first: Sequence[TrainingStep | Epoch], steps: int) -> str:
 
 
 def progress(settings: Settings, record: TrainingStep | Epoch) -> str:
-    """Return `epoch 2 of 8, loss 0.103, accuracy 97.10 %` of a step, or of an epoch at its end."""
+    """Return `epoch 2 of 8, accuracy 97.10 %, loss 0.103` of a step, or of an epoch at its end."""
     epoch = f"epoch {math.ceil(record.step / settings.epoch_steps)} of {settings.epochs}"
     if isinstance(record, Epoch):
         return f"{epoch}, test loss {loss_digits(record.test_loss)}"
-    right = "" if math.isnan(record.accuracy) else f", accuracy {accuracy_percent(record.accuracy)}"
-    return f"{epoch}, loss {loss_digits(record.loss)}{right}"
+    return f"{epoch}, {result(record.loss, record.accuracy)}"
+
+
+def result(loss: float, accuracy: float) -> str:
+    """Return `accuracy 97.10 %, loss 0.103`, or the loss alone if nothing is classified."""
+    right = accuracy_percent(accuracy)
+    return f"{f'accuracy {right}, ' * bool(right)}loss {loss_digits(loss)}"
 
 
 def classified(history: History) -> bool:
@@ -65,10 +70,14 @@ def blocks(history: History) -> Iterable[Block]:
     if not history.epochs:
         yield f"No epoch finished; {plural(len(history.steps), 'step')} were done."
         return
-    yield epochs(history)
+    last, ns = history.epochs[-1], 1e9 * sum(epoch.seconds for epoch in history.epochs)
+    if len(history.epochs) > 1:
+        yield epochs(history)
+    yield "Means over all rows: training of each batch before its update, test at an epoch's end."
     yield (
-        f"Each loss{' and accuracy' * classified(history)} is a mean over all rows: in training on "
-        "each batch before its update, in the test with the weights at the end of the epoch."
+        f"Test {result(last.test_loss, last.test_accuracy)}; training "
+        f"{result(last.train_loss, last.train_accuracy)}; epoch {last.epoch} of "
+        f"{history.settings.epochs}, {time(ns)} of training."
     )
 
 
