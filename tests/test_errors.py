@@ -25,4 +25,5 @@ def test_near_names_and_equal_ones_in_a_scope_are_asked_for():
     assert did_you_mean("add", names, 2) == " Did you mean 'a/add' or 'b/add'?"
     assert did_you_mean("add", names, 3) == " Did you mean 'a/add' or 'b/add' or 'add'?"
     assert did_you_mean("ad", names) == " Did you mean 'add'?"
-    assert did_you_mean("xyz", names, 3) == ""
+    assert did_you_mean("xyz", names) == ""
+    assert did_you_mean("xyz", names, 2) == " Some names: 'add', 'a/add'."

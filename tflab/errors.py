@@ -56,10 +56,13 @@ def reason(error: BaseException) -> str:
 
 
 def did_you_mean(name: str, names: Sequence[str], most: int = 1) -> str:
-    """Return ` Did you mean 'lenet'?`, with up to `most` near names; "" if none is near."""
+    """Return ` Did you mean 'lenet'?`, with up to `most` near names. If none is near, return the
+    first names instead, or "" if only one is wanted."""
     import difflib  # most commands do not need it
 
     in_scopes = [known for known in names if known.endswith(f"/{name}")]
     near = dict.fromkeys([*in_scopes, *difflib.get_close_matches(name, names, n=most)])
-    quoted = [f"'{one}'" for one in near][:most]
-    return f" Did you mean {' or '.join(quoted)}?" if quoted else ""
+    quoted = [f"'{one}'" for one in near or names][:most]
+    if near:
+        return f" Did you mean {' or '.join(quoted)}?"
+    return f" Some names: {', '.join(quoted)}." if most > 1 and quoted else ""

@@ -1,7 +1,7 @@
 """A task of a cluster: it runs the part of a graph that a command with --cluster gives it.
 
     python -m tflab.worker 127.0.0.1:2222
-    python -m tflab.lifecycle --model lenet --cluster 127.0.0.1:2222,127.0.0.1:2223
+    python -m tflab.lifecycle --cluster 127.0.0.1:2222,127.0.0.1:2223
 
 It runs until Ctrl-C. Without a host, and with 127.0.0.1 or localhost, only this machine can reach
 it. Connections are neither encrypted nor authenticated: anyone who reaches the port can run any
@@ -33,8 +33,8 @@ def parser() -> argparse.ArgumentParser:
         "address",
         type=arguments.address_to_listen_at,
         metavar="HOST:PORT",
-        help="address to listen on; without a host, only this machine can connect; port 0 picks a "
-        "free port",
+        help="address to listen on, or a port alone: then only this machine can connect; port 0 "
+        "picks a free port",
     )
     parser.add_argument(WATCHED, action="store_true", help=argparse.SUPPRESS)
     return parser

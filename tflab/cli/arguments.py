@@ -41,8 +41,9 @@ def address(text: str, given: str = "") -> str:
     inside = host.startswith("[") and host.endswith("]")  # IPv6
     is_port = port.isascii() and port.isdecimal() and int(port) < 2**16
     if not host or (":" in host and not inside) or not is_port:
+        form = "PORT or HOST:PORT" if given else "HOST:PORT"
         raise UsageError(
-            f"'{given or text}' is not the address of a task; give HOST:PORT, up to port 65535."
+            f"'{given or text}' is not the address of a task; give {form}, up to port 65535."
         )
     return f"{host}:{port}"
 
@@ -108,19 +109,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": (),
         "type": command.one_of("graph pass to switch off", tuple(SWITCHES)),
         "metavar": "PASS",
-        "help": "run with these graph passes off: grappler, remapper, ...",
+        "help": "switch these graph passes off: grappler, remapper, ...",
     },
     "--experiments": {
         "nargs": "?",
         "const": EXPERIMENTS_S,
         "type": command.count("number of seconds for experiments"),
         "metavar": "SECONDS",
-        "help": f"run each of the largest ops twice, and say what that adds ({EXPERIMENTS_S} s)",
+        "help": f"say what it adds to run each of the largest ops twice, for {EXPERIMENTS_S} s",
     },
     "--no-values": {
         "dest": "values",
         "action": "store_false",
-        "help": "do not fetch the program's values in a further step",
+        "help": "do not show the values of tensors, which need a further step",
     },
     "--data-dir": {
         "metavar": "DIR",
@@ -136,18 +137,18 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": (),
         "type": feed,
         "metavar": "NAME=FILE.npy",
-        "help": "feed a tensor from a file; other inputs get seeded values",
+        "help": "feed a tensor from a file; others get seeded random values",
     },
     "--shape": {
         "nargs": "+",
         "default": (),
         "type": shape,
         "metavar": "NAME=1,28,28,1",
-        "help": "feed seeded values of this shape; NAME= is a scalar",
+        "help": "feed seeded random values of this shape; NAME= is a scalar",
     },
     "--trust": {
         "action": "store_true",
-        "help": "run a graph from a file with your rights, files and network",
+        "help": "run a graph from a file unconfined, with all your rights",
     },
 }
 

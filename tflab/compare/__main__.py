@@ -45,19 +45,19 @@ def parser() -> argparse.ArgumentParser:
     group = parser.add_argument_group("what to measure")
     arguments.model(group, models.MODELS)
     arguments.add(group, "--batch-sizes")
-    arguments.choice(group, "--phase", "phase", PHASES)
+    arguments.choice(group, "--phase", "phase", PHASES, "kind of step: ")
     amount = group.add_mutually_exclusive_group()
     amount.add_argument(
         "--images",
         type=command.count("number of images"),
         metavar="N",
-        help="default: all test images, or the first 2,000 training images",
+        help="images to measure (default: all of the test, 2,000 of the training)",
     )
     amount.add_argument(
         "--steps",
         type=command.count("number of steps"),
         metavar="N",
-        help="of the largest batch; of programs, in each run",
+        help="steps at the largest batch size; of programs, in each run",
     )
     group.add_argument(
         "--configs",
@@ -85,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
     arguments.choice(group, "--format", "format", FORMATS)
 
     group = parser.add_argument_group("saved comparisons, and programs")
-    group.add_argument("files", nargs="*", metavar="FILE", help="two comparisons, or programs")
+    group.add_argument("files", nargs="*", metavar="FILE", help="saved comparisons or programs")
     group.add_argument(
         "--save", metavar="FILE", help="write what --format json prints to a new file"
     )

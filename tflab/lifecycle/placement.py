@@ -37,7 +37,6 @@ from tflab.runtime import (
     trace,
 )
 from tflab.runtime.private import sessions
-from tflab.units import plural
 
 SMALL = 100  # nodes of a graph whose code is shown without --xla
 ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
@@ -142,7 +141,7 @@ def resolve(graph: tf.Graph, name: str) -> str:
     ops = {op.name: op for op in graph.get_operations()}
     op = ops.get(node_of(name))
     if op is None:
-        hint = did_you_mean(node_of(name), tuple(ops))
+        hint = did_you_mean(node_of(name), tuple(ops), 5)
         raise UsageError(f"There is no node '{name}' to fetch in the graph.{hint}")
     if op.type == "Placeholder":
         raise UsageError(f"'{name}' is fed, so it cannot be fetched. Fetch a node that uses it.")
@@ -150,10 +149,8 @@ def resolve(graph: tf.Graph, name: str) -> str:
         return f"{name}:0" if op.outputs else name
     index = name.partition(":")[2]
     if not (index.isdecimal() and int(index) < len(op.outputs)):
-        raise UsageError(
-            f"'{name}' cannot be fetched: '{op.name}' has {plural(len(op.outputs), 'output')}, "
-            "numbered from 0."
-        )
+        right = " or ".join(output.name for output in op.outputs) or op.name
+        raise UsageError(f"There is no tensor '{name}' to fetch. Give {right}.")
     return name
 
 
