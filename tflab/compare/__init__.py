@@ -12,6 +12,7 @@ from tflab.records.options import Options
 DEFAULT = "default"
 PASSES = "passes"  # among --configs: one without each pass that changed the graph
 WITHOUT = "without "  # before the name of a pass: the configuration that switches it off
+WHAT = "comparison"  # the name of a saved file in errors
 RACE_S = 300.0  # after which no further observation of the configurations starts
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from tflab import models
 from tflab.analysis import row_labels
 from tflab.cli import arguments, command, confined, environment, interrupts, output_paths, terminal
-from tflab.compare import CONFIGURATIONS, DEFAULT, PASSES, SweepOptions, compare_batch_sizes
+from tflab.compare import CONFIGURATIONS, DEFAULT, PASSES, WHAT, SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
 from tflab.records.measured import Comparison
@@ -30,7 +30,6 @@ PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
 OF_FILES = ("files", "fail_if_slower", "top", "format")  # options that go with files
 OF_PROGRAMS = (*OF_FILES, "steps", "save")
-WHAT = "comparison"  # the name of a saved file in errors
 USAGE = """python -m tflab.compare [OPTION ...]
        python -m tflab.compare [OPTION ...] FILE [FILE] [-- ARGUMENT ...] [-- ARGUMENT ...]"""
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from tflab.analysis import verdicts
 from tflab.cli import command, environment, output_paths, terminal
-from tflab.compare import view
+from tflab.compare import WHAT, view
 from tflab.errors import TflabError, UndecidedError, UsageError
 from tflab.escaping import visible
 from tflab.exporters import csv, json, text
@@ -28,7 +28,6 @@ from tflab.units import percent
 from tflab.views.op_table import NAMES
 
 GIVE = "give two files that `python -m tflab.compare --save FILE` wrote"
-WHAT = "comparison"  # the name of a saved file in errors
 STEP = "step"
 
 # What is compared -> its time in each round or observation
@@ -181,8 +180,7 @@ def sentence(gate: Gate, first: str) -> str:
         return f"Slower than '{first}' by more than {limit}: {', '.join(gate.slower)}."
     if gate.undecided:
         return (
-            f"Whether a step is slower than '{first}' by more than {limit} is undecided: "
-            f"{', '.join(gate.undecided)}."
+            f"Undecided if slower than '{first}' by more than {limit}: {', '.join(gate.undecided)}."
         )
     return f"No step is slower than '{first}' by more than {limit}."
 

@@ -134,7 +134,7 @@ def at_each_size(comparison: Comparison, top: int) -> Table:
 
     unit = row_labels.unit(comparison.by)
     spares = OF_STEPS if unit == "step" else OF_CALLS
-    times = "Mean time in a step" if unit == "step" else "Times of calls"
+    times = "Mean time in a traced step" if unit == "step" else "Times of calls in traced steps"
     rows = op_table.ranked(comparison.by, comparison.rows, top, largest_share)
     return table(
         f"{times}, and % of the time of all ops, at each batch size",

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from tflab import units
 from tflab.analysis import verdicts
 from tflab.cli import command, interrupts, output_paths, temporary, terminal
-from tflab.compare import RACE_S, saved, view
+from tflab.compare import RACE_S, WHAT, saved, view
 from tflab.errors import TflabError, UsageError
 from tflab.exporters import csv
 from tflab.records.blocks import Block, numbers
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
     programs = programs_of(args.files, lists)
     os.environ.setdefault(ALLOCATE, "true")
     if args.save:
-        output_paths.check(Path(args.save), saved.WHAT)
+        output_paths.check(Path(args.save), WHAT)
     with terminal.phase("programs"), interrupts.held():
         result = compared(programs, args.steps or 0)
         if args.fail_if_slower is not None:
