@@ -20,7 +20,7 @@ BATCH_SIZE = 4  # 6 steps untraced, and 6 traced
         (
             planted.useless_transposes,
             "movement",
-            "is <# planted>, 10 ops of type _MklTranspose that only move or convert data: ",
+            r"is moving or converting data at <# planted>: 10 ops \(_MklTranspose\), ",
         ),
         (planted.small_ops_in_a_loop, "small ops", "calls of small ops"),
         (planted.small_ops_one_by_one, "small ops", "calls of small ops, mostly <# planted>: "),

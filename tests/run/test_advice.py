@@ -47,7 +47,7 @@ def saves_what_is_said(seen, about, before, after):
     [
         (advice.FEEDS, "copied because their arrays do not begin at a multiple of 64 bytes"),
         (advice.EMBEDDING, "work on all 60,000 rows of table (program.py:"),
-        (advice.MOVED, "that only move or convert data"),
+        (advice.MOVED, "moving or converting data"),
     ],
 )
 def test_a_finding_says_what_a_run_saves(watch, source, about):

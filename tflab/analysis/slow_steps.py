@@ -165,17 +165,17 @@ def movement(batch: Evidence) -> Iterator[Reason]:
     groups = grouped((node.line or node.op, node) for node in batch.nodes if node.moves)
     for subject, nodes in groups.items():
         if batch.cost_ns(nodes) > MOVEMENT * batch.step_ns:
-            where = f"{subject}, " if nodes[0].line else ""
-            about = f"{where}{counted(nodes)} that only move or convert data: {a_call(nodes)}"
+            where = f" at {subject}" if nodes[0].line else ""
+            about = f"moving or converting data{where}: {counted(nodes)}, {a_call(nodes)}"
             yield "movement", about, nodes, subject
 
 
 def counted(nodes: Sequence[Work]) -> str:
-    """Return `10 ops of type Transpose`, with the number of calls if it differs from that."""
+    """Return `10 ops (Transpose)`, with the number of calls if it differs from that."""
     types = ", ".join(sorted({node.op for node in nodes}))
     calls = sum(node.calls for node in nodes)
     often = "" if round(calls) == len(nodes) else f", {calls:,.0f} calls"
-    return f"{plural(len(nodes), 'op')} of type {types}{often}"
+    return f"{plural(len(nodes), 'op')} ({types}){often}"
 
 
 def a_call(nodes: Sequence[Work]) -> str:
