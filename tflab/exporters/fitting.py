@@ -1,7 +1,7 @@
 """Fitting: which columns of a table fit on a line, and how its cells are shortened.
 
-Spare columns are omitted first, then prose is shortened, names last; a shortened name stays
-different from those in the rows around it.
+Spare columns are omitted first, then prose is shortened. Names are wrapped, so that they stay
+whole; only in a drawing they lose their middle.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from textwrap import TextWrapper
 from rich.cells import cell_len, set_cell_size
 
 from tflab.records.blocks import Column, Table
-from tflab.records.graph import grouped
 
 GAP = 2  # between columns
 INDENT = 2  # of all lines of a wrapped cell but the first
-PART = re.compile(r"[^/(_,]+[/(_,]*|[/(_,]+")  # of a word, up to where a line can break
+# The parts of a word, each up to where a line can break; the first are preferred
+PARTS = re.compile(r"[^/]+/*|/+"), re.compile(r"[^(_,]+[(_,]*|[(_,]+")
 UNIT = re.compile(r"(?<=\d) (?=%|(?:[num]?s|[KMG]iB|B|x)\b)")  # the space before a unit
 RAILS = "lines of the drawing"  # the first column of a drawing, which has no header
 BESIDE = 36  # characters next to rails below which the rails are omitted
-NAME = 24  # characters of a name for which columns are omitted; a longer one is shortened first
+NAME = 36  # characters of a name for which columns are omitted; a longer one is wrapped first
 
 
 @dataclass(eq=False)
@@ -97,35 +97,26 @@ def fit_widths(columns: Sequence[Sized], available: int) -> None:
 
 
 def cut_all(sized: Sized, wraps: bool) -> list[str]:
-    """Return the cells of a column within its width: prose loses its end, a name its first scopes.
-    A column of sentences is wrapped instead."""
+    """Return the cells of a column within its width: prose loses its end, a name is wrapped, or
+    loses its middle. A column of sentences is wrapped instead."""
     column, cells, width = sized.column, sized.cells, sized.width
-    prose = any(" " in cell for cell in cells)
-    if column.hanging or (wraps and prose and not (column.elastic or column.name or column.right)):
-        return [wrapped(cell, width, INDENT * column.hanging) for cell in cells]
+    prose, hangs = any(" " in cell for cell in cells), column.hanging or (column.name and wraps)
+    if hangs or (wraps and prose and not (column.elastic or column.right)):
+        return [wrapped(cell, width, INDENT * hangs) for cell in cells]
     if column.elastic and not column.name:
         return [cut(cell, width) for cell in cells]
-    names = short_names(cells, width)
-    return [names[cell] for cell in cells]
-
-
-def short_names(names: Iterable[str], width: int) -> dict[str, str]:
-    """Return the shortened form of each name. Different names have different forms."""
-    short = {name: short_name(name, width) for name in names}
-    for group in alike(short):
-        short |= {name: with_difference(name, group, width) for name in group}
-    for group in alike(short):  # nothing short tells them apart
-        short |= {name: wrapped(name, width) for name in group}
-    return short
+    return [middle_cut(cell, width) for cell in cells]
 
 
 class Wrapper(TextWrapper):
-    """Breaks a word that is longer than a line after a `/`, `(`, `_` or `,`, if it has one."""
+    """Breaks a word that is longer than a line after a `/`, otherwise after a `(`, `_` or `,`."""
 
     def _split(self, text: str) -> list[str]:
-        long = [word for word in super()._split(text) if len(word) > self.width - INDENT]
-        parts = {word: PART.findall(word) for word in long}
-        return [part for word in super()._split(text) for part in parts.get(word, [word])]
+        parts = super()._split(text)
+        for part in PARTS:
+            long = {word: part.findall(word) for word in parts if len(word) > self.width - INDENT}
+            parts = [piece for word in parts for piece in long.get(word, [word])]
+        return parts
 
 
 def wrapped(text: str, width: int, hanging: int = INDENT) -> str:
@@ -135,41 +126,10 @@ def wrapped(text: str, width: int, hanging: int = INDENT) -> str:
     return wrapper.fill(UNIT.sub("\N{NO-BREAK SPACE}", text)).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def alike(short: dict[str, str]) -> list[list[str]]:
-    """Return the groups of names with the same shortened form."""
-    groups = grouped((form, name) for name, form in short.items())
-    return [group for group in groups.values() if len(group) > 1]
-
-
-def short_name(name: str, width: int) -> str:
-    """Return a name cut to a width: one with scopes at its beginning, another one in its middle."""
-    if cell_len(name) <= width:
-        return name
-    scopes = name.split("/")
-    for first in range(1, len(scopes)):
-        rest = "…/" + "/".join(scopes[first:])
-        if cell_len(rest) <= width:
-            return rest
-    return "…" + tail(scopes[-1], width - 1) if len(scopes) > 1 else middle_cut(name, width)
-
-
-def with_difference(name: str, group: Sequence[str], width: int) -> str:
-    """Return a name shortened to its end and the scope that distinguishes it: `…conv1/…/Filter`."""
-    ends = zip(*(one.split("/")[::-1] for one in group), strict=False)
-    depth = next((at for at, parts in enumerate(ends) if len({*parts}) > 1), 0)
-    if not depth:
-        return middle_cut(name, width)
-    own = name.split("/")[::-1]
-    scope = tail(own[depth], (width - 3) // 2)
-    between = "/" if depth == 1 else "/…/"
-    room = width - cell_len(scope + between) - 1
-    if cell_len(own[0]) > room:
-        between, room = "/…", width - cell_len(scope) - 3
-    return f"…{scope}{between}{tail(own[0], room)}"
-
-
 def middle_cut(text: str, width: int) -> str:
     """Return a text that is shortened in its middle to fit a width."""
+    if cell_len(text) <= width:
+        return text
     before = (width - 1) // 2
     return head(text, before) + "…" + tail(text, width - 1 - before)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from tflab.escaping import visible
 from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.measured import Compared, Comparison
@@ -36,7 +37,7 @@ def draw(comparison: Comparison) -> Figure:
     # As many as can be drawn
     rows = sorted(filter(share, comparison.rows), key=share, reverse=True)[: len(LOOKS) - 1]
     about = (
-        f"{fitting.short_name(comparison.model, 30)}, {comparison.phase}, {comparison.data}. All "
+        f"{fitting.middle_cut(comparison.model, 30)}, {comparison.phase}, {comparison.data}. All "
         f"times are means. Whole step: untraced. Others, traced: the {plural(len(rows), 'row')} by "
         f"{comparison.by} with the largest share. A level line in the lower panel means that a "
         "larger batch saves nothing."
@@ -45,7 +46,7 @@ def draw(comparison: Comparison) -> Figure:
     sizes = list(steps)
     means = {size: 1e9 * size / row.mean_images_per_second for size, row in steps.items()}
     title = (
-        f"{fitting.short_name(comparison.model, 30)} at batch {sizes[0]:,}, the only one measured"
+        f"{fitting.middle_cut(comparison.model, 30)} at batch {sizes[0]:,}, the only one measured"
     )
     if len(sizes) > 1:
         small, large = sizes[0], sizes[-1]
@@ -59,7 +60,7 @@ def draw(comparison: Comparison) -> Figure:
             title = f"The times of steps at batch {small:,} and {large:,} overlap (p10 to p90)"
     figure, panels = style.canvas(title, about, 6.8, panels=2)
     times = {"whole step": means}
-    names = style.distinct_names([row.key for row in rows], 24)
+    names = [fitting.wrapped(visible(row.key), 24) for row in rows]
     for name, row in zip(names, rows, strict=True):
         ran = {size: cell.total_ns / steps[size].steps for size, cell in row.cells.items()}
         times[name] = {size: ns for size, ns in ran.items() if ns}  # 0 has no logarithm

@@ -54,7 +54,7 @@ def draw(history: History) -> Figure:
     if cut:
         about += f" Right answers below {percent(bottom)} are not shown."
     height, count = (5.4, 2) if rights else (3.2, 1)
-    name = fitting.short_name(history.settings.model, 30)
+    name = fitting.middle_cut(history.settings.model, 30)
     title = f"{name} after {plural(len(history.steps), 'step')}, before its first test"
     if history.epochs:
         last = history.epochs[-1]

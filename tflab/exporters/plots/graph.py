@@ -46,7 +46,7 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
         f"Boxes: {boxes:,} scopes and single nodes. Arrows: tensors, some with shapes (?: open). "
         f"Not drawn: {plural(len(edges) - len(drawn), 'edge')} between distant boxes."
     )
-    title = f"{fitting.short_name(model, 30)}: the data-flow graph, layer by layer"
+    title = f"{fitting.middle_cut(model, 30)}: the data-flow graph, layer by layer"
     figure, (axes,) = style.canvas(title, about, min(PITCH * (len(kept) + 1), TALLEST))
     axes.set_xlim(0, len(tracks))
     axes.set_ylim(len(kept) - 0.4, -1)
@@ -55,9 +55,7 @@ def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
         style.write(
             axes, track + 0.5, -0.75, style.short_name(name), weight="bold", color=style.FAINT
         )
-        every = [box for row in rows for box in row]
-        labels = style.distinct_names([label for _, label, _ in every], LETTERS)
-        for (key, _, words), label in zip(every, labels, strict=True):
+        for key, label, words in (box for row in rows for box in row):
             _, x, y, width = places[key]
             wide, color = WIDE * width, COLOURS[track % len(COLOURS)]
             axes.barh(y, wide, HIGH, x - wide / 2, color="white", edgecolor=color, zorder=2)

@@ -26,7 +26,7 @@ def draw(curve: LiveBytes) -> Figure:
         "Variables and feeds are not included."
     )
     if largest := [
-        f"{fitting.short_name(holder.name, 50)} ({size(holder.bytes)})"
+        f"{fitting.middle_cut(holder.name, 50)} ({size(holder.bytes)})"
         for holder in curve.holders[:HOLDERS]
     ]:
         about += f" The largest at the peak: {', '.join(largest)}."

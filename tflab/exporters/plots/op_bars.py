@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from tflab.escaping import visible
+from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.measured import OpStats
 from tflab.units import percent, plural, time
@@ -20,7 +22,7 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
     if not rows:
         return style.message("No op ran", "There are no op runs to add up.")
     bars = list(rows) if by == "layer" else sorted(rows, key=lambda row: -row.total_ns)[:MOST]
-    names = style.distinct_names([row.key for row in bars], 36)
+    names = [fitting.wrapped(visible(row.key), 36) for row in bars]
     drawn = [(row.step_ns, row.share, row.share > THRESHOLD) for row in bars]
     title = f"No {by} takes more than {percent(THRESHOLD)} of the time of all ops"
     if above := [row.share for row in bars if row.share > THRESHOLD]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,13 +67,7 @@ SETTINGS: dict[str, object] = {
 
 def short_name(name: str, most: int = 30) -> str:
     """Return a name on one line, at most `most` long. `canvas` does so for its own text."""
-    return fitting.short_name(visible(name), most)
-
-
-def distinct_names(names: Sequence[str], most: int) -> list[str]:
-    """Return each name shortened to `most` characters; different ones stay different."""
-    shorter = fitting.short_names(map(visible, names), most)
-    return [shorter[visible(name)] for name in names]
+    return fitting.middle_cut(visible(name), most)
 
 
 @contextmanager
