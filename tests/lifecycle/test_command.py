@@ -130,8 +130,7 @@ def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(
     name, width, most, walked, monkeypatch, capsys
 ):
     monkeypatch.setenv("COLUMNS", str(width))
-    args = command.parser().parse_args(["--model", name])
-    command.show(args, iter(walked(name).values()), [])
+    command.show(choice(model=name), iter(walked(name).values()), [])
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) < most  # the last line opens TensorBoard
     assert max(map(len, shown)) <= width
@@ -141,16 +140,19 @@ def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(
 def test_stages_are_shown_in_short_in_full_or_in_a_line():
     walk = a_frontend(None, NODES), a_backward(None, NODES)
 
-    def shown_with(*options):
-        args = command.parser().parse_args(options)
-        return [titled(command.blocks_of(args, stage)) for stage in walk]
+    def shown_with(**chosen):
+        return [titled(command.blocks_of(choice(**chosen), stage)) for stage in walk]
 
     short = [titled(stages.on_one_screen(stage)) for stage in walk]
     full = [titled(stages.blocks(stage)) for stage in walk]
     assert shown_with() == short
-    assert shown_with("--full") == full
-    assert shown_with("--stage", "backward") == [None, full[1]]
-    assert shown_with("--stage", "backward", "--full") == full
+    assert shown_with(full=True) == full
+    assert shown_with(stage="backward") == [None, full[1]]
+    assert shown_with(stage="backward", full=True) == full
+
+
+def choice(model="toy", stage="all", full=False):
+    return command.Choice(model, stage, full, "text", None)
 
 
 def titled(blocks):
@@ -161,8 +163,8 @@ def titled(blocks):
 def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
     scopes = tuple(Node(f"n{'x' * length}", "Op") for length in range(50))
     tables = []
-    for options in (("--stage", "frontend"), ("--stage", "frontend", "--full")):
-        blocks = command.blocks_of(command.parser().parse_args(options), a_frontend(None, scopes))
+    for full in (False, True):
+        blocks = command.blocks_of(choice("toy", "frontend", full), a_frontend(None, scopes))
         tables.append(next(block for block in blocks if isinstance(block, Table) and block.drawing))
     assert [len(table.rows) for table in tables] == [40, 50]
     assert [table.rest() for table in tables] == ["... and 10 more (--full shows more)", ""]

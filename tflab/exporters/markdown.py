@@ -18,9 +18,9 @@ def page(
     titled: Mapping[str, Iterable[Block]],
     error: str | None = None,
 ) -> str:
-    """Return a page: the machine, then the blocks of each title, numbered; no heading for ""."""
+    """Return a page: the machine, then the blocks of each title, numbered; first those of ""."""
     parts = [f"# {escape(heading)}", escape(machine(environment))]
-    for number, (title, blocks) in enumerate(titled.items(), 1):
+    for number, (title, blocks) in enumerate(titled.items(), 0 if "" in titled else 1):
         parts += [f"## {number}. {escape(title)}"] if title else []
         parts += map(rendered, blocks)
     if error:

@@ -17,7 +17,6 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tflab.escaping import visible
 from tflab.exporters import fitting, markdown
 from tflab.records.blocks import HTML, Block, Table, readable
 
@@ -54,11 +53,6 @@ def console(stream: TextIO | None = None) -> Console:
     known = out.is_terminal or os.environ.get("COLUMNS", "").isdigit()
     out.width = max(out.width if known else WIDTH, LEAST_WIDTH)
     return out
-
-
-def show_in_passing(out: Console, line: str) -> None:
-    """Print a line in dim letters: a remark, not the result."""
-    out.print(Text(visible(line), style="dim"))
 
 
 def show_section(

@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tflab import models
@@ -89,35 +90,47 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What is shown and kept of a walk."""
+
+    model: str
+    stage: str  # the last one, shown in full; or "all"
+    full: bool
+    format: str
+    logdir: str | None
+
+    @property
+    def stop(self) -> str:
+        return STAGES[-1] if self.stage == "all" else self.stage
+
+    @property
+    def in_short(self) -> bool:
+        return self.stage == "all" and not self.full
+
+    @property
+    def kept(self) -> bool:
+        """Return whether there is anything for TensorBoard."""
+        return bool(self.logdir) or self.stop == STAGES[-1]
+
+
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     arguments.check_cluster(args)
-    stop = STAGES[-1] if args.stage == "all" else args.stage
-    if args.experiments and stop != STAGES[-1]:
+    choice = Choice(args.model, args.stage, args.full, args.format, args.logdir)
+    if args.experiments and choice.stop != STAGES[-1]:
         raise UsageError(
-            f"--experiments runs steps, but the stages up to {stop} run none. Give --stage "
+            f"--experiments runs steps, but the stages up to {choice.stop} run none. Give --stage "
             f"{STAGES[-1]}, or omit --stage."
         )
-    kept = bool(args.logdir) or stop == STAGES[-1]  # whether there is anything for TensorBoard
-    if confined.is_wanted(models.is_file(args.model), args.trust):
+    is_file, saved = models.is_file(args.model), arguments.saved_of(args)
+    if confined.is_wanted(is_file, args.trust):
         folder = output_paths.choose_run_folder(args.logdir, args.model)
-        places = {"--logdir": output_paths.place(folder, "logdir")} if kept else {}
+        places = {"--logdir": output_paths.place(folder, "logdir")} if choice.kept else {}
         return confined.run("lifecycle", argv, args, places)
     from tflab.runtime import dumps, tf_import
 
     dumps.prepare()
-    # A wrong name is an error before a folder is created, or a task started
-    models.find(args.model, arguments.saved_of(args))
-    tasks: AbstractContextManager[tuple[str, ...]] = nullcontext(())
-    if args.cluster:
-        tf_import.load()
-        from tflab.runtime import cluster
-
-        tasks = cluster.tasks(args.cluster)
-    with tasks as addresses:
-        return run_on(args, stop, kept, addresses)
-
-
-def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ...]) -> int:
+    models.find(args.model, saved)  # an error before a folder is created, or a task started
     options = Options(
         batch_size=args.batch_size,
         steps=args.steps,
@@ -126,22 +139,31 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
         fetches=tuple(args.fetch),
         data_dir=args.data_dir,
         without=tuple(args.without),
-        soft_placement=models.is_file(args.model),  # the devices were another machine's
+        soft_placement=is_file,  # the devices were another machine's
         xla=args.xla,
         experiments=args.experiments or 0,
         values=args.values,
-        saved=arguments.saved_of(args),
-        cluster=tasks,
+        saved=saved,
     )
+    if not args.cluster:
+        return run_on(choice, options)
+    tf_import.load()
+    from tflab.runtime import cluster
+
+    with cluster.tasks(args.cluster) as addresses:
+        return run_on(choice, replace(options, cluster=addresses))
+
+
+def run_on(choice: Choice, options: Options) -> int:
     interrupted = cut_short = False
     left_out: list[str | None] = []
     stages: list[Stage] = []
-    run_folder = output_paths.new_run(args.logdir, args.model) if kept else nullcontext()
-    phases = STAGES.index(stop) + 1 + kept  # the last one writes the files
-    whole = terminal.phase(args.model, phases, whole=True)
+    run_folder = output_paths.new_run(choice.logdir, choice.model) if choice.kept else nullcontext()
+    phases = STAGES.index(choice.stop) + 1 + choice.kept  # the last one writes the files
+    whole = terminal.phase(choice.model, phases, whole=True)
     with interrupts.held(), run_folder as place, whole:
         try:
-            show(args, walk(args.model, options, stop), stages)
+            show(choice, walk(choice.model, options, choice.stop), stages)
         except KeyboardInterrupt:
             if not (place and stages):
                 raise
@@ -153,17 +175,18 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
 
             captured = logdir.write(place.work, stages, options)
             most = max(len(stage.nodes) for stage in stages)
-            life = partial(stages_as_data.life_of, tuple(stages), args.model)
+            life = partial(stages_as_data.life_of, tuple(stages), choice.model)
             lack = environment.lack("TensorBoard's page Profile", "xprof")
             left_out = [*captured.left_out, lack, storage.keep(place.work, most, life)]
             # or by a signal during the writing, which is complete
             interrupted = captured.interrupted | interrupts.take()
     if place:
-        stream = sys.stdout if args.format == "text" else sys.stderr
+        is_text = choice.format == "text"
+        stream = sys.stdout if is_text else sys.stderr
         with command.reader_may_leave():
-            below_more = args.format == "text" and args.stage == "all" and not args.full
-            about = "Open it in TensorBoard:" if below_more else "\nOpen it in TensorBoard:"
-            terminal.say_command(about, output_paths.opening_line(place.final), stream)
+            apart = "" if is_text and choice.in_short else "\n"
+            line = output_paths.opening_line(place.final)
+            terminal.say_command(f"{apart}Open it in TensorBoard:", line, stream)
             for sentence in filter(None, left_out):
                 terminal.say(visible(sentence), stream)
     ran = find_stage(stages, Execution)
@@ -174,60 +197,65 @@ def run_on(args: argparse.Namespace, stop: str, kept: bool, tasks: tuple[str, ..
     return command.INTERRUPTED if interrupted or (ran and ran.interrupted) else 0
 
 
-def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:
+def show(choice: Choice, walked: Iterator[Stage], stages: list[Stage]) -> None:
     """Add the stages to a list and print them. Full text is printed stage by stage; the one screen
     and other formats are printed at the end, also after a failure, but not for a wrong argument."""
-    from tflab.exporters import json, markdown, text
-    from tflab.views import stages as views
-
-    out = text.console()
-    in_short = args.stage == "all" and not args.full
-
-    def rest(error: str | None) -> None:
-        with command.reader_may_leave():
-            if stages and args.format == "json":
-                print(json.stages(args.model, environment.describe(), stages, error))
-            elif stages and args.format == "markdown":
-                titled = {
-                    views.title(stage): blocks_of(args, stage) or [f"{views.facts(stage)[0].text}."]
-                    for stage in stages
-                }
-                title = f"The stages of {args.model}"
-                print(markdown.page(title, environment.describe(), titled, error))
-            elif stages and in_short:
-                text.show_block(out, f"{args.model}: {views.headline(stages)}", apart=False)
-                for number, stage in enumerate(stages, 1):
-                    title, blocks = f"{number}  {views.title(stage)}", views.on_one_screen(stage)
-                    text.show_section(out, title, blocks, first=number == 1, apart=False)
-                text.show_block(out, MORE, apart=False)
-
     try:
         with interrupts.held():
             for number, stage in enumerate(interrupts.interruptible(walked), 1):
                 stages.append(stage)
-                if args.format == "text" and not in_short:
+                if choice.format == "text" and not choice.in_short:
                     with command.reader_may_leave():
-                        title, blocks = f"{number}  {views.title(stage)}", blocks_of(args, stage)
-                        if blocks:
-                            text.show_section(out, title, blocks, first=number == 1)
-                        else:
-                            text.show_in_passing(out, f"{title} ({views.facts(stage)[0].text}).")
-            rest(None)
+                        show_stage(choice, number, stage)
+            show_rest(choice, stages, None)
     except (TflabError, KeyboardInterrupt) as failure:
         with interrupts.held():
-            if not isinstance(failure, UsageError):
-                rest(str(failure) or "interrupted")
+            if stages and not isinstance(failure, UsageError):
+                show_rest(choice, stages, str(failure) or "interrupted")
         raise
 
 
-def blocks_of(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
+def show_stage(choice: Choice, number: int, stage: Stage) -> None:
+    from tflab.exporters import text
+    from tflab.views import stages as views
+
+    if blocks := blocks_of(choice, stage):
+        title, first = f"{number}  {views.title(stage)}", number == 1 or choice.stage != "all"
+        text.show_section(text.console(), title, blocks, first, apart=not choice.in_short)
+
+
+def show_rest(choice: Choice, stages: Sequence[Stage], error: str | None) -> None:
+    """Print what could not be printed before all stages are known."""
+    from tflab.exporters import json, markdown, text
+    from tflab.views import stages as views
+
+    results = views.results(stages) if choice.in_short else []
+    with command.reader_may_leave():
+        if choice.format == "json":
+            print(json.stages(choice.model, environment.describe(), stages, error))
+        elif choice.format == "markdown":
+            titled = {"": results} if results else {}
+            for stage in stages:
+                summary: list[Block] = [f"{views.facts(stage)[0].text}."]
+                titled[views.title(stage)] = blocks_of(choice, stage) or summary
+            title = f"The stages of {choice.model}"
+            print(markdown.page(title, environment.describe(), titled, error))
+        elif choice.in_short:
+            for line in (f"{choice.model}: {results[0]}", *results[1:]):
+                text.show_block(text.console(), line, apart=False)
+            for number, stage in enumerate(stages, 1):
+                show_stage(choice, number, stage)
+            text.show_block(text.console(), MORE, apart=False)
+
+
+def blocks_of(choice: Choice, stage: Stage) -> list[Block] | None:
     """Return the blocks of a stage: all of them, those of the one screen, or only its summary."""
     from tflab.views import stages as views
 
-    if args.full or args.stage == views.name(stage):
+    if choice.full or choice.stage == views.name(stage):
         every = views.blocks(stage)
-        return [in_full(block) if args.full else offered(block, "--full") for block in every]
-    return views.on_one_screen(stage) if args.stage == "all" else None
+        return [in_full(block) if choice.full else offered(block, "--full") for block in every]
+    return views.on_one_screen(stage) if choice.stage == "all" else None
 
 
 if __name__ == "__main__":

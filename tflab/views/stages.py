@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from textwrap import shorten
 from types import ModuleType
 
 from tflab.records.blocks import Block, Column, Fact, Table, fact_table
@@ -15,6 +16,7 @@ from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
 from tflab.units import plural, time
 from tflab.views import backward, execution, frontend, placement
 
+LONGEST = 240  # characters of a fact in short
 # Rows of the first table on the one screen: the fourth line of the toy is its formula
 ROWS: dict[type, int] = {Frontend: 4, Execution: 3}
 # Each has a TITLE, and `facts` and `tables` of its stage
@@ -58,7 +60,8 @@ def blocks(stage: Stage) -> list[Block]:
 def on_one_screen(stage: Stage) -> list[Block]:
     """Return the facts that are not details, and the first rows of the first table."""
     values = (replace(fact, note="") for fact in in_short(stage))
-    shown: list[Block] = [*notes(stage), fact_table(values)]
+    said = () if isinstance(stage, Execution) else notes(stage)  # `results` has them
+    shown: list[Block] = [*said, fact_table(values)]
     first = next((block for block in tables(stage) if isinstance(block, Table)), None)
     if first and (rows := ROWS.get(type(stage), 0)):
         every = len(first.rows) + first.more
@@ -67,21 +70,26 @@ def on_one_screen(stage: Stage) -> list[Block]:
     return shown
 
 
-def headline(walked: Sequence[Stage]) -> str:
-    """Return the main results of a walk in one sentence."""
+def results(walked: Sequence[Stage]) -> list[Block]:
+    """Return the main results of a walk: a sentence, and those that its numbers need."""
     last = walked[-1]
     if not isinstance(last, Placement | Execution):
-        return f"{plural(len(last.nodes), 'node')} built."
+        return [f"{plural(len(last.nodes), 'node')} built."]
     placed = next(stage for stage in walked if isinstance(stage, Placement))
     built = f"{plural(len(placed.user_nodes), 'node')} built, {len(placed.nodes):,} left to run"
     if not isinstance(last, Execution):
-        return f"{built}."
+        return [f"{built}."]
     step = f"{time(last.untraced_step_ns.median)} a step"
-    return f"{built}; {step} at batch size {last.batch_size:,}."
+    return [
+        f"{built}; {step} at batch size {last.batch_size:,}.",
+        *execution.notes(last, brief=True),
+    ]
 
 
 def in_short(stage: Stage) -> list[Fact]:
-    return [fact for fact in facts(stage) if not fact.detail]
+    """Return the facts that are not details, with the first of many names."""
+    shown = (fact for fact in facts(stage) if not fact.detail)
+    return [replace(fact, value=shorten(fact.value, LONGEST, placeholder=" ...")) for fact in shown]
 
 
 def story(stages: Sequence[Stage]) -> Table:
