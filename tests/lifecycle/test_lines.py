@@ -181,7 +181,7 @@ def test_a_line_made_the_nodes_that_its_call_created_and_no_others(function):
         (*_, number) = (f.lineno for f in op.traceback if f.filename == __file__)
         made[number] += 1
     *_, table = stages.on_one_screen(frontend)
-    assert table.title.startswith(f"Lines of the program that made the {len(frontend.nodes):,} ")
+    assert " that made " not in table.title  # some of the nodes only
     assert table.title.endswith(f": {stages.ROWS[Frontend]} of {len(made)}")
     rows = {int(row[0].partition(":")[2]): int(row[2]) for row in table.cells()}
     assert rows == {number: made[number] for number in rows} and len(rows) == stages.ROWS[Frontend]

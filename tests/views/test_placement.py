@@ -158,7 +158,7 @@ STEPS = (
 
 
 def test_what_a_pass_did_is_a_line_for_each_kind_of_change():
-    did = ([step, *placement.happened(one_pass(step, 5, 4), {"lost"}, TYPES)] for step in STEPS)
+    did = ([step, *placement.happened(one_pass(step, 5, 4), {"lost"}, TYPES, 12)] for step in STEPS)
     approve("views-passes.txt", "\n".join("\n    ".join(lines) for lines in did))
 
 

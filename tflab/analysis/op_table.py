@@ -22,13 +22,7 @@ import numpy as np
 
 from tflab.analysis import op_runs
 from tflab.analysis.op_runs import Index, OpRuns, renumbered, sums
-from tflab.analysis.row_labels import (
-    NO_LINE,
-    Graph,
-    fused_into,
-    labels_of,
-    line_labels,
-)
+from tflab.analysis.row_labels import NO_LINE, Graph, fused_into, labels_of, line_labels
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE, grouped
 from tflab.records.measured import NodeStats, OpStats
 from tflab.records.timed import OpRun

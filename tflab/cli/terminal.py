@@ -149,16 +149,7 @@ def bar() -> Iterator[None]:
     """Show a bar for the command if it counts its phases, otherwise for the current phase."""
     from rich.console import Console, RenderableType
     from rich.markup import escape
-    from rich.progress import BarColumn, Progress, Task, TextColumn, TimeElapsedColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-    from rich.text import Text
-
-    class Left(Remaining):
-        """Shows nothing as long as the remaining time is unknown."""
-
-        def render(self, task: Task) -> Text:
-            unknown = task.time_remaining is None
-            return Text() if unknown else Text.assemble("left ", super().render(task))
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     class Bar(Progress):
         """Computes what to draw in its own thread, so that a long first item is shown, too."""
@@ -172,8 +163,7 @@ def bar() -> Iterator[None]:
             if time.monotonic() - phases[0].start > PATIENCE_S:
                 yield from super().get_renderables()
 
-    left = () if phases[0].whole and phases[0].total else (Left(),)
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), *left)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     to_terminal = sys.stdout.isatty()  # results that go to a file must not go to the console
     with Bar(*columns, console=console, transient=True, redirect_stdout=to_terminal) as progress:

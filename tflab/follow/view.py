@@ -20,7 +20,7 @@ from tflab.records.values import FED, VARIABLE
 from tflab.units import plural, short_device, time
 from tflab.views import execution, op_table
 from tflab.views.values import amounts_of
-from tflab.views.words import FATES, REMAINS, place, tensor
+from tflab.views.words import FATES, place, tensor
 
 KINDS = {
     "forward": "made by the program",
@@ -143,9 +143,7 @@ def fate_words(history: NodeHistory) -> str:
     if fate is None:
         return ""
     words = FATES[fate.fate]
-    if fate.fate == "executed" and history.not_run is not False:
-        words = REMAINS
-    elif fate.fate == "folded" and not fate.has_value:
+    if fate.fate == "folded" and not fate.has_value:
         words = "used before the steps to compute a constant"
     elif fate.replaced:
         words = "a node that a pass made does its work"

@@ -49,9 +49,7 @@ GRADIENT_TYPES = ("float", "bfloat", "complex", "resource", "variant")  # prefix
 STOPS_AT = "its gradient stops at"
 MOST_ON_PATH = 100  # nodes of a path that are kept
 
-GradientTensor: TypeAlias = (
-    tf.Tensor | tf.IndexedSlices | None
-)  # if it is only some rows, or there is none
+GradientTensor: TypeAlias = tf.Tensor | tf.IndexedSlices | None  # all of it, some rows, or none
 Pairs = Sequence[tuple[GradientTensor, tf.Variable]]
 Call = tuple[tf.Operation, Sequence[GradientTensor], Sequence[GradientTensor]]
 Calls = Sequence[Call]

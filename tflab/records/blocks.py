@@ -7,9 +7,8 @@ Exporters decide how it looks.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, repeat
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -72,7 +71,7 @@ class Table(Shown):
     def rest(self) -> str:
         """Return `... and 37 more (--top shows more)`; empty if all rows are shown."""
         if not self.more:
-            return f"({self.option} shows every row)" if self.everything and self.option else ""
+            return f"({self.option} shows all)" if self.everything and self.option else ""
         return f"... and {self.more:,} more{f' ({self.option} shows more)' if self.option else ''}"
 
 
@@ -96,8 +95,7 @@ class Fact:
 
 def fact_table(facts: Iterable[Fact]) -> Table:
     """Return a table of one fact per line, without a title or headers."""
-    columns = Column("", lambda fact: fact.label), Column("", lambda fact: fact.text)
-    return Table("", columns, tuple(facts))
+    return table("", facts, Column("", lambda fact: fact.label), Column("", lambda fact: fact.text))
 
 
 def sentences(title: str, said: Iterable[str]) -> Table:
@@ -110,16 +108,12 @@ def listing(
 ) -> Table:
     """Return a table without headers: each heading, and beside it the lines of its part. Of a part
     with more than `most` lines, it has the first ones, and the number of the others."""
-    every = list(parts)
-
-    def rows(most: int) -> Iterator[tuple[str, str]]:
-        for heading, lines in every:
-            rest = [f"... and {len(lines) - most:,} more"] * (len(lines) > most)
-            yield from zip(chain([heading], repeat("")), (*lines[:most], *rest), strict=False)
-
+    rows: list[tuple[str, str]] = []
+    for heading, lines in parts:
+        rest = [f"... and {len(lines) - most:,} more"] * (len(lines) > most)
+        rows += zip(chain([heading], repeat("")), (*lines[:most], *rest), strict=False)
     columns = Column("", itemgetter(0)), Column("", itemgetter(1), hanging=True)
-    whole = partial(rows, sys.maxsize) if any(len(lines) > most for _, lines in every) else None
-    return Table(title, columns, tuple(rows(most)), everything=whole)
+    return Table(title, columns, tuple(rows))
 
 
 def dearest(rows: Iterable[Row], cost: Callable[[Row], float]) -> Callable[[Row], str]:

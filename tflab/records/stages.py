@@ -87,12 +87,8 @@ class Backward(Shown):
     functions: tuple[graph.Function, ...]
     added_functions: tuple[str, ...]  # the names in `functions` that gradients added
     gradient_nodes: tuple[graph.GradientNode, ...]  # the purpose of each gradient node
-    chain_rule: tuple[
-        graph.Link, ...
-    ]  # the steps of the chain rule, from the loss to the variables
-    derivatives: tuple[
-        graph.Derivative, ...
-    ]  # with respect to variables for which a formula gives it
+    chain_rule: tuple[graph.Link, ...]  # its steps, from the loss to the variables
+    derivatives: tuple[graph.Derivative, ...]  # of the variables for which a formula gives it
     gradient_stops: tuple[graph.GradientStop, ...]  # of variables without a gradient
     unordered: tuple[graph.Unordered, ...]  # those that the optimiser's ops brought
     # `StopGradient` nodes that end a gradient other than 0, on the way to variables whose check
@@ -115,9 +111,8 @@ UNEXPLAINED: Mapping[str, Any] = {
 class Placement(Shown):
     program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[graph.Node, ...]  # the graph that runs, with all devices
-    user_nodes: tuple[graph.Node, ...] = field(
-        repr=False, metadata={"json": None}
-    )  # before the passes
+    # The nodes before the passes
+    user_nodes: tuple[graph.Node, ...] = field(repr=False, metadata={"json": None})
     gradient_nodes: tuple[graph.GradientNode, ...] = field(repr=False, metadata={"json": None})
     fetches: tuple[str, ...]
     batch_size: int
@@ -153,9 +148,8 @@ class Execution(Shown):
     wall_ns: int
     critical_path: timed.CriticalPath
     memory: timed.Memory
-    experiments: measured.Experiments | None = field(
-        metadata={"json": {"ops": "experiments"}}
-    )  # if asked
+    # None if they were not asked for
+    experiments: measured.Experiments | None = field(metadata={"json": {"ops": "experiments"}})
     interrupted: bool  # whether these are only the steps until Ctrl-C
     load: measured.Load | None  # of the machine
     values: tuple[Value, ...] = field(repr=False)  # in one step, in topological order
@@ -225,9 +219,8 @@ class NodeHistory(Shown):
     ran_outputs: tuple[graph.Tensor, ...] = ()  # of the carrier, with the batch in their shapes
     kernel: placed.Kernel | None = None
     code: tuple[placed.CompiledKernel, ...] = ()
-    times: Mapping[int, measured.OpStats] = field(
-        default_factory=dict
-    )  # of the carrier, by batch size
+    # Of the carrier, by batch size
+    times: Mapping[int, measured.OpStats] = field(default_factory=dict)
     load: measured.Load | None = None  # of the machine when its times were measured
     meaning: graph.GradientNode | None = None  # for a gradient node, its purpose
     values: tuple[Value, ...] = ()  # its outputs in the step of the program's values

@@ -16,10 +16,9 @@ from tflab.records.graph import Derivative, GradientNode, GradientStop, Link, gr
 from tflab.records.stages import Backward
 from tflab.units import plural
 from tflab.views import frontend
-from tflab.views.words import counted, graph_size, listed, place
+from tflab.views.words import counted, graph_size, place
 
 TITLE = "Backward: gradient functions add the other half of the graph"
-NAMED = 5  # variables or nodes in a fact
 
 
 def facts(stage: Backward) -> Iterator[Fact]:
@@ -29,12 +28,10 @@ def facts(stage: Backward) -> Iterator[Fact]:
     if not stage.added_nodes:
         yield Fact("added", "nothing", stage.unchecked)
         return
-    made = [len(gradient.nodes) for gradient in stage.gradients if gradient.nodes]
-    of = f"for {len(made):,} of {plural(len(stage.gradients), 'forward node')}"
-    yield Fact("by gradient functions", plural(sum(made), "node"), of, detail=True)
-    shared = len(stage.added_nodes) - sum(made) - len(stage.update_nodes)
-    yield Fact("shared", plural(shared, "node"), "by several ops", detail=True)
-    yield Fact("by the optimiser", plural(len(stage.update_nodes), "node"), detail=True)
+    made, updates = sum(len(row.nodes) for row in stage.gradients), len(stage.update_nodes)
+    shared = len(stage.added_nodes) - made - updates
+    by = f"{made:,} by gradient functions, {shared:,} shared, {updates:,} by the optimiser"
+    yield Fact("new nodes", by, detail=True)
     yield from chain_rule_facts(stage)
     yield from checks(stage)
 
@@ -51,7 +48,7 @@ def stops(stage: Backward) -> Iterator[Fact]:
         label = "only zeros" if reason == ZEROS else "no gradient"
         verb = "reaches" if len(names) == 1 else "reach"
         way = f" {verb} the loss by {end}" if end else ""
-        yield Fact(label, f"{listed(names, NAMED)}{way}", reason)
+        yield Fact(label, f"{', '.join(names)}{way}", reason)
 
 
 def checks(stage: Backward) -> Iterator[Fact]:
@@ -68,7 +65,7 @@ def checks(stage: Backward) -> Iterator[Fact]:
         of_all += f", up to {max(check.elements for check in made)} elements of each"
     yield Fact("checked", of_all + worst, f"by finite differences in {made[0].precision}")
     if odd:
-        yield Fact("NaN or infinite", listed(odd, NAMED), "the gradient or the difference")
+        yield Fact("NaN or infinite", ", ".join(odd), "the gradient or the difference")
 
 
 def tables(stage: Backward) -> Iterator[Block]:
@@ -91,11 +88,11 @@ def tables(stage: Backward) -> Iterator[Block]:
         "Forward ops in the order of differentiation (last first), and their gradient nodes",
         (gradient for gradient in stage.gradients[::-1] if gradient.nodes),
         Column("forward node", lambda row: row.forward, name=True),
-        Column("type", lambda row: row.op, spare=3),
+        Column("op type", lambda row: row.op, spare=3),
         Column("gradient function", lambda row: (row.function or "").split(" ")[0], spare=1),
         numbers("nodes", lambda row: f"{len(row.nodes):,}"),
         Column(
-            "types", lambda row: counted(ops[name] for name in row.nodes), elastic=True, spare=2
+            "op types", lambda row: counted(ops[name] for name in row.nodes), elastic=True, spare=2
         ),
     )
     new = [function for function in stage.functions if function.name in stage.added_functions]
@@ -153,12 +150,12 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
         yield Fact("derivatives", of, why, detail=not stage.derivatives)
     if missing_at := [link.forward for link in stage.chain_rule if not link.formula]:
         of = f"{len(missing_at):,} of {len(stage.chain_rule):,} without a formula"
-        at = listed([*dict.fromkeys(missing_at)], NAMED)
+        at = ", ".join(dict.fromkeys(missing_at))
         yield Fact("steps", f"{of}, at {at}", f"because {NO_FORMULA}", detail=True)
     if stage.stopped:
-        yield Fact("stop_gradient", listed(stage.stopped, NAMED), STOPS)
+        yield Fact("stop_gradient", ", ".join(stage.stopped), STOPS)
     if stage.custom_gradients:
-        yield Fact("custom gradient", listed(stage.custom_gradients, NAMED), CUSTOM)
+        yield Fact("custom gradient", ", ".join(stage.custom_gradients), CUSTOM)
 
 
 def chain_rule_tables(stage: Backward) -> Iterator[Block]:

@@ -7,7 +7,7 @@ from math import inf
 
 from tflab.records.blocks import Block, Column, Fact, Table, dearest, numbers, table
 from tflab.records.graph import Node
-from tflab.records.measured import Load, OpStats
+from tflab.records.measured import Experiment, Experiments, Load, OpStats
 from tflab.records.stages import Execution
 from tflab.records.timed import CriticalPath, Memory, Owner
 from tflab.units import percent, plural, short_task, size, time
@@ -18,10 +18,12 @@ TOP = 10
 HOLDERS = 5  # largest holders of memory at the peak that have a row
 
 
-def notes(stage: Execution) -> Iterator[str]:
-    """Yield the findings about the values, the load, and why measurements are incomplete."""
+def notes(stage: Execution, brief: bool = False) -> Iterator[str]:
+    """Yield the findings about the values and of the experiments, the load (if `brief`, only that
+    of a busy machine), and why measurements are incomplete."""
     yield from values.not_finite(stage)
-    yield from load_line(stage.load)
+    yield from most_added(stage.experiments)
+    yield from load_line(stage.load) if is_busy(stage.load) or not brief else ()
     yield from partial(stage.interrupted, stage.failure)
 
 
@@ -52,9 +54,12 @@ def load_line(load: Load | None) -> Iterable[str]:
     """Yield the line on what else kept the machine busy, and whether that was much."""
     if load and load.before is not None and load.during is not None:
         busy = f"{load.during:.1f} of {plural(load.processors, 'processor')} busy with others"
-        much = 4 * load.during > load.processors
-        again = " The machine was busy: measure again when it is quiet." * much
+        again = " The machine was busy: measure again when it is quiet." * is_busy(load)
         yield f"Load: {load.before:.1f} processes in the minute before, {busy}.{again}"
+
+
+def is_busy(load: Load | None) -> bool:
+    return load is not None and 4 * (load.during or 0) > load.processors
 
 
 def partial(interrupted: bool, failure: str | None) -> Iterable[str]:
@@ -86,12 +91,11 @@ def owners(
 
 
 def parallel(path: CriticalPath) -> Iterator[Fact]:
-    """Yield the critical path, and the time of all ops as a multiple of its length."""
+    """Yield the critical path, with the time of all ops as a multiple of its length."""
     if path.nodes:
         runs = plural(len(path.nodes), "op run")
-        yield Fact("critical path", f"{time(path.ns)} in a traced step, {runs}")
-        longer = f"{path.parallelism:.2f} x as long as the critical path"
-        yield Fact("ops, added up", longer, detail=True)
+        longer = f"all op runs together take {path.parallelism:.2f} x as long"
+        yield Fact("critical path", f"{time(path.ns)} in a traced step, {runs}", longer)
     else:
         yield Fact("critical path", "not shown", "an op began before its inputs were ready")
 
@@ -132,36 +136,50 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
         f"{heading} (total time of {plural(stage.steps, 'traced step')})",
         rows,
         op_table.key(by),
-        *op_table.columns(names, spare={"median": 3, "calls": 2, "mean": 2}),
+        *op_table.columns(names, spare={"type": 4, "median": 3, "calls": 2, "mean": 2}),
         most=TOP,
         tone=dearest(rows, lambda row: row.total_ns),
     )
 
 
+NO_DIFFERENCE = "no difference"
+
+
+def adds(row: Experiment, control: Experiment) -> bool:
+    """Return whether an op costs a step something: its interval is above that of the control."""
+    return row.low_ns > control.high_ns
+
+
+def most_added(experiments: Experiments | None) -> Iterator[str]:
+    """Yield which op adds most to a step when it runs twice, if any adds something."""
+    if experiments and (control := experiments.control):
+        slower = [row for row in experiments.ops if adds(row, control)]
+        most = max(slower, key=lambda row: row.once_more_ns, default=None)
+        added = f"{most.name} adds most, {time(most.once_more_ns)}" if most else ""
+        yield f"Ops run twice in a step: {added or f'{NO_DIFFERENCE} seen'}."
+
+
 def costs(stage: Execution) -> Iterator[Block]:
     """Yield what an op costs a step, and the ops without an experiment, if they were asked for."""
     experiments = stage.experiments
-    if experiments is None:
-        return
-    if experiments.control:
-        count = plural(experiments.control.observations, "observation")
-        own = {row.key: time(row.total_ns / stage.steps) for row in stage.top_ops}
+    if experiments and (control := experiments.control):
         yield table(
-            "What an op costs a step: time added by running it a second time in place",
-            (experiments.control, *experiments.ops),
+            "What an op costs a step: the time that running it a second time adds",
+            sorted(experiments.ops, key=lambda row: (not adds(row, control), -row.once_more_ns)),
             Column("node", lambda row: row.name, elastic=True, name=True),
-            Column("type that ran", lambda row: row.op or "(the unchanged step)", spare=1),
+            Column("type that ran", lambda row: row.op, spare=1),
             numbers("adds", lambda row: time(row.once_more_ns)),
             numbers("from", lambda row: time(row.low_ns)),
             numbers("to", lambda row: time(row.high_ns)),
-            numbers("total a step, mean", lambda row: own.get(row.name, ""), 2),
+            Column("step", lambda row: "slower" if adds(row, control) else NO_DIFFERENCE),
         )
         yield (
-            f"Each value is the median of {count} in new sessions; from and to are the ends of its "
-            "95 % interval. The control compares the unchanged step with itself: an op whose "
-            "interval overlaps it may add nothing."
+            f"Each value is the median of {plural(control.observations, 'observation')} in new "
+            "sessions, from and to are its 95 % interval. The control, the unchanged step measured "
+            f"twice, adds {time(control.once_more_ns)}, from {time(control.low_ns)} to "
+            f"{time(control.high_ns)}: an interval that overlaps with it shows no difference."
         )
-    for row in experiments.untried:
+    for row in experiments.untried if experiments else ():
         yield f"Not repeated: {row.name} ({row.op}): {row.reason}."
 
 

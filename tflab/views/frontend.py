@@ -11,7 +11,7 @@ from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.graph import BranchInput, Function, Node, Source, Unordered, grouped, in_order
 from tflab.records.stages import Frontend
 from tflab.units import plural
-from tflab.views.words import counted, graph_size, listed, place, tensor
+from tflab.views.words import counted, graph_size, place, tensor
 
 TITLE = "Frontend: Python calls become nodes"
 DRAWN_WHOLE = 40  # nodes; a larger graph is shown as a tree of scopes
@@ -36,9 +36,9 @@ def tables(stage: Frontend) -> Iterator[Block]:
         yield lines(stage.nodes)
     else:
         yield table(
-            "The types of the nodes, the most frequent first",
+            "The op types of the nodes, the most frequent first",
             Counter(node.op for node in stage.nodes).most_common(),
-            Column("op", lambda row: row[0]),
+            Column("op type", lambda row: row[0]),
             numbers("nodes", lambda row: f"{row[1]:,}"),
         )
     ends = stage.program.ends if stage.program else ()
@@ -56,14 +56,14 @@ def lines(nodes: Sequence[Node]) -> Table:
         groups.sort(key=len, reverse=True)
         order = ", the most nodes first"
     made, count = sum(map(len, groups)), plural(len(nodes), "node")
-    some = f"the {count}" if made == len(nodes) else f"{made:,} of {count}"
+    some = f" that made {made:,} of {count}" * (made < len(nodes))
     return table(
-        f"Lines of the program that made {some}{order}",
+        f"Lines of the program{some}{order}",
         groups,
         Column("line", lambda nodes: place(nodes[0].source)),
         Column("code", lambda nodes: nodes[0].source.code, elastic=True, least=28),
         numbers("nodes", lambda nodes: f"{len(nodes):,}"),
-        Column("ops", lambda nodes: counted(node.op for node in nodes), elastic=True, least=30),
+        Column("op types", lambda nodes: counted(n.op for n in nodes), elastic=True, least=30),
     )
 
 
@@ -77,7 +77,7 @@ def whole(nodes: Sequence[Node], ends: Sequence[str]) -> Table:
             zip(draw(order), order, strict=True),
             Column("", lambda row: row[0]),
             Column("node", lambda row: row[1].name),
-            Column("op", lambda row: row[1].op),
+            Column("op type", lambda row: row[1].op),
             Column("output", lambda row: ", ".join(map(tensor, row[1].outputs)), spare=1),
             Column("line", lambda row: place(row[1].source)),
             drawing=True,
@@ -88,7 +88,7 @@ def whole(nodes: Sequence[Node], ends: Sequence[str]) -> Table:
         scopes(paths),
         Column("scope", lambda row: row[0]),
         numbers("nodes", lambda row: f"{len(row[1]):,}"),
-        Column("types", lambda row: counted(node.op for node in row[1]), elastic=True),
+        Column("op types", lambda row: counted(node.op for node in row[1]), elastic=True),
         Column("first line", lambda row: place(row[1][0].source), spare=2),
         drawing=True,
     )
@@ -117,7 +117,7 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
         Column("called by", callers, elastic=True, least=34),
         numbers("nodes", lambda function: str(len(function.nodes))),
         Column(
-            "types",
+            "op types",
             lambda function: counted(node.op for node in function.nodes) or "(not in the library)",
             elastic=True,
             least=20,
@@ -127,14 +127,13 @@ def function_table(title: str, functions: Sequence[Function]) -> Table:
 
 
 def callers(function: Function) -> str:
-    """Return `then_branch of cond`: the first caller, and the number of the others, if any."""
+    """Return `then_branch of cond`: the callers."""
     calls = (f"{call.attribute} of {call.node}".removeprefix(" of ") for call in function.called_by)
-    return listed(list(calls), 1) or "nothing"
+    return ", ".join(calls) or "nothing"
 
 
 # The order of reads and writes
 
-NAMED = 3  # nodes in a fact
 UNDEFINED = {  # what the order decides, by what the first of two accesses does
     "reads": "no path between them: it finds the old or the new value",
     "writes": "no path between them: either value may be the one that stays",
@@ -144,16 +143,14 @@ UNDEFINED = {  # what the order decides, by what the first of two accesses does
 
 
 def unordered(rows: Sequence[Unordered]) -> Iterator[Fact]:
-    """Yield the first accesses without order, and how many others there are."""
-    for number, row in enumerate(rows[:NAMED]):
+    """Yield the accesses without order; all but the first are details."""
+    for number, row in enumerate(rows):
         first, second = row.first, row.second
         # The fetch that is computed from what is read; without or with several, the node
         who = row.fetches[0] if len(row.fetches) == 1 else first.node
         does = f"{who} {first.does} {row.resource}{at(first.source)}"
         both = f"{does}, {second.node} {second.does} it{at(second.source)}"
         yield Fact("order undefined", both, UNDEFINED[first.does], detail=number > 0)
-    if (more := len(rows) - NAMED) > 0:
-        yield Fact("order undefined", plural(more, "more pair"), "JSON lists all", detail=True)
 
 
 def at(source: Source | None) -> str:
@@ -161,13 +158,12 @@ def at(source: Source | None) -> str:
 
 
 def always_run(inputs: Sequence[BranchInput]) -> Iterator[Fact]:
-    """Yield the nodes that run in every step although only one branch uses them."""
-    for row in inputs[:NAMED]:
+    """Yield the nodes that run in every step although only one branch uses them; all but the first
+    are details."""
+    for number, row in enumerate(inputs):
         why = f"only the {row.branch} uses it; it was made outside of that branch"
         about = ", ".join(filter(None, (row.op, place(row.source))))
-        yield Fact("always runs", f"{row.node} ({about})", why)
-    if (more := len(inputs) - NAMED) > 0:
-        yield Fact("always run", f"{plural(more, 'more node')}", "that one branch uses")
+        yield Fact("always runs", f"{row.node} ({about})", why, detail=number > 0)
 
 
 # Rails

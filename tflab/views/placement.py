@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from tflab.analysis.passes import BETWEEN, PURPOSES, RUN
+from tflab.analysis.passes import BETWEEN, PURPOSES
 from tflab.cli import environment
 from tflab.records.blocks import LONGEST, Block, Column, Fact, Table, listing, numbers, table
 from tflab.records.graph import Tensor, grouped
 from tflab.records.placed import CompiledKernel, FirstPart, FirstRun, Generated, Pass, Takeover
 from tflab.records.stages import Placement
 from tflab.units import percent, plural, short_device, short_task, size, time
-from tflab.views.words import FATES, REMAINS, counted, graph_size, listed, tensor
+from tflab.views.words import FATES, counted, graph_size, listed, tensor
 
 TITLE = "Placement: the graph is rewritten, given devices and cut into partitions"
-MOST_PARTS = 12  # of the first run that have a row; JSON has all
+LEAST_SHARE = 0.001  # of the first run, of a part with a row of its own; JSON has all
 MOST_KERNELS = 10  # rows; JSON has every node
 RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
 def facts(stage: Placement) -> Iterator[Fact]:
-    new = f", {len(stage.origins):,} new" if stage.origins else ""
-    yield Fact("graph", f"{graph_size(stage.nodes)}, {len(stage.user_nodes):,} nodes before{new}")
+    new = f", {len(stage.origins):,} of them new" if stage.origins else ""
+    yield Fact("graph", f"{graph_size(stage.nodes)}{new}")
     if stage.ledger:
         counts = Counter(row.fate for row in stage.ledger).most_common()
         yield Fact("fates", ", ".join(f"{count:,} {fate}" for fate, count in counts), brief=True)
-    yield Fact("fetches", listed(stage.fetches, NAMED))
+    yield Fact("fetches", ", ".join(stage.fetches))
     yield Fact("data", stage.data, f"batch size {stage.batch_size}", detail=True)
     yield from balance(stage)
     if names := sorted(short_device(part.device) for part in stage.partitions):
-        yield Fact("devices", listed(names, 3), detail=len(names) == 1)
+        yield Fact("devices", ", ".join(names), detail=len(names) == 1)
     if compiled := [row.into for row in stage.ledger if row.fate == "compiled"]:
         clusters = plural(len({*compiled}), "cluster")
         yield Fact("compiled", plural(len(compiled), "node"), f"by XLA, as {clusters}")
@@ -53,7 +55,7 @@ def tables(stage: Placement) -> Iterator[Block]:
             stage.partitions,
             Column("device", lambda part: short_device(part.device)),
             numbers("nodes", lambda part: str(len(part.nodes))),
-            Column("types", lambda row: counted(ops[n] for n in row.nodes), elastic=True, spare=1),
+            Column("op types", lambda p: counted(ops[n] for n in p.nodes), elastic=True, spare=1),
         )
     if stage.transfers:
         yield table(
@@ -78,10 +80,9 @@ def balance(stage: Placement) -> Iterator[Fact]:
         count = plural(len(stage.not_run), "node")
         yield Fact("did not run", count, "in a branch that this step did not take")
     if stage.origins:
-        made = plural(len(stage.origins), "node")
         sources = Counter(row.origin for row in stage.origins).most_common()
-        listed = ", ".join(f"{count:,} by {origin}" for origin, count in sources)
-        yield Fact("made by the runtime", made, listed, detail=True)
+        made = ", ".join(f"{count:,} by {origin}" for origin, count in sources)
+        yield Fact("made by the runtime", made, detail=True)
 
 
 def transferred(stage: Placement) -> Iterator[Fact]:
@@ -98,23 +99,26 @@ def transferred(stage: Placement) -> Iterator[Fact]:
 
 
 def first_run(stage: Placement) -> Iterator[Fact]:
-    """Yield the time of the first run, and how much of it was spent in ops."""
+    """Yield the time of the first run."""
     if first := stage.first_run:
-        ran = sum(part.ns for part in first.parts if part.owner == RUN)
-        note = f"{time(ran)} of it in ops, the rest in preparing them"
-        yield Fact("first run", f"{time(first.wall_ns)}, measured once", note)
+        yield Fact("first run", time(first.wall_ns), "of a new session, measured once")
 
 
 def first_run_parts(stage: Placement, first: FirstRun) -> Table:
-    """Return the first run as a table in which every nanosecond has one owner."""
+    """Return the first run as a table in which every nanosecond has one owner. The parts with the
+    least time have one row."""
+    rows = sorted(first.parts, key=lambda part: -part.ns)
+    large = [part for part in rows if part.ns >= LEAST_SHARE * first.wall_ns]
+    if others := rows[len(large) :]:
+        name = f"{plural(len(others), 'part')} below {percent(LEAST_SHARE)}"
+        large.append(FirstPart(name, None, sum(part.ns for part in others)))
     return table(
-        f"The first run of a new session, {time(first.wall_ns)}, measured once",
-        sorted(first.parts, key=lambda part: -part.ns),
+        "The first run of a new session, by what it did",
+        large,
         Column("part", lambda part: part.owner + again(part), elastic=True, name=True),
         numbers("time", lambda part: time(part.ns)),
         numbers("share", lambda part: percent(part.ns / first.wall_ns)),
         numbers("nodes changed", lambda part: changed(stage, part)),
-        most=MOST_PARTS,
     )
 
 
@@ -133,7 +137,6 @@ def changed(stage: Placement, part: FirstPart) -> str:
 
 def fate_counts(stage: Placement) -> Table:
     """Return a table of the nodes of each fate, with the passes that are responsible."""
-    meanings = FATES | ({"executed": REMAINS} if stage.not_run else {})
     rows = []
     for fate, count in Counter(row.fate for row in stage.ledger).most_common():
         passes = Counter(row.by for row in stage.ledger if row.fate == fate and row.by)
@@ -144,7 +147,7 @@ def fate_counts(stage: Placement) -> Table:
         rows,
         Column("fate", lambda row: row[0]),
         numbers("nodes", lambda row: f"{row[1]:,}"),
-        Column("meaning", lambda row: meanings[row[0]], spare=1),
+        Column("meaning", lambda row: FATES[row[0]], spare=1),
         Column("by", lambda row: row[2], hanging=True),
     )
 
@@ -221,8 +224,8 @@ def listings(kernel: CompiledKernel) -> Iterable[tuple[str, str, list[str]]]:
         about = plural(len(lines), "line")
         if len(chosen) < len(lines):
             about += f", {len(chosen):,} of floating-point arithmetic"
-        if (more := len(chosen) - LINES) > 0:
-            shown.append(f"... and {more:,} more")
+        if len(shown) < len(chosen):
+            about += f"; the first {LINES}:"
         if lines:
             yield language, about, shown
 
@@ -238,54 +241,62 @@ TAKEN = {  # fates of nodes that others took over, in words
 
 
 def pass_log(stage: Placement) -> Table:
-    """Return a table of the passes and their changes, with one line for all without changes."""
-    parts: list[tuple[str, Sequence[str]]] = []
+    """Return a table of the passes and their changes."""
+    title = "What each pass did to the graph"
+    shown = listing(title, logged(stage, NAMED), LONGEST)
+    whole = listing(title, logged(stage, sys.maxsize)).rows
+    return replace(shown, everything=None if shown.rows == whole else lambda: whole)
+
+
+def logged(stage: Placement, most: int) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the name of each pass with its changes, and one line for all without changes."""
     idle: list[str] = []
-    for step, lines in changes(stage):
+    for step, lines in changes(stage, most):
         if lines:
             purpose = f": {PURPOSES[step.name]}" if step.name in PURPOSES else ""
             about = f"{step.before:,} -> {step.after:,} nodes{again(step)}{purpose}"
-            parts.append((step.name, [about, *lines]))
+            yield step.name, [about, *lines]
         else:
             idle.append(step.name)
     if idle:
-        names = listed([*dict.fromkeys(idle)], NAMED)
-        parts.append((plural(len(idle), "run"), [f"changed nothing: {names}"]))
-    return listing("What each pass did to the graph", parts, LONGEST)
+        names = listed([*dict.fromkeys(idle)], most)
+        yield plural(len(idle), "run"), [f"changed nothing: {names}"]
 
 
-def changes(stage: Placement) -> Iterator[tuple[Pass, tuple[str, ...]]]:
-    """Yield each pass with what it did, a line for each kind of change."""
+def changes(stage: Placement, most: int = NAMED) -> Iterator[tuple[Pass, tuple[str, ...]]]:
+    """Yield each pass with what it did: a line for each kind of change, with at most so many names
+    of nodes."""
     lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
     types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
     for step in stage.passes:
         # Until a pass defines a node anew, the node has the type that earlier passes gave it
         defined = {node.name: node.op for node in step.definitions}
         types |= {name: defined[name] for name in step.added if name in defined}
-        yield step, tuple(happened(step, lost, types))
+        yield step, tuple(happened(step, lost, types, most))
         types |= defined
 
 
-def happened(step: Pass, lost: set[str], types: Mapping[str, str]) -> Iterator[str]:
+def happened(step: Pass, lost: set[str], types: Mapping[str, str], most: int) -> Iterator[str]:
     """Yield what a pass did, one line for each kind of change."""
     if pruned := [taken for taken in step.taken if taken.name in lost]:
         yield f"not needed by the fetches: {counts(pruned, types)}"
-    yield from fusions(step, lost)
+    yield from fusions(step, lost, most)
     others = [taken for taken in step.taken if taken.name not in lost]
     for fate, words in TAKEN.items():
         same = grouped((node.into or "", node.name) for node in others if node.fate == fate)
         for into, names in same.items():
-            taken = listed([name for name in names if name != into], NAMED)
+            taken = listed([name for name in names if name != into], most)
             yield f"{words} {into}: {taken}" if taken else f"became a constant: {into}"
     # Names that stand for other nodes now
     renamed = {*step.rewired, *(change.name for change in step.rewritten)}
-    yield from removals([taken for taken in others if taken.fate == "removed"], renamed, types)
+    removed = [taken for taken in others if taken.fate == "removed"]
+    yield from removals(removed, renamed, types, most)
     heirs = {taken.into for taken in others}
     if plain := [change for change in step.rewritten if change.name not in heirs]:
         pairs = counted(f"{change.old} -> {change.new}" for change in plain)
         yield f"{plural(len(plain), 'node')} rewritten: {pairs}"
     if step.added:
-        yield f"{plural(len(step.added), 'node')} added: {listed(step.added, NAMED)}"
+        yield f"{plural(len(step.added), 'node')} added: {listed(step.added, most)}"
     for task, sent in step.sent:
         yield f"{plural(len(sent), 'node')} sent to {short_task(task)}"
     if step.moved:
@@ -295,12 +306,12 @@ def happened(step: Pass, lost: set[str], types: Mapping[str, str]) -> Iterator[s
 
 
 def removals(
-    removed: Sequence[Takeover], renamed: Collection[str], types: Mapping[str, str]
+    removed: Sequence[Takeover], renamed: Collection[str], types: Mapping[str, str], most: int
 ) -> Iterator[str]:
     """Yield the nodes that were removed, by what their consumers take now."""
     fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
     if fed:
-        yield listed([f"{one.name} is fed through {one.into}" for one in fed], NAMED)
+        yield listed([f"{one.name} is fed through {one.into}" for one in fed], most)
     if replaced := [taken for taken in removed if taken.replaced]:
         first = replaced[0]
         heir = f"{first.into} ({types[first.into or '']})"
@@ -319,7 +330,7 @@ def counts(taken: Sequence[Takeover], types: Mapping[str, str]) -> str:
     return counted(types.get(node.name, "(runtime)") for node in taken)
 
 
-def fusions(step: Pass, lost: Collection[str]) -> Iterator[str]:
+def fusions(step: Pass, lost: Collection[str], most: int) -> Iterator[str]:
     """Yield `conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`. The parts are in
     the order of the data. A node that the pass added is not one of them."""
     new = set(step.added)
@@ -329,5 +340,5 @@ def fusions(step: Pass, lost: Collection[str]) -> Iterator[str]:
     for into, names in grouped((one.into or "", one.name) for one in fused).items():
         parts = [*names, into] if into in rewritten else names
         op = rewritten.get(into) or added.get(into, "node")
-        text = " + ".join(parts[:NAMED]) + f" + {len(parts) - NAMED:,} more" * (len(parts) > NAMED)
+        text = " + ".join(parts[:most]) + f" + {len(parts) - most:,} more" * (len(parts) > most)
         yield f"{text} became one {op}, named {into}"

@@ -19,7 +19,7 @@ from tflab.records.values import (
     Value,
 )
 from tflab.units import plural, time
-from tflab.views.words import listed, place
+from tflab.views.words import place
 
 FEW = 16  # elements of each tensor of a step whose numbers are all shown
 SHORT = 64  # tensors of such a step
@@ -62,8 +62,7 @@ def consequence(results: Sequence[str]) -> str:
     """Return a sentence that names the results of the step that are not finite."""
     if not results:
         return "It reached no fetched tensor and no variable."
-    names = listed(list(map(graph_def_name, results)), MOST_ORIGINS)
-    return f"Not finite after the step: {names}."
+    return f"Not finite after the step: {', '.join(map(graph_def_name, results))}."
 
 
 def facts(stage: Execution) -> Iterator[Fact]:
@@ -101,7 +100,7 @@ def every_number(values: Sequence[Value]) -> Table:
         "What every node computes",
         rows,
         Column("node", lambda row: row[0], name=True),
-        Column("op", lambda row: row[1], name=True),
+        Column("op type", lambda row: row[1], spare=1),
         Column("shape", lambda row: row[2]),
         Column("values", lambda row: row[3], hanging=True, least=34),
         most=len(rows),

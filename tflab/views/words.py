@@ -13,7 +13,7 @@ from tflab.records.measured import Verdict
 from tflab.units import plural
 
 FATES = {  # the meaning of each; `analysis.fates` decides them
-    "executed": "runs under its own name",
+    "executed": "stays, under its own name",
     "unreached": "not needed by the fetches",
     "folded": "computed in advance, now a constant",
     "merged": "equal to another node, which stays",
@@ -21,8 +21,6 @@ FATES = {  # the meaning of each; `analysis.fates` decides them
     "removed": "bypassed, replaced or not used",
     "compiled": "in a cluster of nodes that XLA compiled",
 }
-# The meaning of `executed` if not all of these nodes ran
-REMAINS = "in the graph that runs, under its own name"
 WIDE = 2  # times its lower end: an interval that ends there says nothing
 
 
