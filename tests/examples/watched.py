@@ -92,7 +92,7 @@ def group(graph, fetches=(), feeds=None, calls=1, median_ns=None, cold_ns=0, tot
 
 def line(file, number, code="", nodes=(), **fields):
     """A line without the times that are not given."""
-    names = ("forward_ns", "backward_ns", "update_ns", "waiting_ns", "runs", "traced")
+    names = ("forward_ns", "backward_ns", "update_ns", "waiting_ns", "traced")
     kinds = ("python", "tensorflow", "elsewhere")
     sampled = (f"{kind}_{what}" for kind in kinds for what in ("ns", "samples"))
     usual = dict.fromkeys((*names, *sampled), 0)
@@ -151,7 +151,7 @@ def with_graph(file: str) -> Watched:
         traced=2,
         ops={"y": OpTimes(2, 1_000), "x": OpTimes(4, 30)},
     )
-    ran = {"forward_ns": 500, "backward_ns": 250, "runs": 8, "traced": 1}
+    ran = {"forward_ns": 500, "backward_ns": 250, "traced": 1}
     waited = {"python_ns": 150, "python_samples": 25, "waiting_ns": 5, "traced": 2}
     lines = (
         line(file, 4, code[4], ("y", "six", "g"), **ran),

@@ -86,4 +86,4 @@ def test_a_watched_cell_shows_where_its_time_went(cells):
     text, page = only(cells["import numpy as np"])
     assert "steps of group 2" in text
     assert "steps of group 2" in page
-    assert "What became of them in its first run: " in " ".join(text.split())
+    assert "In its first run: " in " ".join(text.split())

@@ -80,9 +80,10 @@ def test_the_lines_of_a_drawing_are_those_of_its_program_or_of_the_file_that_mad
 
     histories = {"a": line("a", "m.py", 3), "b": line("b", "m.py", 5), "c": line("c", "n.py", 9)}
     histories["d"] = replace(histories["a"], name="d", source=None, carries=("a", "b", "c"))
+    histories["e"] = replace(histories["b"], name="e", derived_from="a")  # by `minimize` in line 5
     assert viewer_data.most_of(histories) == "m.py"
-    assert viewer_data.lines(histories, "m.py") == [[3], [5], [], [3, 5]]
-    assert viewer_data.lines(histories, "n.py") == [[], [], [9], [9]]
+    assert viewer_data.lines(histories, "m.py") == [[3], [5], [], [3, 5], [3]]
+    assert viewer_data.lines(histories, "n.py") == [[], [], [9], [9], []]
     assert viewer_data.most_of({}) is None
 
 

@@ -26,6 +26,7 @@ WRONG = (
     "-m",
     "--overhead 101 train.py",
     "--steps 0 train.py",
+    "--lines --html one.py",
 )
 
 

@@ -27,12 +27,12 @@ def seen(tmp_path, monkeypatch):
 
 
 def annotated(part):
-    yield " | ".join(("line", "times", "share", "note", "nodes", "code"))
+    yield " | ".join(("line", "times", "share", "nodes", "code"))
     for script in part.scripts:
         yield f"{script.name} {script.about}"
         for row in script.lines:
             share = "" if row.share is None else f"{row.share:.3f}"
-            cells = (str(row.number), ", ".join(map(" ".join, row.times)), share, row.note)
+            cells = (str(row.number), ", ".join(map(" ".join, row.times)), share)
             yield " | ".join((*cells, ", ".join(row.nodes), row.code))
 
 
@@ -98,7 +98,7 @@ def test_lines_that_took_no_time_are_folded_except_next_to_others():
     made = {4: {"times": (("forward", "7 ns"),)}, 12: {"nodes": ("n",)}}
     usual = {"times": (), "nodes": ()}
     lines = tuple(
-        ScriptLine(number, "", share=None, note="", **(usual | made.get(number, {})))
+        ScriptLine(number, "", share=None, **(usual | made.get(number, {})))
         for number in range(1, 20)
     )
     parts = Script("a.py", "", lines).parts
@@ -136,19 +136,6 @@ def test_the_costliest_lines_have_their_times(seen):
         0,
     ]
     assert note == "* from one traced run"
-
-
-def test_a_line_says_what_became_of_its_nodes(seen):
-    notes = {
-        "six folded, y fused m": "1 folded, 1 fused",
-        "six merged x, y executed, g merged bare": "2 merged",
-        "six unreached, y unreached": "not needed by this group",
-        "six unreached, y folded": "1 unreached, 1 folded",
-        "six executed": "",
-    }
-    for ledger, note in notes.items():
-        graph = replace(seen.graph, ledger=tuple(notation.fates(ledger)))
-        assert page.notes_by_line(graph)["train.py", 4] == note
 
 
 def test_what_a_run_is_for_other_programs(seen, tmp_path):

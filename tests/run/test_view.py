@@ -17,6 +17,7 @@ from tests.examples.watched import (
 )
 from tests.shown import unlike, whole
 from tflab.records import watched as records
+from tflab.records.measured import Load
 from tflab.records.timed import Owner
 from tflab.run import sampler, view
 from tflab.run.program_graph import NOT_TAKEN
@@ -105,9 +106,11 @@ CASES = {
     "steps are always shown": but(
         process=process(*ALIKE, ("steps of group 1", 5), ("steps of group 2", 7))
     ),
-    "a line of 0.99 %": but(costliest=records.SampledLine("train.py:9", 97, 400)),
-    "a line of 1 %": but(costliest=records.SampledLine("train.py:9", 99, 400)),
+    "a line of less than a tenth": but(costliest=records.SampledLine("train.py:9", 469, 400)),
+    "a line of a tenth": but(costliest=records.SampledLine("train.py:9", 470, 400)),
     "a line of few samples": but(costliest=records.SampledLine("train.py:9", 985, 100)),
+    "a busy machine": but(load=Load(2, 0.5, 0.6)),
+    "a quiet machine": but(load=Load(2, 2.0, 0.5)),
     "a run that did not end": but(
         process=process(("steps of group 2", 300), ("a run that did not end, of group 2", 700)),
         open_run=records.OpenRun(2, 700, "train.py:9"),
@@ -133,6 +136,9 @@ CASES = {
     ),
     "functions traced again": but(functions=(STEP, OTHER)),
     "a function traced once": but(functions=(OTHER,)),
+    "a function traced again for less than 1 %": but(
+        functions=(replace(STEP, ns=500_098),),
+    ),
     "the longest to trace again": but(functions=(STEP, OTHER, LITTLE)),
     "new functions, each traced once": but(functions=(SAME,)),
     "traced again with the same arguments": but(functions=(replace(SAME, tracings=3),)),

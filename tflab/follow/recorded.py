@@ -26,15 +26,36 @@ from tflab.records.watched import Recorded, RecordedValues
 def stages(graph: Recorded) -> tuple[Stage, ...]:
     """Return the graph as it was written, with any gradients, and as it was placed. Of a function,
     only the graph that its tracing made is known."""
-    forward = tuple(n for n in graph.nodes if n.phase == FORWARD or not graph.executed)
+    forward = tuple(node for node in graph.nodes if node.phase == FORWARD)
     frontend = Frontend(
         None, forward, notes=(), blocked=None, functions=(), unordered=(), always_run=()
     )
+    added = tuple(node.name for node in graph.nodes if node.phase != FORWARD)
+    by_forward = grouped((forward, name) for name, forward in graph.derived.items())
+    backward = Backward(
+        program=None,  # type: ignore[arg-type]  # it ended
+        nodes=graph.nodes,
+        added_nodes=added,
+        gradients=tuple(
+            Gradient(node.name, node.op, f"the gradient function of {node.op}", tuple(names), None)
+            for node in graph.nodes
+            if (names := by_forward.get(node.name))
+        ),
+        variable_count=graph.variables,
+        update_nodes=tuple(node.name for node in graph.nodes if node.phase == UPDATE),
+        unchecked="",
+        functions=(),
+        added_functions=(),
+        gradient_stops=(),
+        unordered=(),
+        **UNEXPLAINED,
+    )
+    known = (frontend, backward) if added else (frontend,)
     if not graph.executed:
-        return (frontend,)
+        return known
     devices = grouped((node.device, node.name) for node in graph.executed)
     placement = Placement(
-        program=None,  # type: ignore[arg-type]  # it ended
+        program=None,  # type: ignore[arg-type]
         nodes=graph.executed,
         user_nodes=graph.nodes,
         gradient_nodes=(),
@@ -53,29 +74,7 @@ def stages(graph: Recorded) -> tuple[Stage, ...]:
         not_run=fates.not_taken(graph.executed, graph.ops),
         notes=(),
     )
-    added = tuple(node.name for node in graph.nodes if node.phase != FORWARD)
-    if not added:
-        return frontend, placement
-    by_forward = grouped((forward, name) for name, forward in graph.derived.items())
-    backward = Backward(
-        program=None,  # type: ignore[arg-type]
-        nodes=graph.nodes,
-        added_nodes=added,
-        gradients=tuple(
-            Gradient(node.name, node.op, f"the gradient function of {node.op}", tuple(names), None)
-            for node in graph.nodes
-            if (names := by_forward.get(node.name))
-        ),
-        variable_count=graph.variables,
-        update_nodes=tuple(node.name for node in graph.nodes if node.phase == UPDATE),
-        unchecked="",
-        functions=(),
-        added_functions=(),
-        gradient_stops=(),
-        unordered=(),
-        **UNEXPLAINED,
-    )
-    return frontend, backward, placement
+    return (*known, placement)
 
 
 def histories(

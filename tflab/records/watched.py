@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from tflab.errors import UsageError
 from tflab.records import codec
 from tflab.records.graph import Node
+from tflab.records.measured import Load
 from tflab.records.placed import Fate, Kernel, Origin, Pass
 from tflab.records.timed import Owner
 from tflab.records.values import NotFinite, Value
@@ -54,7 +55,6 @@ class WatchedLine:
     backward_ns: int
     update_ns: int
     waiting_ns: int  # in which its nodes waited for data; not part of forward_ns
-    runs: int  # of the ops of these nodes, scaled from the traced runs like their times
     traced: int  # the fewest traced runs of a group in which its nodes ran; 0 if they ran in none
     python_ns: int
     python_samples: int
@@ -236,6 +236,7 @@ class Watched:
     functions: tuple[TracedFunction, ...]
     compiled: tuple[Compiled, ...]  # by XLA, what took longest first
     values: RecordedValues | None  # if they were requested
+    load: Load | None  # of the machine
     # The graph of the largest group; None if it was not saved
     graph: Recorded | None = field(repr=False, metadata={"json": None})
 
@@ -243,7 +244,7 @@ class Watched:
 # The file of a watched program
 
 KIND = "tflab run"
-FORMAT = 6  # a file that older versions would misread gets the next number
+FORMAT = 7  # a file that older versions would misread gets the next number
 FILE = "run.json"  # in a logdir
 GIVE = "give a file that `python -m tflab.run --save FILE` wrote"
 

@@ -148,7 +148,6 @@ class ScriptLine:
     code: str
     times: tuple[tuple[str, str], ...]  # each with what it is of
     share: float | None  # of the time of the costliest line; None where it took none
-    note: str  # what became of its nodes
     nodes: tuple[str, ...]  # that it made, in the graph beside it
 
 

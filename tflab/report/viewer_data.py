@@ -248,12 +248,14 @@ def most_of(histories: Mapping[str, NodeHistory]) -> str | None:
 
 
 def lines(histories: Mapping[str, NodeHistory], file: str | None) -> list[list[int]]:
-    """Return, for each node, the numbers of the file's lines whose work it does, in order."""
+    """Return, for each node, the numbers of the file's lines whose work it does, in order. A
+    gradient that the program made does the work of the forward node's line."""
     own = {
         name: history.source.line
         for name, history in histories.items()
         if history.source and history.source.file == file
     }
+    own |= {name: own.get(histories[name].derived_from or "", line) for name, line in own.items()}
     return [
         sorted({own[done] for done in (name, *history.carries) if done in own})
         for name, history in histories.items()

@@ -22,6 +22,7 @@ from tflab.cli import arguments, command, environment, temporary, terminal
 from tflab.errors import TflabError, UsageError
 from tflab.escaping import visible
 from tflab.run import launch
+from tflab.runtime import machine_load
 
 if TYPE_CHECKING:
     from tflab.records.watched import Watched
@@ -100,10 +101,13 @@ def read_arguments(
     argv: Sequence[str] | None, read: list[argparse.Namespace], outputs: ExitStack
 ) -> int:
     """Read the arguments, and check that the requested outputs can be written."""
-    args = parser().parse_args(numbered(sys.argv[1:] if argv is None else argv))
+    words = numbered(sys.argv[1:] if argv is None else argv)
+    args = parser().parse_args(words)
     args.program = ["-m", *args.m] if args.m is not None else args.script
     if args.program in ([], ["-m"]):
-        raise UsageError("There is no program to run; give the name of a Python file.")
+        option, value = ["", "", *words][-2:]
+        taken = f": '{value}' is the value of {option}" if option in VALUED else ""
+        raise UsageError(f"There is no program to run{taken}; give the name of a Python file.")
     launch.check(*args.program[:1])
     temporary.process_folder()  # raises an error if there is none
     if args.html:
@@ -140,6 +144,7 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     given["LOGDIR"] = args.place and args.place.work.absolute()
     settings |= {name: str(value) for name, value in given.items() if value}
     with temporary.folder("run") as folder:
+        load = machine_load.begin()
         ended, wall_ns = launch.run(args.program, folder, settings, import_rest)
         from tflab.run import program_graph, summary
 
@@ -147,7 +152,7 @@ def run(args: argparse.Namespace, outputs: ExitStack) -> int:
         graph, values = program_graph.read(folder)
         os.umask(0o077)  # lines and values of a program may be private
         status = 0 if segment["stopped"] else ended
-        seen = summary.watched(args.program, segment, wall_ns, status, graph, values)
+        seen = summary.watched(args.program, segment, wall_ns, status, graph, values, load())
         shown = command.run(lambda: show(args, seen, outputs))
     return status or shown
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import tokenize
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 
 from tflab import units
 from tflab.analysis.fates import not_taken
 from tflab.follow import recorded
 from tflab.records.blocks import Table
-from tflab.records.options import STAGES
 from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
 from tflab.report.contents import Annotated, Chapter, DrawnGraph, Report, Script, ScriptLine, State
@@ -24,19 +24,23 @@ Place = tuple[str, int]  # file and line
 
 def report(seen: Watched) -> Report:
     """Return the page of a watched program."""
-    first, *rest = view.blocks(seen, with_lines=False)
-    about = str(first).removeprefix("tflab: ")
+    name, blocks = view.name_of(seen), [*view.blocks(seen, with_lines=False)]
+    about = [*takewhile(lambda block: isinstance(block, str), blocks)]
     command = " ".join(("python -m tflab.run", *seen.program))
     # A terminal has the tables without rules, in few lines; here their long cells go on below
-    plain = (replace(part, drawing=False) if isinstance(part, Table) else part for part in rest)
-    chapters = [Chapter("The whole process", tuple(plain))]
+    rest = (
+        replace(block, drawing=False) if isinstance(block, Table) else block
+        for block in blocks[len(about) :]
+    )
+    chapters = [Chapter("The whole process", tuple(rest))]
     graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
     annotated = Annotated(tuple(scripts(seen)), graph)
     if annotated.scripts:
         about_group = (OF_GROUP.format(seen.graph.group),) if seen.graph else ()
-        parts = (*about_group, annotated, EXPLAINED)
+        parts = (annotated, *about_group, EXPLAINED)
         chapters.insert(0, Chapter("The program, line by line", parts))
-    return Report(view.name_of(seen), about, command, tuple(chapters))
+    lead = " ".join(map(str, about)).removeprefix(f"tflab: {name} ")
+    return Report(name, lead, command, tuple(chapters))
 
 
 def life(seen: Watched) -> storage.Life | None:
@@ -44,22 +48,20 @@ def life(seen: Watched) -> storage.Life | None:
     if seen.graph is None:
         return None
     _, *where = view.blocks(seen, with_lines=False)
-    stage = STAGES[-1 if seen.graph.executed else 0]
-    return storage.life(stage, drawn_graph(seen.graph), (("In short", where),))
+    graph = drawn_graph(seen.graph)
+    return storage.life(graph.drawing.states[-1].stage, graph, (("In short", where),))
 
 
 EXPLAINED = (
-    "Forward, backward and updates are the time of the nodes that a line made, with their "
-    "gradients. Waiting is the time in which they waited for data. These four times are estimated "
-    "from the traced runs, for all runs after the first ones. Python is the time of the line "
-    "itself, and TensorFlow is the time of its calls to TensorFlow and Keras. These two times are "
-    "sampled outside of runs. Ops may run at the same time, so without the nodes of a line the "
-    "program is faster by at most their time. "
-    f"{view.ONCE} marks a time that comes from one traced run."
+    "Forward, backward, updates and waiting (for data) are the times of the nodes that a line "
+    "made, estimated from the traced runs. Python and TensorFlow are the times of the line itself "
+    "and of its calls to TensorFlow and Keras, sampled outside of runs. Ops may run at the same "
+    "time: without the nodes of a line the program is faster by at most their time. "
+    f"{view.ONCE} marks a time from one traced run."
 )
 OF_GROUP = (
-    "The drawing and the notes behind the lines show group {}, which took longest, without the "
-    "nodes that it does not need. Point at a line to see its nodes; click a node to see its line."
+    "The drawing shows group {}, which took longest, without nodes that it does not need. Point at "
+    "a line to see its nodes; click a node to see its line."
 )
 
 
@@ -74,16 +76,15 @@ def scripts(seen: Watched) -> Iterator[Script]:
     spent = {file: sum(map(view.shown_ns, own.values())) for file, own in by_file.items()}
     files = sorted(by_file, key=lambda file: (file != seen.program[0], -spent[file], file))
     most = max(map(view.shown_ns, seen.lines), default=0)
-    nodes, notes = nodes_by_line(seen.graph), notes_by_line(seen.graph)
+    nodes = nodes_by_line(seen.graph)
 
     def row(file: str, number: int, code: str) -> ScriptLine:
         line = by_file[file].get(number)
-        cells = (*view.times(line), f"{line.runs:,}" if line.runs else "") if line else ()
-        headers = (*view.HEADERS, "op runs")
-        times = tuple((what, cell) for what, cell in zip(headers, cells, strict=False) if cell)
-        share = view.shown_ns(line) / most if line and view.shown_ns(line) else None
-        note, made = notes.get((file, number), ""), tuple(nodes.get((file, number), ()))
-        return ScriptLine(number, code.expandtabs(4), times, share, note, made)
+        cells = zip(view.times(line), view.HEADERS, strict=True) if line else ()
+        times = tuple((what, text) for (_, text), what in sorted(cells, reverse=True) if text)
+        share = view.shown_ns(line) / most if line and times else None
+        made = tuple(nodes.get((file, number), ()))
+        return ScriptLine(number, code.expandtabs(4), times, share, made)
 
     for file in files:
         within = os.path.relpath(file)  # of the working directory
@@ -116,18 +117,6 @@ def nodes_by_line(graph: Recorded | None) -> dict[Place, list[str]]:
     return made
 
 
-def notes_by_line(graph: Recorded | None) -> dict[Place, str]:
-    """Return the fates of the nodes of each line, `2 fused, 1 folded`; "" if all were executed."""
-    fates = {fate.name: fate.fate for fate in graph.ledger} if graph else {}
-    told: dict[Place, str] = {}
-    for line, names in nodes_by_line(graph).items():
-        own = Counter(fates[name] for name in names if name in fates)
-        gone = ", ".join(f"{count} {fate}" for fate, count in own.items() if fate != "executed")
-        unreached = own and {*own} == {"unreached"}
-        told[line] = "not needed by this group" if unreached else gone
-    return told
-
-
 # The drawing of the graph
 
 
@@ -137,11 +126,10 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     histories = recorded.histories(graph, stages, known)
     plain = drawing.draw(stages, histories)
     missing = len(not_taken(graph.executed, graph.ops))
-    some = f"{len(graph.executed) - missing:,} of " if missing else ""
-    what = f"{some}{units.plural(len(graph.executed), 'node')}"
     how = f"times are means of {units.plural(graph.traced, 'traced run')} of the program"
+    how += f", in which {units.plural(missing, 'node')} did not run" if missing else ""
     about = "The ops ran in the order of their dependencies."
-    ran = State(stage="execution", title="Execution", about=about, lines=(f"{what}; {how}",))
+    ran = State(stage="execution", title="Execution", about=about, lines=(how,))
     states = (*plain.states, ran) if graph.executed else plain.states
     return DrawnGraph(
         name=f"the graph of group {graph.group}",

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from tflab import units
 from tflab.records import watched as records
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
+from tflab.records.measured import Load
 from tflab.records.timed import Owner
 from tflab.run import FAULT, SEGMENT, sampler
 from tflab.run.groups import DATA_OPS, without_longest
@@ -28,8 +29,7 @@ WAITING = "waiting for data in group"
 FUNCTION = "function"
 LATER = "later groups"
 END = "end of Python"
-# What lines have of runs, besides the phases
-WAITS, OP_RUNS = "waits", "op runs"
+WAITS = "waits"  # what lines have of runs, besides the phases
 # Kind of sampled time -> its lines in a segment
 SAMPLED = {"python": sampler.LINES, "tensorflow": sampler.CALLS, "elsewhere": sampler.ELSEWHERE}
 LEAST_SAMPLES = 10  # of a line, for its time
@@ -76,6 +76,7 @@ def watched(
     status: int,
     graph: records.Recorded | None = None,
     values: records.RecordedValues | None = None,
+    load: Load | None = None,
 ) -> records.Watched:
     """Return the record of a process from its last segment, its duration and its exit status."""
     segment = {**NOTHING, **segment}
@@ -109,6 +110,7 @@ def watched(
         functions=tuple(records.TracedFunction(**function) for function in segment["functions"]),
         compiled=tuple(sorted(compiled, key=lambda row: -row.ns)),
         values=values,
+        load=load,
         graph=graph,
     )
 
@@ -192,7 +194,6 @@ def lines_of(
         for row in rows:
             if row.line:
                 of_line = spent[row.line]
-                of_line[OP_RUNS] += row.runs
                 if row.waits:
                     of_line[WAITS] += round(group["waited_ns"][0] * row.ns / (data_ns or 1))
                 else:
@@ -215,7 +216,6 @@ def lines_of(
             backward_ns=spent[at][BACKWARD],
             update_ns=spent[at][UPDATE],
             waiting_ns=spent[at][WAITS],
-            runs=spent[at][OP_RUNS],
             traced=traced.get(at, 0),
             **{f"{kind}_ns": own[at][0] for kind, own in sampled.items()},
             **{f"{kind}_samples": own[at][1] for kind, own in sampled.items()},

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import compress, starmap
+from itertools import starmap
 from typing import NamedTuple
 
 from tflab import units
@@ -16,21 +17,20 @@ from tflab.records.watched import (
     Compiled,
     Group,
     RecordedValues,
-    TracedFunction,
     Watched,
     WatchedLine,
 )
 from tflab.run import sampler, summary
 from tflab.run.groups import FEW
-from tflab.views import values
+from tflab.views import execution, values
 from tflab.views.op_table import text_or_blank
-from tflab.views.words import FATES, listed
+from tflab.views.words import listed
 
 ROWS = 7  # of the table of owners
 OPS = 8  # of the table of ops
 CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
-WAITING = 0.01  # of the time, from which on waiting for data is told
-HEADLINE = 0.1  # of the time, from which on a line is told in the first lines
+TOLD = 0.01  # of the time, from which on waiting for data and tracing again are told
+HEADLINE = 0.1  # of the program's own time, from which on a line is told in the first lines
 NAMED = 3  # lines, arguments and functions in a sentence
 MOST_LINES = 15
 PRECISE = 0.1  # the largest error of a time that is shown as one number
@@ -38,14 +38,15 @@ ONCE = "*"  # marks a time that comes from one traced run
 ORIGINS = 2  # of NaN and Inf, each with a sentence
 GROUPS = (
     "A group is the runs of one graph with the same fetches and fed shapes, or of one tracing of a "
-    "tf.function; groups are numbered as they begin. The first run of each is in the first runs, "
-    "all others are its steps."
+    "tf.function. The first run of each is in the first runs, all others are its steps."
 )
 UNNAMED = {summary.LATER: "runs unlike those of all earlier groups"}
 ALIKE = (
-    "with arguments that read the same (TensorFlow also traces again for another object, graph, "
-    "device or strategy, and if the first tracing created variables)"
+    "with arguments that read the same: for another object, graph, device or strategy, or because "
+    "the first tracing created variables"
 )
+# Parts of the time that a program cannot make shorter
+NOT_OWN = (sampler.START, sampler.IMPORT_TENSORFLOW, sampler.IMPORTS, summary.END, summary.REST)
 
 
 class Row(NamedTuple):
@@ -67,6 +68,12 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     yield " ".join((f"{took}{ending}", *in_short(seen)))
     if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
         yield " ".join(sentences)
+    yield from traced_again(seen)
+    if seen.values and seen.values.values:
+        results = seen.groups[seen.values.group - 1].fetches
+        yield from values.statistics(seen.values.values, results)
+    if with_lines:
+        yield from of_lines(seen)
     yield table(
         "Where the time went (shares are of all time but tflab's)",
         rows(seen),
@@ -81,25 +88,13 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     yield from seen.findings
     yield from waiting(seen)
     yield from growing(seen)
-    if seen.values and seen.values.values:
-        yield from values.statistics(seen.values.values)
     if seen.ops:
         yield ops(seen)
     if seen.fates:
-        times = [(group.total_ns, group.cold_ns) for group in seen.groups]
-        at = max(range(len(times)), key=times.__getitem__, default=0)
         size = units.plural(sum(seen.fates.values()), "node")
-        counts = [
-            f"{count:,} {fate}" + (f" ({FATES[fate]})" if fate == "unreached" else "")
-            for fate, count in sorted(seen.fates.items(), key=lambda fate: -fate[1])
-        ]
-        yield (
-            f"The graph of group {at + 1} has {size}. What became of them in its first run: "
-            f"{', '.join(counts)}."
-        )
-    if with_lines:
-        yield from of_lines(seen)
-    yield from traced_again(seen.functions)
+        counts = sorted(seen.fates.items(), key=lambda fate: -fate[1])
+        fates = ", ".join(f"{count:,} {fate}" for fate, count in counts)
+        yield f"The largest group's graph has {size}. In its first run: {fates}."
     yield from compiled(seen.compiled)
     yield from seen.notes
 
@@ -116,16 +111,19 @@ def program_ns(seen: Watched) -> int:
 
 
 def in_short(seen: Watched) -> Iterator[str]:
-    """Yield the largest part of the time, the costliest line, a run that did not end, and runs in
-    other threads."""
+    """Yield the largest part of the time, that of the program's own time, its most expensive line,
+    a run that did not end, runs in other threads, and whether the machine was busy."""
     all_ns, others = program_ns(seen), sum(group.in_other_threads for group in seen.groups)
     parts = [owner for owner in seen.process.owners if owner.owner != summary.OWN]
-    if parts:
-        most = max(parts, key=lambda owner: owner.ns)
-        yield f"Largest part: {most.owner}, {100 * most.ns / all_ns:.0f} %."
-    if (line := seen.costliest) and line.ns >= HEADLINE * all_ns:
+    parts.sort(key=lambda owner: -owner.ns)
+    own = [owner for owner in parts if owner.owner not in NOT_OWN]
+    largest = dict.fromkeys((*parts[:1], *own[:1]))
+    if shares := [f"{part.owner}, {units.percent(part.ns / all_ns)}" for part in largest]:
+        yield f"Largest part{'s' * (len(shares) - 1)}: {', and '.join(shares)}."
+    least_ns = HEADLINE * sum(part.ns for part in own)
+    if (line := seen.costliest) and line.ns >= least_ns:
         share = spread(lambda value: f"{value:.0f} %", 100 * line.ns / all_ns, line.samples)
-        yield f"{share} of the time passed at {line.place}."
+        yield f"Most expensive line: {line.place}, {share}."
     if not any(map(is_run, seen.process.owners)):
         where = " in its main thread" if seen.groups else ""
         yield f"tflab saw no session.run and no tf.function that ran a graph{where}."
@@ -139,9 +137,11 @@ def in_short(seen: Watched) -> Iterator[str]:
             f"{others:,} {of_all} happened in other threads; the first table has the main thread's "
             "time."
         )
-    if (line := seen.elsewhere) and line.ns >= HEADLINE * all_ns:
+    if (line := seen.elsewhere) and line.ns >= least_ns:
         spent = sampled(line.ns, line.samples)
         yield f"In other threads, {spent} passed at {line.place}."
+    if execution.is_busy(seen.load):
+        yield from execution.load_line(seen.load)
 
 
 def is_function(group: Group) -> bool:
@@ -181,7 +181,8 @@ def rows(seen: Watched) -> Iterator[Row]:
             yield Row(name, ns, share, about.get(name, ""))
     if rest := {name: ns for name, ns in owners.items() if name not in shown}:
         rest_ns = sum(rest.values())
-        yield Row("all else", rest_ns, rest_ns / all_ns, ", ".join(rest))
+        parts = dict.fromkeys(re.sub(r"group \d+", "other groups", name) for name in rest)
+        yield Row("all else", rest_ns, rest_ns / all_ns, ", ".join(parts))
 
 
 def ops(seen: Watched) -> Table:
@@ -203,7 +204,7 @@ def ops(seen: Watched) -> Table:
 def waiting(seen: Watched) -> Iterator[str]:
     """Yield what the program waits for: data, and child processes."""
     data, children, all_ns = seen.input_pipeline, seen.for_children, program_ns(seen)
-    if data and data.waited_ns >= WAITING * all_ns:
+    if data and data.waited_ns >= TOLD * all_ns:
         who = f"group {data.group}" if data.group else "the program"
         mean = ""
         if data.runs:
@@ -249,26 +250,24 @@ def growing(seen: Watched) -> Iterator[str]:
 # Tracings of functions
 
 
-def traced_again(functions: Sequence[TracedFunction]) -> Iterator[str]:
-    """Yield a sentence about the function that took longest to trace again: where, why, how
-    often."""
-    again = (function for function in functions if function.tracings > 1)
+def traced_again(seen: Watched) -> Iterator[str]:
+    """Yield a sentence about the function that took longest to trace again: where, how often,
+    why."""
+    again = (function for function in seen.functions if function.tracings > 1)
     most = max(again, key=lambda function: function.ns - function.first_ns, default=None)
-    if most is None:
+    if most is None or most.ns - most.first_ns < TOLD * program_ns(seen):
         return
     made = f" ({most.made})" if most.made else ""
-    who, why = f"The function {most.name}{made} was", ALIKE
+    who, why = f"{most.name}{made} was", ALIKE
     if most.functions > 1:
         who = f"{most.functions:,} functions {most.name} of the same code{made} were"
         why = "as a new function" + f", or {ALIKE}" * (most.tracings > most.functions)
     if most.changed:
-        changes = [f"{name} was {was} and is {now}" for name, was, now in most.changed[:NAMED]]
-        more = len(most.changed) - NAMED
-        others = f", and {units.plural(more, 'other')} changed" if more > 0 else ""
-        why = f"because {', '.join(changes)}{others}"
-    after = f"({units.time(most.ns - most.first_ns)} after the first time)"
-    times = f"{units.plural(most.tracings, 'time')}, in {units.time(most.ns)} {after}"
-    yield f"{who} traced {times}; the last time at {most.place}, {why}."
+        changes = [f"{name} was {was} and is {now}" for name, was, now in most.changed]
+        why = f"because {listed(changes, NAMED)}"
+    times = units.plural(most.tracings, "time")
+    after = f"{units.time(most.ns - most.first_ns)} after the first"
+    yield f"Retracing: {who} traced {times} ({after}), the last time at {most.place}, {why}."
 
 
 def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
@@ -285,7 +284,13 @@ def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
 
 
 def values_of(recorded: RecordedValues) -> Iterator[str]:
-    """Yield `Values of run 3 of group 2: 148 tensors, all finite.`, or where NaN and Inf began."""
+    """Yield where NaN and Inf began, and `Values of run 3 of group 2: 148 tensors, all finite.`"""
+    yield from map(values.origin, recorded.origins[:ORIGINS])
+    if recorded.group and recorded.origins and not recorded.not_finite:
+        yield values.consequence(())
+    more = len(recorded.origins) - ORIGINS
+    if more > 0:
+        yield f"{units.plural(more, 'other node')} produced NaN or Inf independently."
     if recorded.group:
         count = sum(value.not_finite > 0 for value in recorded.values)
         all_of = units.plural(len(recorded.values), "tensor")
@@ -294,12 +299,6 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
     elif recorded.function:
         found = "" if recorded.origins else ": no op made NaN"
         yield f"Call {recorded.run:,} of {recorded.function} ran op by op{found}."
-    yield from map(values.origin, recorded.origins[:ORIGINS])
-    if recorded.group and recorded.origins and not recorded.not_finite:
-        yield values.consequence(())
-    more = len(recorded.origins) - ORIGINS
-    if more > 0:
-        yield f"{units.plural(more, 'other node')} produced NaN or Inf independently."
 
 
 def fetched(seen: Watched) -> Iterator[str]:
@@ -338,7 +337,7 @@ def of_lines(seen: Watched) -> Iterator[Block]:
         return str(line.line) if name else f"{os.path.basename(line.file)}:{line.line}"
 
     def column(at: int, header: str) -> Column:
-        return numbers(header, lambda line: times(line)[at])
+        return numbers(header, lambda line: times(line)[at][1])
 
     columns = (
         Column("line", place, right=bool(name)),
@@ -356,26 +355,25 @@ def of_lines(seen: Watched) -> Iterator[Block]:
             *shown,
             most=MOST_LINES,
         )
-    if any(line.traced == 1 and any(times(line)[:4]) for line in known[:MOST_LINES]):
+    if any(text.endswith(ONCE) for line in known[:MOST_LINES] for _, text in times(line)):
         yield f"{ONCE} from one traced run"
 
 
 def shown_ns(line: WatchedLine) -> int:
     """Return the sum of a line's times that are shown: those from few samples are hidden."""
-    of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
-    every = (*of_nodes, line.python_ns, line.tensorflow_ns, line.elsewhere_ns)
-    return sum(compress(every, times(line)))
+    return sum(ns for ns, text in times(line) if text)
 
 
-def times(line: WatchedLine) -> tuple[str, ...]:
-    """Return the times of a line, one for each of HEADERS; "" if there is none."""
+def times(line: WatchedLine) -> tuple[tuple[int, str], ...]:
+    """Return the times of a line, one for each of HEADERS, as ns and text; the text of a time that
+    is not shown is ""."""
     once = ONCE if line.traced == 1 else ""
     of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
     return (
-        *(f"{units.time(ns)}{once}" if ns else "" for ns in of_nodes),
-        sampled(line.python_ns, line.python_samples),
-        sampled(line.tensorflow_ns, line.tensorflow_samples),
-        sampled(line.elsewhere_ns, line.elsewhere_samples),
+        *((ns, f"{units.time(ns)}{once}" if ns else "") for ns in of_nodes),
+        (line.python_ns, sampled(line.python_ns, line.python_samples)),
+        (line.tensorflow_ns, sampled(line.tensorflow_ns, line.tensorflow_samples)),
+        (line.elsewhere_ns, sampled(line.elsewhere_ns, line.elsewhere_samples)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
 from tflab.records.graph import Shape, graph_def_name
@@ -107,28 +108,31 @@ def every_number(values: Sequence[Value]) -> Table:
     )
 
 
-def statistics(values: Sequence[Value]) -> Iterator[Block]:
-    """Yield the largest variables, and the largest fed and computed tensors."""
+def statistics(values: Sequence[Value], results: Sequence[str] = ()) -> Iterator[Block]:
+    """Yield the fed and computed tensors: the results of the step, those with NaN or Inf, then the
+    largest; and the largest variables before and after the step."""
+    values = sorted(values, key=lambda value: -elements(value.shape))
     variables = [value for value in values if value.kind == VARIABLE]
-    if variables:
-        yield table(
-            "Variables before the step",
-            sorted(variables, key=lambda value: -elements(value.shape)),
-            *COLUMNS,
-            most=ROWS,
-        )
-    # The output of a ReadVariableOp is a variable, which the table above has
+    # A node that reads a variable, or is one, has values that the second table has
+    stored = {value.node for value in variables}
     kinds = FED, COMPUTED
-    tensors = [value for value in values if value.kind in kinds and value.op != "ReadVariableOp"]
-    bad = numbers("not finite", lambda value: f"{value.not_finite:,}")
-    if tensors:
-        yield table(
-            "The largest tensors of the step (mean, minimum and maximum of the finite elements)",
-            sorted(tensors, key=lambda value: (not value.not_finite, -elements(value.shape))),
-            *COLUMNS,
-            *([bad] if any(value.not_finite for value in tensors) else []),
-            most=ROWS,
-        )
+    tensors = [value for value in values if value.kind in kinds and value.node not in stored]
+    tensors = [value for value in tensors if value.op != "ReadVariableOp"]
+    tensors.sort(key=lambda value: (value.tensor not in results, not value.not_finite))
+    both = []
+    for value in variables[: ROWS // 2]:
+        after = value.after and replace(value, **vars(value.after), tensor="  after", shape=())
+        both += [value, *filter(None, [after])]
+    what = "Results and largest tensors" if results else "The largest tensors"
+    for title, rows in (
+        (f"{what} of the step", tensors),
+        ("The largest variables before and after the step", both),
+    ):
+        if any(value.not_finite for value in rows):
+            title += " (mean, min and max of the finite elements)"
+            yield table(title, rows, *COLUMNS, BAD, most=ROWS)
+        elif rows:
+            yield table(title, rows, *COLUMNS, most=ROWS)
 
 
 COLUMNS = (
@@ -138,6 +142,7 @@ COLUMNS = (
     numbers("min", lambda value: number(value.min)),
     numbers("max", lambda value: number(value.max)),
 )
+BAD = numbers("not finite", lambda value: f"{value.not_finite:,}")
 
 
 def elements(shape: Shape) -> int:

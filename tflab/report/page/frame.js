@@ -41,7 +41,8 @@ export class Frame {
     if (!this.width) return; // it is not shown
     paper.style.maxHeight = viewer.presenting ? "" : `${this.room()}px`;
     viewer.part("panel").style.minHeight = paper.style.maxHeight;
-    this.scale(viewer.presenting ? this.whole(paper.clientHeight) : Math.max(LEAST, this.whole(this.room())));
+    const least = viewer.root.closest(".annotated") ? LEAST / 2 : LEAST; // beside a program the whole comes first
+    this.scale(viewer.presenting ? this.whole(paper.clientHeight) : Math.max(least, this.whole(this.room())));
   }
 
   /* The scale at which the whole drawing is in a room of so many pixels. */
