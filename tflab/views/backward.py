@@ -75,10 +75,10 @@ def tables(stage: Backward) -> Iterator[Block]:
             "Where gradients stop, from each variable to the loss",
             stage.gradient_stops,
             Column("variable", lambda stop: stop.variable, name=True),
-            Column("way to the loss", lambda stop: " > ".join(stop.path[1:]), elastic=True),
-            Column("stops at", lambda stop: stop.node),
+            Column("way to the loss", lambda stop: " > ".join(stop.path[1:]), hanging=True),
+            Column("stops at", lambda stop: stop.node, name=True),
             Column("line", lambda stop: place(stop.source)),
-            Column("because", lambda stop: stop.reason, elastic=True, least=30),
+            Column("because", lambda stop: stop.reason, hanging=True),
         )
     if not stage.added_nodes:
         return
@@ -89,7 +89,7 @@ def tables(stage: Backward) -> Iterator[Block]:
         (gradient for gradient in stage.gradients[::-1] if gradient.nodes),
         Column("forward node", lambda row: row.forward, name=True),
         Column("op type", lambda row: row.op, spare=3),
-        Column("gradient function", lambda row: (row.function or "").split(" ")[0], spare=1),
+        Column("gradient function", lambda row: (row.function or "").split(" ")[0], hanging=True),
         numbers("nodes", lambda row: f"{len(row.nodes):,}"),
         Column(
             "op types", lambda row: counted(ops[name] for name in row.nodes), elastic=True, spare=2
@@ -255,7 +255,7 @@ def drawing(stage: Backward) -> Table:
         rows,
         Column("", lambda row: row[0]),
         Column("node", lambda row: row[1].name.removeprefix(SCOPE), elastic=True, name=True),
-        Column("computes", lambda row: computes(row[1]), elastic=True, least=46),
+        Column("computes", lambda row: computes(row[1]), elastic=True, least=40),
         most=DRAWN_WHOLE,
         drawing=True,
         tone=lambda row: "less" if row[1].bookkeeping else "",
