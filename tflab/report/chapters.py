@@ -45,9 +45,9 @@ TOP = 10  # rows of a table of ops
 NAMED = 3  # nodes of no layer; more have no names in the picture of the graph
 PEAK = "The memory peak is the most alive at once in a traced step, of what its ops requested."
 NO_CAUSE = (
-    "tflab looked for one op that takes half of a step, many small ops, ops that only move data, "
-    "and time outside of all ops. At batch sizes with at least "
-    f"{LEAST_STEPS} traced steps, none of these stands out."
+    "tflab looked for one node that takes half of a step (the nodes of an op type are not added "
+    "up), many small ops, ops that only move data, and time outside of all ops. At batch sizes "
+    f"with at least {LEAST_STEPS} traced steps, none of these stands out."
 )
 Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
 
@@ -72,7 +72,7 @@ def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> 
 
 
 def results(lab: Lab) -> Iterator[Fact]:
-    """Yield the results on the first screen: nodes, step times, the most expensive op."""
+    """Yield the results on the first screen: nodes, step times, the most expensive op type."""
     if lab.walked:
         which, graphs = zip(*graph_sizes(lab.walked), strict=True)
         yield Fact("nodes", " / ".join(f"{len(nodes):,}" for nodes in graphs), " / ".join(which))
@@ -85,7 +85,7 @@ def results(lab: Lab) -> Iterator[Fact]:
         if rows := lab.compared.tables.get(last):
             dearest = max(rows, key=lambda row: row.share)
             note = f"{percent(dearest.share)} of the time of all ops at batch size {last}"
-            yield Fact("most expensive op", dearest.key, note)
+            yield Fact("most expensive op type", dearest.key, note)
     if lab.history and lab.history.epochs and classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)
         epoch, data = lab.history.epochs[-1].epoch, lab.history.settings.data
