@@ -18,7 +18,7 @@ import { edgeLabel, labelsOfEdges, overlap } from "../../tflab/report/page/edges
 import { round, rounded } from "../../tflab/report/page/elements.js";
 import { Graph, flowedIn, saysOp, valueLines } from "../../tflab/report/page/graph.js";
 import { Layout, PRESENTING, READING, spaced, visibleBoxes } from "../../tflab/report/page/layout.js";
-import { comesWith, editWords, linesBelow, under } from "../../tflab/report/page/picture.js";
+import { editWords, linesBelow, under } from "../../tflab/report/page/picture.js";
 import { judged } from "../../tflab/report/page/predict.js";
 import { Routes, curve } from "../../tflab/report/page/routes.js";
 import { changed, ticks, timeText } from "../../tflab/report/page/slices.js";
@@ -184,7 +184,7 @@ test("the legends of kinds, fates and devices name what Python sent", () => {
 
 test("the legend explains each sign that is in the picture, and no other", () => {
   const all = legendEntries(graph, "device", () => true).map(([name]) => name);
-  assert.deepEqual(all, ["device-many", "device-none", "gone", "changed", "transfer", "cross"]);
+  assert.deepEqual(all, ["device-many", "device-none", "gone", "changed", "transfer", "shape", "cross"]);
   assert.deepEqual(legendEntries(graph, "stage", nothing), []);
 });
 
@@ -203,12 +203,6 @@ test("a box has the colour of its time and of its fate", () => {
 });
 
 // Picture
-
-test("a track says with which stage it comes, until it is there", () => {
-  const steps = (state) => data.tracks.map((_, track) => comesWith(graph, track, state));
-  assert.deepEqual(steps(WRITTEN), [null, "Backward", "Backward"]);
-  assert.deepEqual(steps(GRADIENTS), [null, null, null]);
-});
 
 test("below the name of a box stands its op, its time, or how many nodes it has", () => {
   const below = (label, state, colour) => {
@@ -246,7 +240,7 @@ const tensors = (...shapes) => new Map(shapes.entries());
 test("beside an edge stand its bytes, its shapes, how many tensors it carries, or that a gradient stops", () => {
   const label = (changes) => edgeLabel(edge(changes));
   assert.equal(label({}), "?x28x6");
-  assert.deepEqual(["16", "?", "1", "0", ""].map((shape) => label({ tensors: tensors(shape) })), ["16", "?", "", "", ""]);
+  assert.deepEqual(["16", "?", "1", "0", ""].map((shape) => label({ tensors: tensors(shape) })), ["16", "", "", "", ""]);
   const several = [["16", "16"], ["5x5x1x6", "6"], ["16", "16", "6"], ["5", ""], ["", ""], ["1", "0"]];
   assert.deepEqual(several.map((shapes) => label({ tensors: tensors(...shapes) })), ["2 × 16", "5x5x1x6, 6", "3 tensors", "2 tensors", "2 tensors", "2 tensors"]);
   assert.equal(label({ tensors: tensors(), control: 2 }), "");
@@ -254,15 +248,15 @@ test("beside an edge stand its bytes, its shapes, how many tensors it carries, o
   assert.equal(label({ cut: true }), "×");
 });
 
-test("of two labels at one place the more important one stays, and none lies on a box or on another edge", () => {
+test("of two labels at one place the more important one stays above its edge, and none lies on a box or on an edge", () => {
   globalThis.document = { createElementNS: (_, name) => ({ name, attributes: {}, children: [], setAttribute(key, value) { this.attributes[key] = value; }, append(...children) { this.children.push(...children); } }), createElement: () => ({ getContext: () => ({ measureText: (text) => ({ width: 6 * text.length }) }) }) };
-  const at = { "1>2": [[100, 100]], "2>3": [[103, 100]], "3>4": [[15, 15]], "4>5": [[15, 15], [200, 50]], "5>6": [[15, 15]], "6>7": [[300, 100], [340, 100]], "7>8": [[300, 91]], "8>9": [[400, 100], [410, 91]] };
+  const at = { "1>2": [[100, 100]], "2>3": [[103, 100]], "3>4": [[15, 5]], "4>5": [[200, 50], [15, 5]], "5>6": [[15, 5]], "6>7": [[340, 100], [300, 100]], "7>8": [[300, 91], [300, 109]], "8>9": [[410, 91], [400, 100]] };
   const routes = { points: (a, b) => at[`${a}>${b}`].map(([x, y]) => ({ x, y, upright: false })) };
   const drawn = [[1, 2, {}], [2, 3, { tensors: tensors("", "") }], [3, 4, {}], [4, 5, { transfers: [{ bytes: "4 B" }] }], [5, 6, { transfers: [{ bytes: "8 B" }] }], [6, 7, {}], [7, 8, { tensors: tensors() }], [8, 9, {}]].map(([a, b, changes]) => edge({ a, b, ...changes }));
-  const labels = labelsOfEdges({ drawn, routes, layout: { solid: [{ x: 0, y: 0, width: 30, height: 10 }], fonts: {} } });
-  assert.deepEqual(labels.map(({ children }) => children[0]), ["4 B", "8 B", "2 tensors", "?x28x6", "?x28x6"]); // bytes stand anywhere
-  // At 300 it would stand on the line of another edge; at 400 on that of its own
-  assert.deepEqual(labels.slice(3).map(({ attributes }) => attributes.x), [340, 400]);
+  const labels = labelsOfEdges({ drawn, routes, layout: { solid: [{ x: 0, y: 0, width: 30, height: 10 }], fonts: {}, sizes: READING } });
+  assert.deepEqual(labels.map(({ children }) => children[0]), ["4 B", "8 B", "2 tensors", "?x28x6", "?x28x6", "?x28x6"]); // bytes stand anywhere
+  // At 300 it would stand on the line of another edge; above 400 on that of its own
+  assert.deepEqual(labels.slice(3).map(({ attributes: { x, y } }) => [x, y]), [[100, 113], [340, 95], [400, 113]]);
   assert.deepEqual([labels[0].attributes.x, labels[0].attributes.class], [200, "count transfer"]);
   const rect = (x, y) => ({ x, y, width: 10, height: 10 });
   assert.deepEqual([[5, 5], [10, 0], [0, 10], [9, 9]].map(([x, y]) => overlap(rect(0, 0), rect(x, y))), [true, false, false, true]);
@@ -307,7 +301,7 @@ test("closed scopes stand in the rows of the data, as wide as their longest line
   assert.deepEqual(size("_arg_x"), [tops[0], 6 * LETTER + 16, high]);
   assert.deepEqual(size("layer"), [tops[1], 14 * LETTER + 16, high]); // 88 of 88 nodes
   assert.deepEqual(size("loss"), [tops[2], 44 + 16, high]); // no box is narrower
-  assert.deepEqual(size("layer gradients"), [tops[1], 15 * LETTER + 18 + 16, high]);
+  assert.deepEqual(size("layer gradients"), [tops[1], 15 * LETTER + 16 + 16, high]);
   assert.equal(layout.rects.get(BOX.Relu), undefined);
   assert.equal(layout.height, tops[2] + high + 14);
 });
@@ -316,10 +310,10 @@ test("tracks stand side by side with room between them for their edges", () => {
   const { tracks, width } = laidOut();
   assert.deepEqual(tracks, [
     { x: 20, width: 126 + 10 + 76 }, // x and _arg_x
-    { x: 20 + 212 + 44, width: 184 },
-    { x: 20 + 212 + 44 + 184 + 44, width: 164 },
+    { x: 20 + 212 + 44, width: 182 },
+    { x: 20 + 212 + 44 + 182 + 44, width: 162 },
   ]);
-  assert.equal(width, 20 + 212 + 44 + 184 + 44 + 164 + 20);
+  assert.equal(width, 20 + 212 + 44 + 182 + 44 + 162 + 20);
 });
 
 test("boxes that an edge joins stand below each other", () => {

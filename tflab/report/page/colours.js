@@ -64,13 +64,14 @@ export function legendEntries(graph, colour, has) {
   if (colour === "kind") entries.push(...drawn("bookkeeping", "bookkeeping: not part of a formula"));
   entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed"));
   if (has(".edge.transfer")) entries.push(["transfer", "sent to another device, with its bytes"]);
+  if (has(".count:not(.cross, .transfer)")) entries.push(["shape", "on edges: tensor shapes (? is open)"]);
   if (has(".edge.cut")) entries.push(["cross", "the gradient stops here"]);
   return entries;
 }
 
 /* The legend of a picture, as list items. */
 export function legend(graph, colour, picture) {
-  const swatch = (name) => (name === "cross" ? make("b", { class: name }, "×") : make("span", { class: `swatch ${name}` }));
+  const swatch = (name) => (name === "cross" ? make("b", { class: name }, "×") : name === "shape" ? "" : make("span", { class: `swatch ${name}` }));
   const has = (selector) => picture.querySelector(selector) !== null;
   return legendEntries(graph, colour, has).map(([name, text]) => make("li", {}, swatch(name), text));
 }

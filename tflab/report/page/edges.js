@@ -2,10 +2,9 @@
 
 import { make, round, textWidth } from "./elements.js";
 
-const ALONG = [0.5, 0.35, 0.65, 0.42, 0.58, 0.27, 0.73, 0.2, 0.8, 0.1, 0.9]; // of an edge, where its label may stand
-const HIGH = 10; // pixels of a label
+const ALONG = Array.from({ length: 19 }, (_, i) => 0.05 * (i + 1)); // of an edge, where its label may stand
 const BELOW = 7; // a box is no room for labels, nor the bar below it
-const AWAY = 9; // from its edge
+const [ABOVE, BESIDE] = [9, 6]; // from its edge to the middle of a label, and to its side
 
 /** @param {import("./data").View} view */
 export function drawEdge(view, edge) {
@@ -36,31 +35,41 @@ export function drawEdge(view, edge) {
   );
 }
 
-/** What edges carry, beside them, the most important first; shapes and counts only where they lie on no box, on no other label, and beside no other edge.
+/** What edges carry, beside them, the most important first; shapes and counts only where they lie on no box, label or edge.
  * @param {import("./data").View} view */
 export function labelsOfEdges({ drawn, layout, routes }) {
   const taken = layout.solid.map(({ x, y, width, height }) => ({ x: x - 3, y: y - 2, width: width + 6, height: height + BELOW, edge: null }));
-  for (const edge of drawn) taken.push(...routes.points(edge.a, edge.b, ALONG).map(({ x, y }) => ({ x, y, width: 0, height: 0, edge })));
+  for (const edge of drawn) {
+    const points = routes.points(edge.a, edge.b, ALONG);
+    points.forEach(({ x, y }, i) => {
+      const next = points[i + 1] ?? { x, y };
+      taken.push({ x: Math.min(x, next.x), y: Math.min(y, next.y), width: Math.abs(next.x - x), height: Math.abs(next.y - y), edge });
+    });
+  }
   const labels = [];
+  const height = layout.sizes.type - 3;
   const weight = (edge) => Number(edge.cut) * 4 + Number(edge.transfers.length > 0) * 2 + Number(edge.tensors.size > 1);
   const order = drawn.map((edge) => ({ edge, text: edgeLabel(edge) })).filter(({ text }) => text);
   order.sort((p, q) => weight(q.edge) - weight(p.edge));
   for (const { edge, text } of order) {
     const width = textWidth(text, layout.fonts.type) + 4;
-    const places = routes.points(edge.a, edge.b, ALONG).map(({ x, y, upright }) => ({
-      x: (upright && !edge.cut ? x + width / 2 + 4 : x) - width / 2,
-      y: (upright || edge.cut ? y : y - AWAY) - HIGH / 2,
-      width,
-      height: HIGH,
-    }));
-    const free = places.find((rect) => !taken.some((other) => other.edge !== edge && overlap(rect, other))) ?? (weight(edge) > 1 ? places[0] : null);
+    const at = (x, y) => ({ x: x - width / 2, y: y - height / 2, width, height });
+    const aside = width / 2 + BESIDE;
+    const places = fromTheMiddle(routes.points(edge.a, edge.b, ALONG)).flatMap(({ x, y, upright }) => {
+      if (edge.cut) return [at(x, y)];
+      return upright ? [at(x + aside, y), at(x - aside, y)] : [at(x, y - ABOVE), at(x, y + ABOVE)];
+    });
+    const isFree = (rect) => !taken.some((other) => !(edge.cut && other.edge === edge) && overlap(rect, other));
+    const free = places.find(isFree) ?? (weight(edge) > 1 ? places[0] : null);
     if (!free) continue;
     taken.push({ ...free, edge: null });
     const kind = edge.cut ? "cross" : edge.transfers.length ? "transfer" : "";
-    labels.push(make("text", { x: round(free.x + width / 2), y: round(free.y + HIGH - 1), class: `count ${kind}` }, text));
+    labels.push(make("text", { x: round(free.x + width / 2), y: round(free.y + height - 1), class: `count ${kind}` }, text));
   }
   return labels;
 }
+
+const fromTheMiddle = (points) => points.map((_, i) => points[(points.length >> 1) + (i % 2 ? -1 : 1) * Math.ceil(i / 2)]);
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Rect
  * @param {Rect} p
@@ -75,7 +84,7 @@ export function edgeLabel(edge) {
   const shapes = [...edge.tensors.values()];
   if (!shapes.length) return "";
   const [shape, other] = new Set(shapes);
-  if (shapes.length < 2) return Number(shape) < 2 ? "" : shape; // which would read like a count
+  if (shapes.length < 2) return Number(shape) < 2 || shape === "?" ? "" : shape; // which would say little
   if (shape && other === undefined) return `${shapes.length} × ${shape}`;
   return shapes.length < 3 && shapes.every((one) => !(Number(one) < 2)) ? `${shape}, ${other}` : `${shapes.length} tensors`;
 }
