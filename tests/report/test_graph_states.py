@@ -72,9 +72,9 @@ def test_a_pass_that_gives_every_node_its_device_is_about_none_of_them():
     assert state.touched == ()
 
 
-def stops(states, many_devices=False):
+def stops(states, many_devices=False, lines=()):
     counts = graph_states.node_counts(states, graph_states.versions(states))
-    return [*viewer_data.stops(states, counts, many_devices)]
+    return [*viewer_data.stops(states, counts, [lines, lines], many_devices)]
 
 
 def test_a_walk_stops_at_each_stage_with_the_passes_between():
@@ -88,3 +88,8 @@ def test_a_walk_stops_at_each_stage_with_the_passes_between():
 
 def test_on_several_devices_passes_keep_the_colours_of_devices():
     assert [stop["colour"] for stop in stops(STATES, True)] == ["kind", "kind", "device", "time"]
+
+
+def test_the_frontend_has_the_colours_of_its_lines_unless_they_are_too_many():
+    for count, colour in ((0, "kind"), (8, "line"), (9, "kind")):
+        assert stops(STATES, lines=range(count))[0]["colour"] == colour

@@ -33,6 +33,7 @@ KINDS = {  # their names in the legend; a scope has the first of these kinds tha
 }
 FATES = (*words.FATES, RUNTIME)
 HEATS = 7  # steps of the colour scale of times, each with a colour in drawing.css
+HUES = 8  # lines that have a colour of their own, as in graph.js
 HEADINGS = {"Forward": "Forward ↓", "Backward": "Backward ↑"}  # tracks whose edges have a direction
 LARGE = 100  # nodes of a drawing in which the first layer is open at the start; in a
 # smaller one each box shows its values
@@ -62,6 +63,7 @@ def graph_data(graph: DrawnGraph) -> Row:
     placed = {short_device(node.device): None for state in states for node in state.defined}
     devices = list(filter(None, placed))
     longest = max(graph.ns.values(), default=0)
+    numbers = lines(histories, file)
     return {
         "title": graph.name,
         "nodes": nodes,
@@ -85,7 +87,7 @@ def graph_data(graph: DrawnGraph) -> Row:
         "start": graph.start,
         # The last state before the runtime changes the graph
         "made": max(n for n, s in enumerate(states) if s.stage in ("frontend", "backward")),
-        "stops": list(stops(states, counts, len(devices) > 1)),
+        "stops": list(stops(states, counts, numbers, len(devices) > 1)),
         "transfers": [
             {
                 "send": index[row.send],
@@ -97,7 +99,7 @@ def graph_data(graph: DrawnGraph) -> Row:
             for row in drawing.transfers
         ],
         "file": "" if graph.file or not file else PurePath(file).name,
-        "lines": lines(histories, file),
+        "lines": numbers,
         # The lines of the file that made nodes, in order
         "program": sorted({(one.line, one.code) for one in sources if one.file == file}),
         "legend": {
@@ -276,14 +278,21 @@ def nodes_of_lines(part: Annotated) -> list[list[int]]:
 # States, and what is sent between devices
 
 
-def stops(states: Sequence[State], counts: Sequence[int], many_devices: bool) -> Iterator[Row]:
+def stops(
+    states: Sequence[State], counts: Sequence[int], lines: Sequence[list[int]], many_devices: bool
+) -> Iterator[Row]:
     """Yield the stages at which a drawing pauses, each with its default colour and its states."""
-    colours = {"execution": "time", "placement": "device" if many_devices else "kind"}
+    few_lines = 0 < len({line for own in lines for line in own}) <= HUES
+    colours = {
+        "frontend": "line" if few_lines else "kind",
+        "placement": "device" if many_devices else "kind",
+        "execution": "time",
+    }
     for name, members in groupby(enumerate(states), key=lambda pair: pair[1].stage):
         ticks = [
             {"state": number, "title": state.title, "change": change.replace("-", "\N{MINUS SIGN}")}
             for number, state in members
-            for change in [f"{counts[number] - counts[number - 1]:+,}"]
+            for change in [f"{counts[number] - counts[number - 1]:+,}".replace("+0", "")]
         ]
         yield {
             "title": name.capitalize(),

@@ -119,7 +119,7 @@ export class Layout {
     }
     const names = this.graph.labelLines(id);
     const texts = names.map((text) => this.textWidth(text, this.fonts.name));
-    texts[0] += (box.rows.length ? 18 : 0) + this.corner(id);
+    texts[0] += (box.rows.length ? this.sizes.name + 3 : 0) + this.corner(id);
     const subject = box.node === null ? box : this.data.nodes[box.node];
     const types = box.node === null ? ["88 of 88 nodes"] : this.types[box.node].filter((type) => type && !saysOp(box.label, type));
     const values = valueLines(subject, this.sizes.both).map((line) => line.text);
@@ -135,10 +135,10 @@ export class Layout {
     return pad + names * (name + LEADING) + lines * (type + LEADING);
   }
 
-  /* How wide the numbers of lines in the corner of a box are; a projector shows no program, and none of them. */
+  /* How wide the numbers of lines in the corner of a box are. */
   corner(id) {
-    const text = this.sizes.both ? this.graph.numbers(id) : "";
-    return text ? this.textWidth(text, this.fonts.type) + 4 : 0;
+    const text = this.graph.numbers(id);
+    return text ? this.textWidth(text, this.fonts.type) + 1 : 0;
   }
 
   arranged(container) {

@@ -4,8 +4,8 @@
  * and which node is selected and which box was visited last.
  */
 
-import { least, make, nodesOf, round, rounded, textWidth, thousands } from "./elements.js";
-import { DEVICE, FIRST, OP, flowedIn, saysOp, valueLines } from "./graph.js";
+import { make, nodesOf, round, rounded, textWidth, thousands } from "./elements.js";
+import { DEVICE, OP, flowedIn, saysOp, valueLines } from "./graph.js";
 import { LEADING, MARGIN } from "./layout.js";
 import { colourOf, partsOf } from "./colours.js";
 import { drawEdge, labelsOfEdges } from "./edges.js";
@@ -72,46 +72,37 @@ function markers(mark) {
   return make("defs", {}, ...["arrow", "arrow-lit", "arrow-transfer"].map(arrow));
 }
 
-/** The title of the stage that brings the first node of a track; none where the track is begun.
- * @param {import("./graph.js").Graph} graph
- * @param {number} track
- * @param {number} state */
-export function comesWith(graph, track, state) {
-  const { nodes, stops, tracks } = graph.data;
-  const first = least(graph.inside[tracks[track]].map((node) => nodes[node].versions[0][FIRST]));
-  return first <= state ? null : stops.find((stop) => first <= stop.last).title;
-}
-
 /** @param {import("./data").View} view */
 function headings(view) {
-  const { graph, layout, state } = view;
+  const { graph, layout } = view;
   const { data } = graph;
   const lines = listed(view);
   const left = layout.tracks[1]?.x;
-  const texts = lines.map((line, i) => make("text", { x: left, y: PROGRAM_TOP + (i + 1) * PROGRAM_ROW }, line));
+  const texts = lines.flatMap(([number, text], i) => {
+    const y = PROGRAM_TOP + (i + 1) * PROGRAM_ROW;
+    const fill = make("rect", { class: `line-${graph.colourOfLine.get(number)}`, x: left, y: y - PROGRAM_LETTER * 2 + 3, width: PROGRAM_LETTER * PROGRAM_DIGITS - 4, height: PROGRAM_ROW });
+    return [fill, make("text", { x: left, y }, text)];
+  });
   const about = make("text", { x: left, y: PROGRAM_TOP - 4 }, "The program; boxes have the numbers of their lines");
   const group = make("g", { class: "headings" }, ...(lines.length ? [make("g", { class: "listed" }, about, ...texts)] : []));
   layout.tracks.forEach((track, index) => {
-    const nodes = graph.inside[data.tracks[index]];
-    if (!nodes.length) return;
-    const x = track.x + track.width / 2;
-    group.append(make("text", { x, y: MARGIN + 8 }, data.headings[index]));
-    const stage = comesWith(graph, index, state);
-    if (stage && !lines.length) group.append(make("text", { x, y: MARGIN + 26, class: "later" }, `comes with ${stage}`));
+    if (graph.inside[data.tracks[index]].length) group.append(make("text", { x: track.x + track.width / 2, y: MARGIN + 8 }, data.headings[index]));
   });
   return group;
 }
 
 /** The program stands where the nodes of later stages will, as far as there is room; a projector has it beside.
- * @param {import("./data").View} view */
+ * @param {import("./data").View} view
+ * @returns {[line: number, text: string][]} */
 function listed({ beside, graph, layout, state }) {
-  const { program } = graph.data;
-  if (beside || !layout.sizes.both || !graph.inside[graph.data.tracks[1]]?.length || !comesWith(graph, 1, state)) return [];
+  const { program, states, tracks } = graph.data;
+  if (beside || !layout.sizes.both || !graph.inside[tracks[1]]?.length || states[state].stage !== "frontend") return [];
   const [room, most] = [layout.width - layout.tracks[1].x - MARGIN, Math.floor((layout.height - PROGRAM_TOP) / PROGRAM_ROW)];
   const letters = Math.floor(room / PROGRAM_LETTER) - PROGRAM_DIGITS;
   if (letters < 2 * PROGRAM_DIGITS || most < 2) return [];
-  const rows = program.map(([number, code]) => `${String(number).padStart(PROGRAM_DIGITS - 1)} ${code.length > letters ? `${code.slice(0, letters - 1)}…` : code}`);
-  return rows.length > most ? [...rows.slice(0, most - 1), `${" ".repeat(PROGRAM_DIGITS)}… ${rows.length - most + 1} more lines`] : rows;
+  /** @type {[number, string][]} */
+  const rows = program.map(([number, code]) => [number, `${String(number).padStart(PROGRAM_DIGITS - 1)} ${code.length > letters ? `${code.slice(0, letters - 1)}…` : code}`]);
+  return rows.length > most ? [...rows.slice(0, most - 1), [0, `${" ".repeat(PROGRAM_DIGITS)}… ${rows.length - most + 1} more lines`]] : rows;
 }
 
 /** @param {import("./data").View} view */
@@ -159,7 +150,6 @@ function drawBox(view, id, here, about) {
   if (changed && state) classes.push("changed");
   if (all.includes(view.selected)) classes.push("selected");
   if (all.some((node) => about.related.has(node))) classes.push("related");
-  const middle = rect.x + rect.width / 2;
   const { name: letters, type: small } = layout.sizes;
   const names = graph.labelLines(id);
   const below = under(view, id, here);
@@ -167,7 +157,10 @@ function drawBox(view, id, here, about) {
   const lines = linesBelow(view, id, below).slice(0, room);
   const top = rect.y + (rect.height - layout.high(names.length, lines.length) + layout.sizes.pad) / 2;
   const foot = (line) => round(top + names.length * (letters + LEADING) + line * (small + LEADING) + small - 1);
-  const corner = layout.corner(id);
+  const shown = names.map((text, i) => (scope && !i ? `▸ ${text}` : text));
+  const half = (text, font) => textWidth(text, font) / 2;
+  const beside = top - rect.y > small ? 0 : rect.x + layout.corner(id) + 5 + half(shown[0], layout.fonts.name); // the number, where it is not above
+  const centre = (text, font) => Math.min(Math.max(rect.x + rect.width / 2, beside), rect.x + rect.width - 6 - half(text, font));
   const values = valuesOf(view, id).map((line) => line.text);
   const fates = scope && colour === "fate" ? box.fates.map(([fate, count]) => `${count} ${fate}`) : [];
   const said = scope
@@ -188,14 +181,9 @@ function drawBox(view, id, here, about) {
     make("title", {}, scope ? said : [nodes[box.node].name, nodes[box.node].meaning].filter(Boolean).join(": ")),
     scope && here.length ? make("rect", { class: "behind", ...rounded({ ...rect, x: rect.x + 3, y: rect.y + 3 }), rx: 6 }) : null,
     make("rect", { ...rounded(rect), rx: scope ? 6 : 5 }),
-    corner ? make("text", { x: rect.x + 5, y: rect.y + small + 2, class: "number" }, graph.numbers(id)) : null,
-    make("text", { class: "name" }, ...names.map((text, i) => {
-      const shown = scope && !i ? `▸ ${text}` : text;
-      const half = textWidth(shown, layout.fonts.name) / 2;
-      const x = i || top - rect.y > small ? middle : Math.max(middle, rect.x + corner + 5 + half); // beside the number, or below it
-      return make("tspan", { x, y: round(top + letters - 1 + i * (letters + LEADING)) }, shown);
-    })),
-    ...lines.map((line, i) => make("text", { x: middle, y: foot(i), class: line.kind }, line.text)),
+    graph.numbers(id) ? make("text", { x: rect.x + 5, y: rect.y + small + 2, class: "number" }, graph.numbers(id)) : null,
+    make("text", { class: "name" }, ...shown.map((text, i) => make("tspan", { x: centre(text, layout.fonts.name), y: round(top + letters - 1 + i * (letters + LEADING)) }, text))),
+    ...lines.map((line, i) => make("text", { x: centre(line.text, layout.fonts.type), y: foot(i), class: line.kind }, line.text)),
   );
   const parts = partsOf(graph, colour, state, id, here);
   if (parts.length > 1) group.append(shares(parts, rect));

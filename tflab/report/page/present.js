@@ -30,7 +30,7 @@ export class Presenter {
     const { viewer, screen } = this;
     const { layout, open, selected } = viewer;
     this.before = { layout, open, selected, presenting: false };
-    const lines = viewer.data.program.map(([number, code]) => make("li", { value: number }, make("code", {}, code)));
+    const lines = viewer.data.program.map(([number, code]) => make("li", { value: number, class: `line-${viewer.graph.colourOfLine.get(number)}` }, make("code", {}, code)));
     const program = make("div", { class: "program" }, make("p", {}, make("strong", {}, viewer.data.title)), make("ol", {}, ...lines));
     screen.replaceChildren(program);
     this.places = ["states", "caption", "drawn", "legend"].map((name) => {
@@ -49,7 +49,9 @@ export class Presenter {
     viewer.openOnly([]); // so that the whole is seen first
     const [{ x, width }] = viewer.layout.tracks;
     const end = viewer.part("paper").firstElementChild.getBoundingClientRect().left + (x + width) * viewer.zoom;
-    program.classList.toggle("beside", lines.length > 0 && end > PROGRAM * window.innerWidth); // instead of over nodes
+    const over = end > PROGRAM * window.innerWidth; // nodes
+    program.classList.toggle("beside", lines.length > 0 && over);
+    if (!over) program.style.maxWidth = `${0.95 * window.innerWidth - end}px`;
     viewer.frame.fit();
     document.documentElement.requestFullscreen?.().catch(() => null); // then the window is the screen
   }
