@@ -138,7 +138,7 @@ export class Layout {
   /* How wide the numbers of lines in the corner of a box are. */
   corner(id) {
     const text = this.graph.numbers(id);
-    return text ? this.textWidth(text, this.fonts.type) + 1 : 0;
+    return text ? this.textWidth(text, this.fonts.type) + 4 : 0;
   }
 
   arranged(container) {
