@@ -215,7 +215,7 @@ def test_the_file_is_followed(site):
     site.path.unlink()
     assert site.request("GET", "/")[0] == 200
     status, _, text = site.request("GET", f"/file?known={known}")
-    assert (status, "There is no file" in text) == (400, True)
+    assert (status, "No such file" in text) == (400, True)
     site.app.path = None
     assert site.request("GET", "/file?known=")[0] == 404
 

@@ -137,9 +137,7 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
         facts += execution.parallel(conversion.critical_path)
     else:
         facts.append(Fact("critical path", "unknown", "the trace has no graph: give it as --graph"))
-    missing = "time of session.run before the first op and after the last"
-    facts += [*execution.memory_facts(conversion.memory), Fact("not recorded", missing)]
-    yield fact_table(facts)
+    yield fact_table([*facts, *execution.memory_facts(conversion.memory)])
     if several:
         yield table(
             "The steps",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from tflab.errors import UsageError, reason
+from tflab.errors import UsageError
 from tflab.records.options import SWITCHES, Options
 
 LARGEST_TEXT = 100_000  # characters of a program
@@ -97,10 +97,8 @@ def text_of(path: Path) -> str:
                 f"'{path}' is too large for the page, which takes {LARGEST_TEXT:,} characters."
             )
         return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise UsageError(f"There is no file '{path}'.") from error
     except OSError as error:
-        raise UsageError(f"'{path}' cannot be read: {reason(error)}.") from error
+        raise UsageError(f"'{path}' cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"'{path}' is not UTF-8 text.") from error
 

@@ -60,13 +60,12 @@ def histories(
     return with_values(by_name, meanings, ran.values if ran else ())
 
 
-def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
+def find(name: str, among: Mapping[str, NodeHistory], whose: str = "the program") -> NodeHistory:
     """Return the history of one node. Raises UsageError with the nearest names if none has it."""
     if node_of(name) in among:
         return among[node_of(name)]
-    graph = f"the graph of {whose}" if whose else "the graph"
     hint = did_you_mean(name, list(among), 5)
-    raise UsageError(f"There is no node '{name}' in {graph}.{hint}")
+    raise UsageError(f"There is no node '{name}' in the graph of {whose}.{hint}")
 
 
 def from_program(frontend: Stage, backward: Backward | None) -> Histories:

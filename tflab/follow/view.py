@@ -17,7 +17,7 @@ from tflab.records.graph import graph_def_name, node_of
 from tflab.records.options import STAGES
 from tflab.records.stages import NodeHistory, Touch
 from tflab.records.values import FED, VARIABLE
-from tflab.units import plural, short_device, time
+from tflab.units import short_device, time
 from tflab.views import execution, op_table
 from tflab.views.values import amounts_of
 from tflab.views.words import FATES, place, tensor
@@ -250,9 +250,6 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"{about}: {amounts_of(value, value.shape)}",)
         if value.after is not None:
             yield (f"after the step: {amounts_of(value.after, value.shape)}",)
-    for what, values in (("input", history.taken), ("output", history.values)):
-        if len(values) > MOST:
-            yield (f"and {plural(len(values) - MOST, f'more {what}')}",)
     if history.gradient is not None:
         amounts = amounts_of(history.gradient, history.gradient.shape)
         name = gradient_name(history.name)
