@@ -80,6 +80,6 @@ def test_the_pass_without_which_a_step_takes_longest_is_first_beside_what_it_did
 
 
 def test_passes_are_not_among_the_configurations_and_unasked_they_are_not_told():
-    (table, _) = view.configs(RACED)
+    (table,) = view.configs(RACED)
     assert [row.key for row in table.rows] == ["xla"]
     assert list(view.passes(COMPARISON)) == []

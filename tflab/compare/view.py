@@ -19,6 +19,7 @@ from tflab.views.words import control_text, listed, ratio_text
 
 CONCLUSIONS = 4  # sentences on one screen
 LINES = 6  # named in a sentence
+DIFFERENT = "slower", "faster"  # verdicts
 FINDINGS = "Findings, computed from the tables"
 # The columns of one batch size beside others, and how spare they are
 OF_CALLS = {"calls": 3, "total": 2, "mean": 0, "share": 1}
@@ -44,6 +45,7 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     yield steps(comparison)
     yield from configs(comparison)
     yield from passes(comparison)
+    yield from basis(comparison)
     if len(sizes) > 1:
         yield at_each_size(comparison, top)
     for batch in comparison.tables if full or len(sizes) == 1 else ():
@@ -132,12 +134,10 @@ def at_each_size(comparison: Comparison, top: int) -> Table:
         shown = op_table.COLUMNS[name]
         return numbers(f"{'%' if name == 'share' else shown.header} at {batch}", cell, spare)
 
-    unit = row_labels.unit(comparison.by)
-    spares = OF_STEPS if unit == "step" else OF_CALLS
-    times = "Mean time in a traced step" if unit == "step" else "Times of calls in traced steps"
+    spares = OF_STEPS if row_labels.unit(comparison.by) == "step" else OF_CALLS
     rows = op_table.ranked(comparison.by, comparison.rows, top, largest_share)
     return table(
-        f"{times}, and % of the time of all ops, at each batch size",
+        "Times in traced steps, and % of the time of all ops, at each batch size",
         rows,
         *op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code),
         *(column(*each, size) for size in comparison.batch_sizes for each in spares.items()),
@@ -176,16 +176,17 @@ def configs(comparison: Comparison) -> Iterator[Block]:
         title = "The untraced step under other configurations, in turn with the default"
         names = "default, median", "step, median"
         yield compared(title, rows, names, (BATCH, label("configuration")))
-        yield basis(rows)
 
 
 def decided(comparison: Comparison) -> Iterator[str]:
-    """Yield what each configuration did to a step."""
-    rows = ((row, row.verdict.word) for row in comparison.configs if row.verdict)
-    sizes = grouped(((row.config, word), f"{row.batch_size}") for row, word in rows)
-    for (config, word), at in sorted(sizes.items()):
-        if not config.startswith(WITHOUT):
-            yield f"With {config}: {word} at batch size {', '.join(at)}."
+    """Yield what each configuration did to a step, and which pass made a difference."""
+    rows = ((row, ratio_text(row.verdict)) for row in comparison.configs if row.verdict)
+    sizes = grouped(((row.config, said.partition(" [")[0]), row.batch_size) for row, said in rows)
+    for (config, said), at in sorted(sizes.items()):
+        of_pass = config.startswith(WITHOUT)
+        if not of_pass or said.startswith(DIFFERENT):
+            name = config.capitalize() if of_pass else f"With {config}"
+            yield f"{name}: {said} at batch size {', '.join(map(str, at))}."
 
 
 def raced(comparison: Comparison) -> Iterator[Change]:
@@ -220,7 +221,6 @@ def passes(comparison: Comparison) -> Iterator[Block]:
         )
         yield compared(title, rows, ("all passes", "without it"), columns)
         yield "Without a pass, others may do its work."
-        yield basis(rows)
     if others := [each for each in comparison.passes if not each.has_switch]:
         named = ", ".join(
             f"{each.name} ({plural(each.changed_nodes, 'node')} changed)" for each in others
@@ -259,13 +259,15 @@ def compared(
 
 
 def tone(row: Change) -> str:
-    return row.verdict.word if row.verdict and row.verdict.word in ("slower", "faster") else ""
+    return row.verdict.word if row.verdict and row.verdict.word in DIFFERENT else ""
 
 
-def basis(rows: Sequence[Change]) -> Table:
+def basis(comparison: Comparison) -> Iterator[Table]:
+    """Yield how to read what `configs` and `passes` show."""
     turns = "each in new processes, in which the configuration and the default take turns"
     control = "the default divided by itself in the same turns; in brackets its 90 % interval"
-    return reading(f"mean of {observations(rows)}", control, ("observations, times", turns))
+    if rows := [*raced(comparison)]:
+        yield reading(f"mean of {observations(rows)}", control, ("observations, times", turns))
 
 
 def reading(ratio: str, control: str, last: tuple[str, str]) -> Table:

@@ -319,7 +319,7 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
             Column("configuration", lambda name: name),
             Column("what it means", lambda name: CONFIGURATIONS[name].about, elastic=True),
         )
-        yield from view.configs(comparison)
+        yield from (*view.configs(comparison), *view.basis(comparison))
     skipped = ", ".join(name for name in contents.CONFIGS if name not in names)
     if skipped and not comparison.interrupted:
         yield f"Without effect on this machine, so not measured: {skipped}."

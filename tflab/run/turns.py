@@ -297,10 +297,7 @@ def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
 
 
 def blocks(result: Programs, top: int) -> Iterator[Block]:
-    def least(row: Change) -> str:
-        return text_or_blank(result.least_slower.get(row.key), "{:.2f} x".format)
-
-    names = result.programs
+    names, least = result.programs, result.least_slower.get
     yield view.headline_of(names, result.whole)
     if result.gate and result.least_slower:
         yield saved.sentence(result.gate, names[0])
@@ -308,7 +305,7 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
     yield from execution.partial(result.interrupted, result.failure)
     steps = " and, of the second, ".join(dict.fromkeys(step or NO_STEP for step in result.steps))
     yield f"Runs: {' and '.join(map(str, result.runs))}. A step is {steps}."
-    last = [numbers("smallest shown", least)]
+    last = [numbers("smallest shown", lambda row: text_or_blank(least(row.key), "{:.2f} x".format))]
     title = "Both programs: geometric mean of the runs, each a new process, without the first"
     yield view.compared(title, result.whole, names, (view.label("what"),), last=last)
     if not result.least_slower:
