@@ -145,6 +145,10 @@ def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) 
 NO_DIFFERENCE = "no difference"
 
 
+def interval(row: Experiment) -> str:
+    return f"{time(row.low_ns)} to {time(row.high_ns)}"
+
+
 def adds(row: Experiment, control: Experiment) -> bool:
     """Return whether an op costs a step something: its interval is above that of the control."""
     return row.low_ns > control.high_ns
@@ -169,15 +173,14 @@ def costs(stage: Execution) -> Iterator[Block]:
             Column("node", lambda row: row.name, elastic=True, name=True),
             Column("type that ran", lambda row: row.op, spare=1),
             numbers("adds", lambda row: time(row.once_more_ns)),
-            numbers("from", lambda row: time(row.low_ns)),
-            numbers("to", lambda row: time(row.high_ns)),
+            Column("95 % interval", interval),
             Column("step", lambda row: "slower" if adds(row, control) else NO_DIFFERENCE),
         )
         yield (
             f"Each value is the median of {plural(control.observations, 'observation')} in new "
-            "sessions, from and to are its 95 % interval. The control, the unchanged step measured "
-            f"twice, adds {time(control.once_more_ns)}, from {time(control.low_ns)} to "
-            f"{time(control.high_ns)}: an interval that overlaps with it shows no difference."
+            "sessions. The control, the unchanged step measured twice, adds "
+            f"{time(control.once_more_ns)}, {interval(control)}: an interval that overlaps with it "
+            "shows no difference."
         )
     for row in experiments.untried if experiments else ():
         yield f"Not repeated: {row.name} ({row.op}): {row.reason}."

@@ -24,7 +24,7 @@ RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
 def facts(stage: Placement) -> Iterator[Fact]:
-    new = f", {len(stage.origins):,} of them new" if stage.origins else ""
+    new = f", {plural(len(stage.origins), 'node')} new" if stage.origins else ""
     yield Fact("graph", f"{graph_size(stage.nodes)}{new}")
     if stage.ledger:
         counts = Counter(row.fate for row in stage.ledger).most_common()
