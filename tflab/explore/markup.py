@@ -105,18 +105,13 @@ def marks(before: Nodes, now: Nodes) -> dict[str, str]:
 
 def differences(before: Nodes, now: Nodes) -> Iterator[Block]:
     """Yield the changes for readers; a sentence if there are none."""
-    marked = marks(before, now)
-    new, changed = ([n for n, word in marked.items() if word == w] for w in ("new", "changed"))
-    gone = [name for name in before if name not in now]
+    marked = {name: "gone" for name in before if name not in now} | marks(before, now)
+    known = {**before, **now}
+    forward_first = sorted(marked, key=lambda name: known[name][0] != "forward")
     rows = [
-        # Nodes of the forward graph first
-        (what, len(names), listed(sorted(names, key=lambda n: of[n][0] != "forward"), LISTED))
-        for what, names, of in (
-            ("new", new, now),
-            ("gone", gone, before),
-            ("changed", changed, now),
-        )
-        if names
+        (word, len(names), listed(names, LISTED))
+        for word in ("new", "gone", "changed")
+        if (names := [name for name in forward_first if marked[name] == word])
     ]
     if rows:
         columns = (Column("", itemgetter(0)), numbers("nodes", lambda row: f"{row[1]:,}"))
