@@ -4,7 +4,7 @@ import { make, round, textWidth } from "./elements.js";
 
 const ALONG = Array.from({ length: 19 }, (_, i) => 0.05 * (i + 1)); // of an edge, where its label may stand
 const BELOW = 7; // a box is no room for labels, nor the bar below it
-const [ABOVE, BESIDE] = [9, 6]; // from its edge to the middle of a label, and to its side
+const [APART, BESIDE] = [4, 6]; // from its edge to a label above or below it, and on either side
 
 /** @param {import("./data").View} view */
 export function drawEdge(view, edge) {
@@ -54,10 +54,10 @@ export function labelsOfEdges({ drawn, layout, routes }) {
   for (const { edge, text } of order) {
     const width = textWidth(text, layout.fonts.type) + 4;
     const at = (x, y) => ({ x: x - width / 2, y: y - height / 2, width, height });
-    const aside = width / 2 + BESIDE;
+    const [aside, above] = [width / 2 + BESIDE, height / 2 + APART];
     const places = fromTheMiddle(routes.points(edge.a, edge.b, ALONG)).flatMap(({ x, y, upright }) => {
       if (edge.cut) return [at(x, y)];
-      return upright ? [at(x + aside, y), at(x - aside, y)] : [at(x, y - ABOVE), at(x, y + ABOVE)];
+      return upright ? [at(x + aside, y), at(x - aside, y)] : [at(x, y - above), at(x, y + above)];
     });
     const isFree = (rect) => !taken.some((other) => !(edge.cut && other.edge === edge) && overlap(rect, other));
     const free = places.find(isFree) ?? (weight(edge) > 1 ? places[0] : null);
