@@ -252,9 +252,7 @@ def test_a_graph_that_nothing_confines_is_shown_and_not_run(tmp_path, monkeypatc
     path = written(tmp_path, graphs.dense)
     stages = lifecycle.walk(path, Options())
     assert {node.name for node in next(stages).nodes} >= {"x", "w", "y"}
-    with pytest.raises(
-        TflabError, match="is shown but cannot be run: this process cannot be confined"
-    ):
+    with pytest.raises(TflabError, match="is shown but cannot be run: `train` confines no process"):
         next(stages)
     assert walk(path, "placement", trust=True)["placement"].nodes
 

@@ -56,8 +56,8 @@ KEPT = (
 SAVED_MODELS = ("saved_model.pb", "saved_model.pbtxt")
 PARTS = (*SAVED_MODELS, "fingerprint.pb", "variables", "assets", "assets.extra")
 UNCONFINED = (
-    "this process cannot be confined: that needs Landlock (Linux 5.13 and later). --trust runs the "
-    "graph unconfined"
+    "`train` confines no process, and others need Landlock (Linux 5.13 and later). --trust runs "
+    "the graph unconfined"
 )
 
 

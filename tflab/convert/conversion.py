@@ -118,8 +118,8 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     runs, middle = op_runs.of(recorded.runs), timeline.median_step(steps)
     by_step, several = runs.by_step(), len(steps) > 1
     which = "the step of median length" if several else "the step"
-    of = f"median of {len(steps):,}, " if several else ""
-    facts = [Fact("step", time(middle.wall_ns), f"{of}from its first op to the end of its last")]
+    of = f"of median length among {len(steps):,}, " if several else ""
+    facts = [Fact("step", time(middle.wall_ns), f"{of}from first op to last")]
     for kind, row in conversion.top_ops[:1]:
         share = f"{percent(row.share)} of the time of all {kind}"
         facts.append(Fact("most expensive node", row.key, share))
