@@ -1,5 +1,6 @@
 """A lab by hand: what the tests of the chapters share, from measurements that were worked out."""
 
+from collections import Counter
 from dataclasses import replace
 
 from tests.examples import walk
@@ -46,7 +47,7 @@ HISTORY = History(
     ),
 )
 STAGES = walk.STAGES
-LINEAR = Walked("lenet", STAGES, node_history.histories(STAGES))
+LINEAR = Walked("lenet", STAGES, node_history.histories(STAGES), Counter(w=6_000))
 
 ADD = (Node("x", "Placeholder"), Node("mul", "Mul", ("x", "x")))
 TOY_PLACED = a_placement(
@@ -70,5 +71,7 @@ LAB = Lab(
     environment=(("CPUs", "2"), ("Python", "3.11.2")),
     walked=LINEAR,
     history=HISTORY,
+    optimizer="MomentumOptimizer",
+    recipe_epochs=8,
     compared=COMPARED,
 )

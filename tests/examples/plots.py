@@ -10,6 +10,7 @@ from tests.examples.comparison import CONST_AT_4, CONV_AT_16
 from tests.maps_by_hand import IMAGES, MAPS
 from tests.records_by_hand import op_stats
 from tflab.exporters import plots
+from tflab.exporters.plots.graph import Box, Lane
 from tflab.records.measured import Compared, Epoch, History, OpStats, Settings, TrainingStep
 from tflab.records.timed import CriticalPath, Holder, LiveBytes, OpRun, StepTime
 from tflab.records.values import LAYER, FeatureMap
@@ -131,39 +132,26 @@ BAD = FeatureMap(
 )
 
 # Name of an approved file -> the picture, and what `draw` takes
-# Graph: two tracks with a common row; of the edges one goes up, one across, and one too far
+# Graph: an edge between neighbouring rows, one through a lane, one that goes up
 
-TRACKS = (
-    (
-        "Forward",
-        (
-            (),
-            (("a", "a", "Placeholder"), ("b/", "b with a long name", "3 nodes")),
-            (("c", "c", "MatMul"),),
-            (("e", "e", "Add"),),
-        ),
-    ),
-    ("Backward", ((), (("2:a/", "a gradients", "2 nodes"),), (("d", "d", "Mul"),), ())),
-    ("Updates", ((), (("u", "u", "Const"),), (("v", "v", "Apply"),), (("w", "w", "Apply"),))),
+A, LONG, C, END = (
+    Box("a", "a", "Placeholder"),
+    Box("b/", "b with a long name", "3 Const, MatMul"),
+    Box("c", "c", "MatMul"),
+    Box("e", "e", "Add"),
 )
-EDGES = (
-    ("a", "c", "?x28x28x6"),
-    ("b/", "c", "?"),
-    ("c", "e", "4x2"),
-    ("a", "e", ""),
-    ("c", "d", ""),
-    ("d", "2:a/", ""),
-    ("a", "d", ""),
-    ("a", "2:a/", ""),  # behind b
-    ("b/", "e", ""),  # behind c, and not at the outer side
-    ("u", "v", ""),
-    ("u", "w", ""),  # beside v
-    ("w", "u", ""),
-)
+LAYERED = (A, LONG), (Lane("a", "e"), C), (END,)
+SHAPES = {
+    ("a", "c"): "?x28x28x6",
+    ("b/", "c"): "?",
+    ("c", "e"): "4x2",
+    ("a", "e"): "",
+    ("e", "c"): "7",
+}
 
 EXAMPLES = {
     "curves": ("curves", HISTORY),
-    "graph": ("graph", "lenet", TRACKS, EDGES),
+    "graph": ("graph", "lenet", LAYERED, SHAPES),
     "curves-in-blocks": ("curves", BLOCKS),
     "curves-before-a-test": ("curves", replace(HISTORY, epochs=())),
     "curves-of-losses": ("curves", LOSS_ONLY),
@@ -189,7 +177,7 @@ EMPTY = {
     "op_bars": ((), "layer"),
     "batch_sizes": (replace(COMPARISON, rows=(), steps={}, batch_sizes=()),),
     "timeline": (RUNS, StepTime(9, START, 340_000), PATH),
-    "graph": ("lenet", (), ()),
+    "graph": ("lenet", (), {}),
     "memory": (LiveBytes(8, (), 0, 0, ()),),
     "feature_maps": (replace(MAPS, maps=(), probabilities=None),),
 }
@@ -206,7 +194,7 @@ def hostile(name: str) -> dict[str, tuple]:
             STEP,
             replace(PATH, nodes=(name,)),
         ),
-        "graph": (name, ((name, (((name, name, name),),)),), ((name, name, "2"),)),
+        "graph": (name, ((Box("a", name, name),), (Box("c", name, name),)), {("a", "c"): "2"}),
         "memory": (replace(CURVE, holders=(Holder(name, "X", 1, False),)),),
         "feature_maps": (replace(MAPS, maps=(replace(IMAGES, name=name),)),),
     }

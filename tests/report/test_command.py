@@ -4,6 +4,7 @@ import importlib
 import re
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 
@@ -94,7 +95,7 @@ def measured(monkeypatch):
 
     def walk(name, _options, drawn):
         done.append(("walk", name, drawn))
-        yield name
+        yield Walked(name, (), {})
 
     def train(lab, _options):
         done.append(("train", lab.model))
@@ -107,7 +108,8 @@ def measured(monkeypatch):
     for function in (walk, train):
         monkeypatch.setattr(measuring, function.__name__, function)
 
-    monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
+    program = SimpleNamespace(model=SimpleNamespace(loss="loss"))
+    monkeypatch.setattr(measuring, "program_of", lambda _: program)
     monkeypatch.setattr(measuring, "compare_batch_sizes", compare)
     monkeypatch.setattr(measuring.devices, "inspected", list)
     monkeypatch.setattr(measuring.devices, "gpus", list)
@@ -131,7 +133,7 @@ CONFIGS = ("default", "one-thread", "no-onednn")
         ("lenet", "environment", ""),
         ("lenet", "graph", "walk lenet True"),
         ("toy", "graph", "walk toy True"),
-        ("lenet", "training", "train lenet"),
+        ("lenet", "training", "walk lenet False, train lenet"),
         ("lenet", "ops", "walk lenet False"),
         ("toy", "memory", "walk toy False"),
     ],
@@ -141,7 +143,7 @@ def test_only_what_chapters_need_is_measured(measured, model, chapters, steps):
     names = {CONFIGS: "all", CONFIGS[:1]: "default"}
     words = (" ".join(str(names.get(part, part)) for part in step) for step in done)
     assert ", ".join(words) == steps
-    assert lab.walked == (model if "walk" in steps else None)
+    assert (lab.walked and lab.walked.model) == (model if "walk" in steps else None)
     assert lab.compared == (COMPARED if "compare" in steps else None)
     assert not lab.interrupted
 
@@ -160,7 +162,7 @@ def test_a_signal_within_a_walk_or_a_comparison_keeps_what_there_is(measured, mo
     partial = replace(COMPARED, interrupted=True, configs=())
     monkeypatch.setattr(measuring, "compare_batch_sizes", lambda *_, **__: partial)
     lab, _ = measured("lenet", "times", "batch-sizes", "configurations")
-    assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", partial)
+    assert (lab.interrupted, lab.walked.model, lab.compared) == (True, "lenet", partial)
 
     def walk(name, *_):
         yield name

@@ -162,7 +162,7 @@ def headline_of(names: tuple[str, str], rows: Iterable[Change]) -> str:
     first, second = names
     said = grouped((ratio_text(row.verdict), named(row)) for row in rows if row.verdict)
     verdicts = "; ".join(f"{verdict} ({', '.join(of)})" for verdict, of in said.items())
-    return f"'{second}' compared with '{first}': {verdicts or 'cannot tell: too few runs'}."
+    return f"'{second}' compared with '{first}': {verdicts or 'cannot tell, too few runs'}."
 
 
 def named(row: Change) -> str:

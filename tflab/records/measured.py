@@ -84,6 +84,11 @@ class StepTimes:
     # Images per second of each complete round, in which all batch sizes take turns
     round_rates: tuple[float, ...] = field(repr=False, metadata={"json": None})
 
+    @property
+    def mean_step_ns(self) -> float:
+        """Return the mean of all untraced steps."""
+        return 1e9 * self.images / self.steps / self.mean_images_per_second
+
 
 @dataclass(frozen=True)
 class Rounds:

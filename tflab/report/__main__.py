@@ -75,6 +75,8 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         with output_paths.new(given, "folder", "--out", folder=True) as run:
             with interrupts.released():
                 tf_import.load()
+                from tflab.exporters import text
+                from tflab.exporters.plots import style
                 from tflab.report import chapters, handout, html
                 from tflab.report import lab as measuring
             start = time.monotonic()
@@ -83,13 +85,15 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
                 terminal.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
 
             lab = measuring.measure(args.model, names, args.data_dir, args.trust, announce)
-            report = chapters.report(lab, repeated(args), names)
-            if args.language == "zh":
-                report = contents.in_chinese(report)
+            chinese = args.language == "zh"
+            with style.translated(contents.chinese if chinese else str):
+                report = chapters.report(lab, repeated(args), names)
+            report = contents.in_chinese(report) if chinese else report
             handout.write_pictures(report, run.work / "report_files")
             (run.work / "report.md").write_text(handout.page(report), encoding="utf-8")
             (run.work / "report.html").write_text(html.page(report), encoding="utf-8")
         out = run.final
+        text.show_blocks([handout.numbers(report)])
         terminal.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
 

@@ -8,48 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from math import isfinite
 
 from tflab.analysis import critical_path, timeline
 from tflab.analysis.slow_steps import LEAST_STEPS
 from tflab.compare import CONFIGURATIONS, view
+from tflab.compare.findings import GREW
 from tflab.exporters import plots
-from tflab.exporters.plots.graph import Edge, Track
-from tflab.records.blocks import Column, Fact, fact_table, numbers, sentences, table
+from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, sentences, table
 from tflab.records.graph import Node, node_of
 from tflab.records.measured import Compared, Comparison, History
-from tflab.records.stages import Backward, Execution
+from tflab.records.stages import Backward
 from tflab.records.values import Maps
-from tflab.report import contents, drawing, questions
-from tflab.report.contents import (
-    Box,
-    Chapter,
-    DrawnGraph,
-    Lab,
-    Part,
-    Report,
-    Walked,
-    nodes_of,
-)
+from tflab.report import contents, drawing, graph_states, questions
+from tflab.report.contents import Chapter, DrawnGraph, Lab, Lane, Part, Report, Walked, nodes_of
 from tflab.runtime import trace
 from tflab.train import view as training_view
 from tflab.train.view import classified
 from tflab.units import percent, plural, size, three_digits, time
-from tflab.views import backward, execution, frontend, op_table, placement
+from tflab.views import backward, execution, frontend, op_table, placement, words
 from tflab.views import stages as views
 
 ABOUT = "What TensorFlow does between a line of Python and the machine."
 ABOUT_LAB = "Each part names its step of the lab."
 PARTIAL = " Partial: these are the measurements before the interruption."
 TOP = 10  # rows of a table of ops
-NAMED = 3  # nodes of no layer; more have no names in the picture of the graph
 PEAK = "The memory peak is the most alive at once in a traced step, of what its ops requested."
 NO_CAUSE = (
-    "tflab looked for one node that takes half of a step (the nodes of an op type are not added "
-    "up), many small ops, ops that only move data, and time outside of all ops. At batch sizes "
-    f"with at least {LEAST_STEPS} traced steps, none of these stands out."
+    f"None of these stands out in {LEAST_STEPS} or more traced steps: one node that takes half of "
+    "a step, many small ops, ops that only move data, time outside of all ops."
 )
 Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
+Row = list[plots.graph.Box | plots.graph.Lane]
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> Report:
@@ -58,7 +48,7 @@ def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> 
     made = [*hand_in(lab)] if "lab" in names else []
     made += (
         Chapter(title, whole, folded=name in contents.REFERENCE, result=result)
-        for name, title, content, result in drafts(lab, names)
+        for name, title, content, result in drafts(lab)
         if name in names and (whole := tuple(content))
     )
     return Report(
@@ -74,25 +64,29 @@ def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> 
 def results(lab: Lab) -> Iterator[Fact]:
     """Yield the results on the first screen: nodes, step times, the most expensive op type."""
     if lab.walked:
-        which, graphs = zip(*graph_sizes(lab.walked), strict=True)
-        yield Fact("nodes", " / ".join(f"{len(nodes):,}" for nodes in graphs), " / ".join(which))
+        graphs = {"as written": lab.walked.stages[0].nodes}
+        for stage in lab.walked.stages:
+            if isinstance(stage, Backward) and stage.added_nodes:
+                graphs["with gradients"] = stage.nodes
+        graphs["that runs"] = lab.walked.placement.nodes
+        counts = " / ".join(f"{len(nodes):,}" for nodes in graphs.values())
+        yield Fact("nodes of the graph", counts, " / ".join(graphs))
     if lab.compared:
         steps = lab.compared.steps
-        times = " / ".join(time(step.untraced_ns.median) for step in steps.values())
+        times = " / ".join(time(step.mean_step_ns) for step in steps.values())
         at = " / ".join(map(str, steps))
-        yield Fact("median step", times, f"{lab.compared.phase}, batch {at}")
+        yield Fact(f"mean step of {lab.compared.phase}", times, f"batch size {at}")
         last = lab.compared.batch_sizes[-1]
         if rows := lab.compared.tables.get(last):
-            dearest = max(rows, key=lambda row: row.share)
-            note = f"{percent(dearest.share)} of the time of all ops at batch size {last}"
-            yield Fact("most expensive op type", dearest.key, note)
+            note = f"{percent(rows[0].share)} of the time of all ops at batch size {last}"
+            yield Fact("most expensive op type", rows[0].key, note)
     if lab.history and lab.history.epochs and classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)
         epoch, data = lab.history.epochs[-1].epoch, lab.history.settings.data
         yield Fact("test accuracy", accuracy, f"after epoch {epoch}, {data}")
 
 
-def drafts(lab: Lab, names: Sequence[str]) -> Iterator[Draft]:
+def drafts(lab: Lab) -> Iterator[Draft]:
     """Yield every chapter that was measured except the hand-in, in the order of a report."""
     walked, compared, history = lab.walked, lab.compared, lab.history
     if walked:
@@ -100,7 +94,7 @@ def drafts(lab: Lab, names: Sequence[str]) -> Iterator[Draft]:
     if walked and (maps := walked.execution.maps) and len(maps.maps) > 1:
         yield "network", "What the network saw", network(walked, maps), ""
     if history or not lab.interrupted:
-        parts = trained(lab.model, history), *(curves(history) if history else ())
+        parts = (*trained(lab), *(curves(history) if history else ()))
         yield "training", training_title(history), parts, ""
     if walked:
         yield "ops", "The ten most expensive ops", top_ops(walked), ""
@@ -108,8 +102,7 @@ def drafts(lab: Lab, names: Sequence[str]) -> Iterator[Draft]:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
         causes = [reason.sentence for reason in compared.diagnosis]
         slow = sentences("Largest cost first", causes) if causes else NO_CAUSE
-        how = [view.protocol(compared)] * ("batch-sizes" not in names)
-        yield "slow", "Why a step is slow", (slow, *how), ""
+        yield "slow", "Why a step is slow", (slow, view.protocol(compared)), ""
     if walked:
         yield "times", "Where a step's time goes", times(walked), ""
     if compared:
@@ -119,17 +112,17 @@ def drafts(lab: Lab, names: Sequence[str]) -> Iterator[Draft]:
         peak = walked.execution.memory.peak_bytes
         result = f"at most {size(peak)} alive at once" if peak else ""
         yield "memory", "Memory", memory(walked), result
-    named = dict(lab.environment)
-    result = ", ".join(named[name] for name in ("Framework", "Operating system") if name in named)
-    yield "environment", "Environment", (fact_table(Fact(*row) for row in lab.environment),), result
+    yield "environment", "Environment", (fact_table(Fact(*row) for row in lab.environment),), ""
 
 
 # How numbers were obtained
 
 
-def warm(step: Execution) -> str:
+def warm(walked: Walked) -> str:
+    step = walked.execution
     return (
-        f"{plural(step.steps, 'untraced step')} and as many traced ones, alternating, after "
+        f"{plural(step.steps, 'untraced step')} of {graph_states.phase(walked.stages)} and as many "
+        "traced ones, alternating, after "
         f"{plural(step.warmup_steps, 'warm-up step')} of each; batch size {step.batch_size}."
     )
 
@@ -161,8 +154,8 @@ def graph(walked: Walked) -> Iterator[Part]:
     if step.values_step and step.values:
         known = f" Values and gradients are the program's in {step.values_step.which}, not timed."
     yield (
-        f"Times in the graph, and its colours by time: {warm(step)} The times at each "
-        f"batch size in the panel are statistics of traced steps.{known}"
+        f"Times in the graph, and its colours by time: {warm(walked)} The times at each batch size "
+        f"in the panel are statistics of traced steps.{known}"
     )
 
 
@@ -171,16 +164,9 @@ def graph(walked: Walked) -> Iterator[Part]:
 
 def top_ops(walked: Walked) -> Iterator[Part]:
     step = walked.execution
-    updates = any(history.kind == "update" for history in walked.histories.values())
-    yield (
-        "The graphs, their nodes, times and memory are from a step of "
-        f"{'training' if updates else 'inference'}. The "
-        "comparisons of batch sizes and configurations are from inference, with the same weights "
-        "for all."
-    )
     yield contents.picture("op_bars", plots.op_bars.draw, step.top_ops, "node")
     yield execution.top_table("The most expensive nodes", step.top_ops, step, "node")
-    yield warm(step)
+    yield warm(walked)
 
 
 def times(walked: Walked) -> Iterator[Part]:
@@ -195,7 +181,7 @@ def times(walked: Walked) -> Iterator[Part]:
     slices = plots.timeline.slices(runs, middle, step.critical_path)
     yield replace(drawn, title=title, slices=slices)
     yield fact_table(execution.parallel(step.critical_path))
-    yield warm(step)
+    yield warm(walked)
 
 
 def memory(walked: Walked) -> Iterator[Part]:
@@ -205,18 +191,14 @@ def memory(walked: Walked) -> Iterator[Part]:
     if facts := list(execution.memory_facts(step.memory, step.nodes)):
         yield fact_table(facts)
     yield from execution.holders(step.memory, step.nodes)
-    yield (
-        "The numbers are computed from the memory that each op requested from its allocators in "
-        f"traced steps. {warm(step)}"
-    )
+    yield f"Memory is what each op requested from its allocators in traced steps. {warm(walked)}"
 
 
 def network(walked: Walked, maps: Maps) -> Iterator[Part]:
     yield (
         "From top to bottom, the image passes through the layers: each row shows the output of a "
         "layer, with one tile for each channel. On the right, from bottom to top, is the gradient "
-        "of the loss with respect to each of these numbers. A max-pool passes its gradient only "
-        "to the largest of its elements, and a ReLU only to those above 0: the rest is white."
+        "of the loss with respect to each of these numbers."
     )
     yield contents.picture("feature_maps", plots.feature_maps.draw, maps)
 
@@ -228,23 +210,37 @@ def training_title(history: History | None) -> str:
     return "Loss and accuracy" if history is None or classified(history) else "Loss"
 
 
-def trained(model: str, history: History | None) -> str:
-    if history is None:
-        return f"{model} has no loss, so it cannot be trained."
-    settings = history.settings
-    return (
-        f"For this report, {model} was trained on {settings.data}. The command python -m "
-        f"tflab.train --model {model} --epochs {settings.epochs} --batch-size "
-        f"{settings.batch_size} --rows {settings.train_rows} repeats the training."
+def trained(lab: Lab) -> Iterator[Part]:
+    """Yield what was trained, and how."""
+    if lab.history is None:
+        yield f"{lab.model} has no loss, so it cannot be trained."
+        return
+    plan, done = lab.history.settings, len(lab.history.epochs)
+    rates = sorted({step.rate for step in lab.history.steps})
+    ends = " to ".join(f"{rate:.3g}" for rate in dict.fromkeys((rates[0], rates[-1])))
+    weights = lab.walked.weights if lab.walked else {}
+    facts = (
+        Fact("data", plan.data),
+        Fact("rows", f"{plan.train_rows:,} for training, {plan.test_rows:,} for the test"),
+        Fact("batch size", f"{plan.batch_size}"),
+        Fact("parameters", f"{sum(weights.values()):,}" if weights else ""),
+        Fact("optimiser", lab.optimizer),
+        Fact("learning rate", ends if isfinite(rates[0]) else ""),
+        Fact("epochs", f"{done} of {plan.epochs} asked", f"the recipe has {lab.recipe_epochs}"),
+        Fact(
+            "repeated by",
+            f"python -m tflab.train --model {lab.model} --epochs {plan.epochs} "
+            f"--batch-size {plan.batch_size} --rows {plan.train_rows}",
+        ),
     )
+    yield fact_table(fact for fact in facts if fact.value)
+    if lab.walked:
+        yield layer_table(lab.walked)
 
 
 def curves(history: History) -> Iterator[Part]:
     yield contents.picture("curves", plots.curves.draw, history)
-    if history.epochs:
-        yield training_view.epochs(history)
-    means = "Losses and accuracies" if classified(history) else "Losses"
-    yield f"{means} are means over rows; the test uses all test rows at the end of each epoch."
+    yield from training_view.blocks(history)
 
 
 # Comparisons of batch sizes and configurations
@@ -254,51 +250,58 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield from found(comparison)
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
     yield view.at_each_size(comparison, TOP)
-    if comparison.findings:
-        yield sentences(view.FINDINGS, comparison.findings)
-    yield view.steps(comparison)
     yield view.protocol(comparison)
 
 
 def found(comparison: Comparison) -> Iterator[Part]:
-    """Yield a table of the batch sizes, each with a sentence on the op whose share is largest at
-    the last of them, and a paragraph on the change from the first to the last."""
+    """Yield a table of the batch sizes, each with its most expensive op type, and paragraphs on the
+    change from the first to the last."""
     steps, sizes = comparison.steps, comparison.batch_sizes
-    small, large = sizes[0], sizes[-1]
-    row = max(comparison.rows, key=lambda row: row.cells[large].share if large in row.cells else 0)
-    before = dict(pairwise(reversed(sizes)))
-    rates = {size: steps[size].mean_images_per_second for size in sizes}
+
+    def share(row: Compared, size: int) -> float:
+        return row.cells[size].share if size in row.cells else 0
+
+    def finding(size: int) -> str:
+        share = percent(dearest[size].cells[size].share)
+        mean = time(dearest[size].cells[size].mean_ns)
+        return f"{dearest[size].key} takes {share} of the time of all ops, {mean} a call."
+
+    dearest = {size: max(comparison.rows, key=lambda row: share(row, size)) for size in sizes}
+    rates = {size: view.rate_text(steps[size].mean_images_per_second) for size in sizes}
     yield table(
         "The untraced step at each batch size, and what was found",
         sizes,
         numbers("batch", str),
-        numbers("median step", lambda size: time(steps[size].untraced_ns.median)),
-        numbers("mean step", lambda size: time(1e9 * size / rates[size])),
-        numbers(f"{comparison.unit}s a second", lambda size: view.rate_text(rates[size])),
+        numbers("mean step", lambda size: time(steps[size].mean_step_ns)),
+        numbers(f"{comparison.unit}s a second", lambda size: rates[size]),
         numbers("memory peak", lambda at: size(steps[at].peak_bytes)),
-        Column("found", lambda at: finding(comparison, row, at, before.get(at, 0)), elastic=True),
+        Column("found", finding, elastic=True),
     )
+    small, large = sizes[0], sizes[-1]
+    first, last = dearest[small], dearest[large]
+    leads = share(first, small) - share(last, small), share(last, large) - share(first, large)
+    if min(leads) >= GREW:
+        at_large = f"{last.key} at {large}"
+        yield f"The most expensive op type changes: {first.key} at batch size {small}, {at_large}."
     if small != large:
-        yield from (finding(comparison, row, large, small), view.headline(comparison))
+        yield from grown(comparison, last, small, large)
+        yield view.headline(comparison)
 
 
-def finding(comparison: Comparison, row: Compared, size: int, before: int) -> str:
-    """Return a sentence on an op at a batch size: its share and, if the work of a call is known to
-    grow with the batch, how both changed since the size before."""
-    cell, smaller, steps = row.cells.get(size), row.cells.get(before), comparison.steps
-    if not cell:
-        return f"{row.key} did not run."
-    share = percent(cell.share)
+def grown(comparison: Comparison, row: Compared, small: int, large: int) -> Iterator[str]:
+    """Yield how the calls of an op type and its share change with the batch, if the work of a call
+    is known to grow with it."""
+    cell, smaller, steps = row.cells[large], row.cells.get(small), comparison.steps
     if (
         not (smaller and smaller.flops and cell.flops)
-        or cell.calls / steps[size].steps != smaller.calls / steps[before].steps
+        or cell.calls / steps[large].steps != smaller.calls / steps[small].steps
         or cell.flops <= smaller.flops
     ):
-        return f"{row.key} takes {share} of the time of all ops, {time(cell.mean_ns)} a call."
-    first = percent(smaller.share)
+        return
+    first, share = percent(smaller.share), percent(cell.share)
     change = f"stays {share}" if first == share else f"goes from {first} to {share}"
-    return (
-        f"From batch size {before} to {size}, a call of {row.key} takes "
+    yield (
+        f"From batch size {small} to {large}, a call of {row.key} takes "
         f"{three_digits(cell.mean_ns / smaller.mean_ns)} times as long ({time(cell.mean_ns)} "
         f"instead of {time(smaller.mean_ns)}) for {three_digits(cell.flops / smaller.flops)} times "
         f"the FLOPs; its share of the time of all ops {change}."
@@ -311,7 +314,8 @@ def configurations(comparison: Comparison) -> Iterator[Part]:
         yield from execution.load_line(comparison.load)
         yield (
             f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
-            f"setting changed. All use the same weights and {comparison.unit}s."
+            f"setting changed. All use the same weights and {comparison.unit}s. They ran in other "
+            "processes than the batch sizes, so their times differ from those."
         )
         yield table(
             "What was changed",
@@ -332,7 +336,7 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
     """Yield the steps of the lab, as far as they were measured."""
     yield Chapter("Step 1: environment", (fact_table(Fact(*row) for row in lab.environment),))
     if lab.history or not lab.interrupted:
-        yield Chapter("Step 2: training", (trained(lab.model, lab.history),))
+        yield Chapter("Step 2: training", tuple(trained(lab)))
     if lab.walked:
         yield Chapter("Step 3: data-flow graph", tuple(picture_of_graph(lab.walked)))
     if lab.history:
@@ -350,6 +354,7 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
 def types_of_ops(comparison: Comparison) -> Iterator[Part]:
     last = comparison.batch_sizes[-1]
     rows = comparison.tables[last]
+    yield "A row is an op type: all ops of that type in a step."
     yield op_table.costs(comparison, last, TOP)
     if len(rows) < TOP:
         yield f"A step runs only {plural(len(rows), 'type')} of op: the table has them all."
@@ -357,55 +362,61 @@ def types_of_ops(comparison: Comparison) -> Iterator[Part]:
     yield from (*execution.load_line(comparison.load), view.protocol(comparison))
 
 
-def graph_sizes(walked: Walked) -> list[tuple[str, tuple[Node, ...]]]:
-    """Return (title, nodes) of the graph: as written, with gradients if it got any, as it runs."""
-    grown = [s.nodes for s in walked.stages if isinstance(s, Backward) and s.added_nodes]
-    return [
-        ("as written", walked.stages[0].nodes),
-        *(("with gradients", nodes) for nodes in grown),
-        ("that runs", walked.placement.nodes),
-    ]
-
-
 def picture_of_graph(walked: Walked) -> Iterator[Part]:
-    """Yield the picture of the graph, and where all of its nodes are shown."""
-    *_, (which, nodes), _ = graph_sizes(walked)
-    yield contents.picture("graph", plots.graph.draw, walked.model, *layers(walked, nodes))
+    """Yield the picture of the forward graph, and where all nodes are shown."""
+    rows, shapes, _ = layers(walked)
+    yield contents.picture("graph", plots.graph.draw, walked.model, rows, shapes)
     yield (
-        f"The picture has the graph {which}. TensorBoard's Graphs shows the graph that ran, node "
-        f"by node. The command python -m tflab.lifecycle --model {walked.model} --logdir "
-        f"runs/{walked.model} writes it, and tensorboard --logdir runs shows it."
+        "The picture has the forward graph, as written. TensorBoard's Graphs shows the graph that "
+        "ran, with its gradients, node by node. The command python -m tflab.lifecycle --model "
+        f"{walked.model} --logdir runs/{walked.model} writes it, and tensorboard --logdir runs "
+        "shows it."
     )
 
 
-def layers(walked: Walked, nodes: tuple[Node, ...]) -> tuple[list[Track], list[Edge]]:
-    """Return the outer boxes of the drawing that contain some of these nodes, and their edges. In
-    a row, boxes with an edge to the track on their right come last, next to it."""
-    by_name = {node.name: node for node in nodes}
-    place: dict[str, tuple[str, int, int]] = {}  # of a node: its box, track and row
-    tracks: list[tuple[str, list[list[tuple[str, str, str]]]]] = []
-    for number, track in enumerate(drawing.draw(walked.stages, walked.histories).tracks):
-        tracks.append((track.label, [[] for _ in track.rows]))
-        rows = ((at, box) for at, row in enumerate(track.rows) for box in row)
-        for at, box in ((at, box) for at, box in rows if isinstance(box, Box)):
-            if inside := [by_name[name] for name in nodes_of(box) if name in by_name]:
-                place.update((node.name, (box.name, number, at)) for node in inside)
-                names = ", ".join(node.name.rpartition("/")[2] for node in inside)
-                label = box.label or (names if len(inside) <= NAMED else "other nodes")
-                about = inside[0].op if len(inside) == 1 else f"{len(inside)} nodes"
-                tracks[-1][1][at].append((box.name, label, about))
-    edges: dict[tuple[str, str], str] = {}
-    beside: set[str] = set()
-    for target, tensor in ((node.name, tensor) for node in nodes for tensor in node.inputs):
-        name, number, at = place[target]
-        source, *of_source = place.get(node_of(tensor), place[target])
-        if source != name:
-            same_track = of_source[0] == number
-            edges.setdefault((source, name), shape_of(tensor, by_name) if same_track else "")
-            beside.update([source] * (of_source == [number - 1, at]))
-    for shown in (row for _, every in tracks for row in every):
-        shown.sort(key=lambda box: box[0] in beside)
-    return [*tracks], [(*ends, shape) for ends, shape in edges.items()]
+def layer_table(walked: Walked) -> Table:
+    rows, shapes, inside = layers(walked)
+    outputs = {source: shape for (source, _), shape in reversed(shapes.items())}
+    return table(
+        "The layers, with the shape of their output (?: any size)",
+        (entry for row in rows for entry in row if isinstance(entry, plots.graph.Box)),
+        Column("layer", lambda layer: layer.label, name=True),
+        Column("op types", lambda layer: layer.about, name=True),
+        Column("output", lambda layer: outputs.get(layer.name, ""), name=True),
+        numbers(
+            "parameters", lambda layer: f"{sum(walked.weights[n] for n in inside[layer.name]):,}"
+        ),
+    )
+
+
+def layers(walked: Walked) -> tuple[list[Row], dict[tuple[str, str], str], dict[str, list[str]]]:
+    """Return the layers of the forward graph that the step needs in rows, the shape of the tensor
+    from one to another, and the nodes of each."""
+    unneeded = {fate.name for fate in walked.placement.ledger if fate.fate == "unreached"}
+    needed = (node for node in walked.stages[0].nodes if node.name not in unneeded)
+    nodes = {node.name: node for node in needed if node.op != "Const"}
+    before = drawing.Waits(
+        {name: nodes.keys() & map(node_of, node.inputs) for name, node in nodes.items()}
+    )
+    paths = [(tuple(name.split("/")), name) for name in nodes]
+    boxes = drawing.without_outer_scope(drawing.parts(paths, before), before)
+    inside = {box.name: nodes_of(box) for box in boxes}
+    layer_of = {name: layer for layer, names in inside.items() for name in names}
+    shapes: dict[tuple[str, str], str] = {}
+    for node in nodes.values():
+        for tensor in node.inputs:
+            edge = layer_of.get(node_of(tensor), ""), layer_of[node.name]
+            if edge[0] not in ("", edge[1]):
+                shapes.setdefault(edge, shape_of(tensor, nodes))
+
+    def shown(entry: contents.Box | Lane) -> plots.graph.Box | plots.graph.Lane:
+        if isinstance(entry, Lane):
+            return plots.graph.Lane(entry.source, entry.target)
+        types = [nodes[name].op for name in inside[entry.name]]
+        about = words.counted([op for op in types if op not in questions.PLAIN] or types)
+        return plots.graph.Box(entry.name, entry.label.removesuffix(f"/{about}"), about)
+
+    return [[*map(shown, row)] for row in drawing.rows(boxes, before)], shapes, inside
 
 
 def shape_of(tensor: str, nodes: Mapping[str, Node]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -33,6 +34,7 @@ class Walked:
     model: str
     stages: tuple[Stage, ...]
     histories: Mapping[str, NodeHistory]
+    weights: Counter[str] = field(default_factory=Counter)  # elements of each trained variable
 
     @property
     def placement(self) -> Placement:
@@ -51,6 +53,8 @@ class Lab:
     environment: Sequence[tuple[str, str]]
     walked: Walked | None = None
     history: History | None = None  # None also for a model without a loss
+    optimizer: str = ""  # of that training
+    recipe_epochs: int = 0  # of a whole training
     compared: Comparison | None = None
     interrupted: bool = False  # by a signal
 
@@ -68,11 +72,14 @@ class Picture:
 
 
 def picture(name: str, draw: Callable[..., Figure], *records: object) -> Picture:
-    """Return a plot of some records."""
+    """Return a plot of some records. Without a font for its language, the PNG stays English."""
     from tflab.exporters import plots
 
-    figure = draw(*records)
-    return Picture(name, str(figure.get_label()), plots.svg(figure), plots.png(figure))
+    figure = printed = draw(*records)
+    if len(plots.style.FONTS) == 1:
+        with plots.style.translated(str):
+            printed = draw(*records)
+    return Picture(name, str(figure.get_label()), plots.svg(figure), plots.png(printed))
 
 
 @dataclass(frozen=True)
@@ -235,7 +242,7 @@ NEEDS = {
     "lab": ("walked", "history", "compared", "configurations"),
     "graph": ("walked", "histories"),
     "network": ("walked",),
-    "training": ("history",),
+    "training": ("walked", "history"),
     "ops": ("walked",),
     "batch-sizes": ("compared",),
     "slow": ("compared",),

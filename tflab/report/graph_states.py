@@ -11,7 +11,6 @@ from itertools import pairwise
 
 from tflab.analysis import passes
 from tflab.analysis.passes import PURPOSES, Versions
-from tflab.records.blocks import Column, Table, numbers
 from tflab.records.graph import edge_count
 from tflab.records.placed import Pass
 from tflab.records.stages import Backward, Execution, Placement, Stage
@@ -35,9 +34,15 @@ def states(stages: Sequence[Stage]) -> tuple[State, ...]:
         elif isinstance(stage, Placement):
             log.extend(after_passes(stage))
         elif isinstance(stage, Execution):
-            about = "The ops ran in the order of their dependencies."
+            about = f"A step of {phase(stages)} ran: each op after those that it depends on."
             log.append(State("execution", "Execution", about, facts(stage)))
     return tuple(log)
+
+
+def phase(stages: Sequence[Stage]) -> str:
+    """Return what a step of this walk is."""
+    updates = any(isinstance(stage, Backward) and stage.update_nodes for stage in stages)
+    return "training" if updates else "inference"
 
 
 def with_gradients(before: Stage, stage: Backward) -> State:
@@ -94,18 +99,3 @@ def node_counts(states: Sequence[State], node_versions: Versions) -> list[int]:
     """Return the number of nodes in each state, from the versions of the nodes."""
     every = [version for own in node_versions.values() for version in own]
     return [sum(v.first <= n <= v.last for v in every) for n in range(len(states))]
-
-
-def changes(states: Sequence[State]) -> Table:
-    """Return the states as a table: the number of nodes in each, and the step that led to it."""
-    counts = node_counts(states, versions(states))
-    return Table(
-        "The changes of the graph, step by step",
-        (
-            Column("step", lambda row: row[0].title),
-            numbers("nodes before", lambda row: f"{row[1]:,}"),
-            numbers("after", lambda row: f"{row[2]:,}"),
-            Column("what happened", lambda row: "; ".join(row[0].lines), elastic=True),
-        ),
-        tuple(zip(states, [0, *counts], counts, strict=False)),
-    )

@@ -7,34 +7,35 @@ from pathlib import Path
 
 from tflab.escaping import visible
 from tflab.exporters.markdown import escape, fenced, rendered
-from tflab.records.blocks import Column, table
-from tflab.report import graph_states
+from tflab.records.blocks import Column, Table, table
 from tflab.report.contents import Annotated, DrawnGraph, Part, Picture, Report
 
 FOLDER = "report_files"
 
 
 def page(report: Report) -> str:
-    """Return the report as one Markdown page; a drawn graph is a table of its states."""
+    """Return the report as one Markdown page; what only a browser can show is a link."""
     parts = [f"# {escape(report.title)}", escape(report.about), fenced(visible(report.command))]
     if report.numbers:
-        cells = (attrgetter(name) for name in ("label", "value", "note"))
-        parts.append(rendered(table("", report.numbers, *(Column("", cell) for cell in cells))))
+        parts.append(rendered(numbers(report)))
     for chapter in report.chapters:
         parts.append(f"## {escape(chapter.title)}")
         parts += (markdown(part) for part in chapter.parts)
     return "\n\n".join(parts) + "\n"
 
 
+def numbers(report: Report) -> Table:
+    """Return the results on the first screen as a table."""
+    cells = (attrgetter(name) for name in ("label", "value", "note"))
+    return table("", report.numbers, *(Column("", cell) for cell in cells))
+
+
 def markdown(part: Part) -> str:
     """Return a part of the report as Markdown."""
     if isinstance(part, Picture):
         return f"![{escape(part.caption)}]({FOLDER}/{part.name}.png)"
-    if isinstance(part, DrawnGraph):
-        where = f"[report.html](report.html) draws {escape(part.name)}; its states are listed here."
-        return f"{where}\n\n{rendered(graph_states.changes(part.drawing.states))}"
-    if isinstance(part, Annotated):
-        return "[report.html](report.html) has the program line by line."
+    if isinstance(part, DrawnGraph | Annotated):
+        return "[report.html](report.html) has the drawing of the graph, pass by pass."
     return rendered(part)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
 
@@ -13,8 +14,8 @@ from tflab.compare import DEFAULT, SweepOptions, compare_batch_sizes, configurat
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
 from tflab.records.measured import Epoch, Settings, TrainingStep, history
-from tflab.records.options import BATCH_SIZES, Options, Saved
-from tflab.records.stages import Execution, Frontend
+from tflab.records.options import BATCH_SIZES, Options, Program, Saved
+from tflab.records.stages import Execution, Frontend, Stage
 from tflab.report import contents
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.runtime import devices, machine_load
@@ -60,7 +61,7 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
         for walked in walk(model, options, "histories" in needs):
             lab = replace(lab, walked=walked)
             yield lab
-    if "history" in needs and has_loss(model, lab.walked, options):
+    if "history" in needs and lab.walked and program_of(lab.walked.stages).model.loss is not None:
         announce(f"training {model} for {EPOCHS} epochs, at most {TRAINING_S} s")
         for trained in train(lab, options):
             lab = trained
@@ -87,7 +88,9 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
 def walk(model: str, options: Options, drawn: bool) -> Iterator[Walked]:
     """Yield a walk of all stages; if its graph is drawn, also with times at each batch size."""
     stages = tuple(lifecycle.walk(model, options))
-    walked = Walked(model, stages, node_history.histories(stages))
+    trained = program_of(stages).graph.get_collection("trainable_variables")
+    weights = Counter({each.op.name: each.shape.num_elements() for each in trained})
+    walked = Walked(model, stages, node_history.histories(stages), weights)
     yield walked
     interrupted = walked.execution.interrupted
     if drawn and not interrupted:
@@ -97,10 +100,8 @@ def walk(model: str, options: Options, drawn: bool) -> Iterator[Walked]:
         raise KeyboardInterrupt
 
 
-def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
-    stages = walked.stages if walked else lifecycle.walk(model, options, "frontend")
-    frontend = next(stage for stage in stages if isinstance(stage, Frontend))
-    return frontend.live.model.loss is not None
+def program_of(stages: Iterable[Stage]) -> Program:
+    return next(stage for stage in stages if isinstance(stage, Frontend)).live
 
 
 def affordable_rows(settings: Settings, step: Execution) -> int:
@@ -113,6 +114,7 @@ def affordable_rows(settings: Settings, step: Execution) -> int:
 def train(lab: Lab, options: Options) -> Iterator[Lab]:
     """Train like `python -m tflab.train`, but for at most TRAINING_S."""
     ready = trainer.prepare(lab.model, models.find(lab.model, options.saved), options)
+    lab = replace(lab, optimizer=ready.optimizer, recipe_epochs=ready.recipe.epochs)
     settings = ready.settings(EPOCHS)
     if lab.walked:
         rows = affordable_rows(settings, lab.walked.execution)

@@ -13,11 +13,11 @@ from tflab.analysis.fates import fates_in_step
 from tflab.follow.view import PREPOSITIONS
 from tflab.records.measured import Comparison
 from tflab.report.contents import Lab, Question, Walked
-from tflab.units import percent, plural, time
+from tflab.units import percent, plural, three_digits, time
 
 OPTIONS = 4  # of a multiple-choice question
 CLEAR = 1.3  # times the share of the next op: a smaller difference may be noise
-TAKEN = ("fused", "merged", "folded", "removed")  # fates that are asked about, the best first
+TAKEN = ("fused", "merged", "folded", "removed")  # fates that are asked about
 PLAIN = ("VarHandleOp", "ReadVariableOp", "Const", "Placeholder")  # ops that make poor options
 
 
@@ -38,19 +38,15 @@ def of_program(walked: Walked) -> tuple[Question, ...]:
 
 
 def node_that_goes(walked: Walked) -> Iterator[Question]:
-    """Ask which forward node will not run: one that computes, if possible, and never a feed."""
+    """Ask which forward node will not run: never a feed."""
     fates = {fate.name: fate for fate in walked.placement.ledger}
     forward = sorted(walked.stages[0].nodes, key=lambda node: node.op in PLAIN)
-    known = [(node, fates[node.name]) for node in forward if node.name in fates]
-    stay = [node.name for node, fate in known if fate.fate == "executed"]
-    taken = [
-        (node.op in PLAIN, TAKEN.index(fate.fate), fate)
-        for node, fate in known
-        if node.op != "Placeholder" and fate.fate in TAKEN
-    ]
-    if not taken or len(stay) < OPTIONS - 1:
+    names = (node.name for node in forward if node.op != "Placeholder")
+    known = [fates[name] for name in names if name in fates]
+    stay = [fate.name for fate in known if fate.fate == "executed"]
+    gone = next((fate for fate in known if fate.fate in TAKEN), None)
+    if gone is None or len(stay) < OPTIONS - 1:
         return
-    *_, gone = min(taken, key=lambda row: row[:2])
     is_other = gone.into not in (None, gone.name)
     heir = f" {PREPOSITIONS[gone.fate]} {gone.into}" if is_other else ""
     yield Question(
@@ -81,14 +77,14 @@ def nodes_that_run(walked: Walked) -> Iterator[Question]:
 
 
 def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
-    """Ask which op costs most, if that is clear."""
+    """Ask which op type costs most, if that is clear."""
     rows = [row for row in comparison.rows if size in row.cells]
     ranked = sorted(rows, key=lambda row: -row.cells[size].share)[:OPTIONS]
     if len(ranked) < 2 or ranked[0].cells[size].share < CLEAR * ranked[1].cells[size].share:
         return
     most, then = ranked[0].cells[size], ranked[1].cells[size]
     yield Question(
-        f"Which op of {comparison.model} will take most of the time of all ops at batch size "
+        f"Which op type of {comparison.model} will take most of the time of all ops at batch size "
         f"{size}?",
         ranked[0].key,
         f"It took {percent(most.share)} of it, {time(most.mean_ns)} a call on average; "
@@ -99,15 +95,15 @@ def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
 
 def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]:
     """Ask how much longer a step takes at the largest batch."""
-    before, after = (comparison.steps[size].untraced_ns for size in (small, large))
-    if after.p10 <= before.p90:
+    before, after = comparison.steps[small], comparison.steps[large]
+    if after.untraced_ns.p10 <= before.untraced_ns.p90:
         return  # the difference may be noise
-    ratio = after.median / before.median
+    ratio = three_digits(after.mean_step_ns / before.mean_step_ns)
     yield Question(
         f"A step of {comparison.model} at batch size {large} takes how many times as long as "
         f"one at batch size {small}?",
-        f"{ratio:.1f}",
-        f"The untraced medians are {time(before.median)} and {time(after.median)}: "
-        f"{large / small:g} x the {comparison.unit}s took {ratio:.1f} x the time.",
+        ratio,
+        f"Means of untraced steps: {time(before.mean_step_ns)} and {time(after.mean_step_ns)}; "
+        f"{large / small:g} x the {comparison.unit}s took {ratio} x the time.",
         unit="x",
     )

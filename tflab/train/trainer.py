@@ -37,6 +37,7 @@ EPOCHS, BATCH_SIZE = 5, 64  # for a model that has an optimizer and no recipe
 class Trainer:
     program: Program
     recipe: Recipe
+    optimizer: str  # its type
     train: session.Step  # feeds: columns, learning rate; fetches: loss, number of right predictions
     test: session.Step  # feeds: columns; fetches: loss, the predicted class of each row
     weights: tuple[tf.Variable, ...]  # the trainable ones
@@ -107,6 +108,7 @@ def prepare(name: str, function: Callable[[], Model], options: Options) -> Train
     return Trainer(
         program=program,
         recipe=recipe,
+        optimizer=type(optimizer).__name__,
         train=replace(train, feeds=(*train.feeds, rate.name), targets=(train_op,)),
         test=session.step_of(program, [tensor.name for tensor in (test_loss, *test_classes)]),
         weights=tuple(graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)),

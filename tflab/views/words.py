@@ -54,15 +54,15 @@ def listed(names: Sequence[str], most: int) -> str:
 
 
 def ratio_text(verdict: Verdict) -> str:
-    """Return `slower, 1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval, or with
-    a reason if the interval is WIDE."""
-    if verdict.word == "cannot tell" and not verdict.high <= WIDE * verdict.low:
-        few = verdict.observations <= LEAST
-        return (
-            f"{verdict.word}: {plural(verdict.observations, 'observation') if few else 'too noisy'}"
-        )
-    ratio = f", {verdict.ratio:.2f} x" if verdict.word in ("slower", "faster") else ""
-    return f"{verdict.word}{ratio} {ends_text(verdict.low, verdict.high)}".rstrip()
+    """Return `slower, 1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval, and why
+    it cannot tell, if the interval is WIDE."""
+    said = verdict.word
+    if said in ("slower", "faster"):
+        said += f", {verdict.ratio:.2f} x"
+    elif said == "cannot tell" and not verdict.high <= WIDE * verdict.low:
+        few = f"too few observations ({verdict.observations})"
+        said += f", {few if verdict.observations <= LEAST else 'too noisy'}"
+    return f"{said} {ends_text(verdict.low, verdict.high)}".rstrip()
 
 
 def control_text(verdict: Verdict) -> str:

@@ -9,7 +9,7 @@ from tflab.escaping import visible
 from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.measured import Compared, Comparison
-from tflab.units import plural, three_digits, time
+from tflab.units import plural, time
 
 # Colour, marker and dashes of each line; the first are those of the whole step
 LOOKS = (
@@ -36,28 +36,15 @@ def draw(comparison: Comparison) -> Figure:
 
     # As many as can be drawn
     rows = sorted(filter(share, comparison.rows), key=share, reverse=True)[: len(LOOKS) - 1]
+    by = "op type" if comparison.by == "op" else comparison.by
     about = (
-        f"{fitting.middle_cut(comparison.model, 30)}, {comparison.phase}, {comparison.data}. All "
-        f"times are means. Whole step: untraced. Others, traced: the {plural(len(rows), 'row')} by "
-        f"{comparison.by} with the largest share. A level line in the lower panel means that a "
-        "larger batch saves nothing."
+        f"Steps of {comparison.phase} on {comparison.data}. All times are means. Whole step: "
+        f"untraced. Others, traced: the {plural(len(rows), by)} with the largest share. A level "
+        "line in the lower panel means that a larger batch saves nothing."
     )
-    about += " The measurement did not finish." * comparison.partial
-    sizes = list(steps)
-    means = {size: 1e9 * size / row.mean_images_per_second for size, row in steps.items()}
-    title = (
-        f"{fitting.middle_cut(comparison.model, 30)} at batch {sizes[0]:,}, the only one measured"
-    )
-    if len(sizes) > 1:
-        small, large = sizes[0], sizes[-1]
-        ratio = means[large] / means[small]
-        title = (
-            f"From batch {small:,} to {large:,}, a step takes {three_digits(ratio)} x as long, one "
-            f"{comparison.unit} {three_digits(ratio * small / large)} x"
-        )
-        of_small, of_large = steps[small].untraced_ns, steps[large].untraced_ns
-        if max(of_small.p10, of_large.p10) <= min(of_small.p90, of_large.p90):
-            title = f"The times of steps at batch {small:,} and {large:,} overlap (p10 to p90)"
+    means = {size: row.mean_step_ns for size, row in steps.items()}
+    name = fitting.middle_cut(comparison.model, 30)
+    title = f"{name}: the time of a step and of one {comparison.unit} of it"
     figure, panels = style.canvas(title, about, 6.8, panels=2)
     times = {"whole step": means}
     names = [fitting.wrapped(visible(row.key), 24) for row in rows]

@@ -43,9 +43,6 @@ def draw(history: History) -> Figure:
     about += "(each step)." if block == 1 else f"(mean of {block} steps)."
     if history.epochs:
         about += " Points: all test data, with the weights at the end of an epoch."
-    if missing := len(history.steps) - len(losses):
-        about += f" Not drawn: {plural(missing, 'step')} with a loss that is not finite."
-    about += " The training ended before its last epoch." * history.interrupted
     shown = [value for _, value in means(rights, block)] if rights else []
     # Twice as far from 100 % as the least of the second half; the first steps would hide the rest
     least = min(shown[len(shown) // 2 :] + [value for _, value in tested], default=0)
@@ -55,16 +52,10 @@ def draw(history: History) -> Figure:
         about += f" Right answers below {percent(bottom)} are not shown."
     height, count = (5.4, 2) if rights else (3.2, 1)
     name = fitting.middle_cut(history.settings.model, 30)
-    title = f"{name} after {plural(len(history.steps), 'step')}, before its first test"
-    if history.epochs:
-        last = history.epochs[-1]
-        title = f"{name}: a test loss of {plain(last.test_loss)}"
-        if isfinite(last.test_accuracy):
-            title = f"{name} is right on {percent(last.test_accuracy)} of the test rows"
-        title += f" after {plural(last.epoch, 'epoch')}"
+    title = f"{name}: loss{' and accuracy' * bool(rights)} of the training"
     figure, panels = style.canvas(title, about, height, count)
-    draw_panel(panels[0], losses, tests, block, plain)
-    panels[0].set_ylabel("loss")
+    draw_panel(panels[0], losses, tests, block, "{:.3g}".format)
+    panels[0].set_ylabel("mean loss")
     panels[0].set_ylim(bottom=0)
     if rights:
         draw_panel(panels[1], rights, tested, block, percent)
@@ -106,10 +97,6 @@ def means(points: Sequence[Point], size: int) -> list[Point]:
     """Return the mean of x and y in each block of `size` points or a few more."""
     blocks = np.array_split(np.array(points), max(len(points) // size, 1))
     return [tuple(block.mean(axis=0).tolist()) for block in blocks]
-
-
-def plain(value: float) -> str:
-    return f"{value:.3g}"
 
 
 def percent(share: float) -> str:

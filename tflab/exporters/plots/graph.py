@@ -1,107 +1,81 @@
-"""Graph: the layers of a data-flow graph, its gradients and its updates, side by side."""
+"""Graph: a data-flow graph by layer, from top to bottom, with the shapes of its tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tflab.exporters import fitting
 from tflab.exporters.plots import style
-from tflab.units import plural
 
-PITCH = 0.62  # inches from one row to the next
-TALLEST = 16.0  # inches of all rows
-HIGH, WIDE = 0.62, 0.92  # of a box, as shares of its place
-PORT = 0.15  # rows from the middle of a box to an arrow at its side
-BESIDE = 0.98  # widths of a track between the arrows beside its boxes
-LETTERS = 26  # of a label on the whole width of a track
-COLOURS = (style.BLUE, style.ORANGE, style.GREEN)  # of the tracks
+PITCH = 0.8  # inches from one row to the next
+TALLEST = 30.0  # inches of all rows
+HIGH, WIDE = 0.6, 0.94  # of a box, as shares of its place
+WIDEST = 0.45  # a place, as a share of the picture
+LANE = 0.12  # the place of a lane, as a share of that of a box
+LETTERS = 75  # across the picture
 
-PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # behind the text at an arrow
 
-Track = tuple[str, Sequence[Sequence[tuple[str, str, str]]]]  # title, rows of (key, label, about)
-Edge = tuple[str, str, str]  # from key to key, the shape of its tensor
-Place = tuple[int, float, float, float]  # track, centre, row, width
+class Box(NamedTuple):
+    """A layer, or a node outside of all layers."""
+
+    name: str
+    label: str
+    about: str  # the types of its nodes
+
+
+class Lane(NamedTuple):
+    """The place of an edge in a row that it crosses."""
+
+    source: str
+    target: str
 
 
 @style.applied()
-def draw(model: str, tracks: Sequence[Track], edges: Sequence[Edge]) -> Figure:
-    """Draw boxes in rows common to all tracks, and arrows for edges that pass behind no box."""
-    tracks = [track for track in tracks if any(track[1])]
-    if not tracks:
+def draw(
+    model: str, rows: Sequence[Sequence[Box | Lane]], shapes: Mapping[tuple[str, str], str]
+) -> Figure:
+    """Draw the boxes row by row, and an arrow for each edge, which has the shape of its tensor."""
+    if not rows:
         return style.message("An empty graph", f"{model} has no nodes.")
-    kept = [at for at in range(len(tracks[0][1])) if any(rows[at] for _, rows in tracks)]
-    places: dict[str, Place] = {}
-    for track, (_, rows) in enumerate(tracks):
-        for row, at in enumerate(kept):
-            width = 1 / max(len(rows[at]), 1)
-            for number, (key, *_) in enumerate(rows[at]):
-                places[key] = track, track + (number + 0.5) * width, row, width
-    ends = [(places[source], places[target], shape) for source, target, shape in edges]
-    drawn = [(*end, way) for end in ends if (way := way_of(*end[:2], places.values()))]
-    boxes = sum(len(row) for _, rows in tracks for row in rows)
-    about = (
-        f"Boxes: {boxes:,} scopes and single nodes. Arrows: tensors, some with shapes (?: open). "
-        f"Not drawn: {plural(len(edges) - len(drawn), 'edge')} between distant boxes."
-    )
     title = f"{fitting.middle_cut(model, 30)}: the data-flow graph, layer by layer"
-    figure, (axes,) = style.canvas(title, about, min(PITCH * (len(kept) + 1), TALLEST))
-    axes.set_xlim(0, len(tracks))
-    axes.set_ylim(len(kept) - 0.4, -1)
+    about = "Boxes: layers and op types, no constants. Arrows: tensors and shapes (?: any size)."
+    figure, (axes,) = style.canvas(title, about, min(PITCH * len(rows), TALLEST))
+    axes.set_xlim(0, 1)
+    axes.set_ylim(len(rows) - 0.6, -0.4)
     axes.set_axis_off()
-    for track, (name, rows) in enumerate(tracks):
-        style.write(
-            axes, track + 0.5, -0.75, style.short_name(name), weight="bold", color=style.FAINT
-        )
-        for key, label, words in (box for row in rows for box in row):
-            _, x, y, width = places[key]
-            wide, color = WIDE * width, COLOURS[track % len(COLOURS)]
-            axes.barh(y, wide, HIGH, x - wide / 2, color="white", edgecolor=color, zorder=2)
-            shorter = style.short_name(label, max(4, int(LETTERS * width)))
-            style.write(axes, x, y - 0.12, shorter, size=style.SMALL)
-            words = style.short_name(words)
-            if len(words) < 1.2 * LETTERS * width:
-                style.write(axes, x, y + 0.16, words, size=7.5, color=style.FAINT)
-    for start, end, shape, way in drawn:
-        draw_edge(axes, start, end, way)
-        if way == "straight" and min(start[3], end[3]) >= 0.5:  # there is room
-            between = (start[1] + end[1]) / 2 + 0.03, (start[2] + end[2]) / 2
-            style.write(axes, *between, shape, size=7.5, color=style.FAINT, ha="left", bbox=PAPER)
-    return style.settled(figure)
-
-
-def way_of(start: Place, end: Place, boxes: Iterable[Place]) -> str:
-    """Return how an arrow gets from box to box without passing behind another: "straight"; "beside"
-    all boxes of its track, on the left of the first track and on the right of others; or ""."""
-    (track, x, y, wide), (to_track, to_x, to_y, to_wide) = start, end
-    if y == to_y:
-        return "straight" if 2 * abs(to_x - x) < wide + to_wide + 0.01 else ""
-    if track != to_track:
-        return ""
-    if not any(box[0] == track and min(y, to_y) < box[2] < max(y, to_y) for box in boxes):
-        return "straight"
-    side = 1 if track else -1
-    ends = {round(2 * at + side * width, 2) for at, width in ((x, wide), (to_x, to_wide))}
-    return "beside" if ends == {2 * track + 1 + side} else ""
-
-
-def draw_edge(axes: Axes, start: Place, end: Place, way: str) -> None:
-    """Draw an arrow from box to box, by a way that `way_of` returned."""
-    (track, x, y, wide), (_, to_x, to_y, to_wide) = start, end
-    down = 1 if to_y > y else -1
-    if way == "beside":
-        side = 1 if track else -1
-        x, to_x = x + side * WIDE * wide / 2, to_x + side * WIDE * to_wide / 2
-        y, to_y = y + down * PORT, to_y - down * PORT
-        aside = track + 0.5 + side * BESIDE / 2
-        axes.plot((x, aside, aside), (y, y, to_y), color=style.FAINT, linewidth=1, zorder=1)
-        x, y = aside, to_y
-    elif y == to_y:
-        side = 1 if to_x > x else -1
-        x, to_x = x + side * WIDE * wide / 2, to_x - side * WIDE * to_wide / 2
-    else:
-        y, to_y = y + down * HIGH / 2, to_y - down * HIGH / 2
+    places: dict[str, tuple[float, int]] = {}
+    lanes: dict[tuple[str, str], list[tuple[float, int]]] = {edge: [] for edge in shapes}
+    for y, row in enumerate(rows):
+        weights = [1 if isinstance(entry, Box) else LANE for entry in row]
+        place = min(WIDEST, 1 / sum(weights))
+        left = 0.5 - place * sum(weights) / 2
+        ends = accumulate(weights)
+        for entry, weight, end in zip(row, weights, ends, strict=True):
+            x = left + place * (end - weight / 2)
+            if isinstance(entry, Lane):
+                lanes.setdefault((entry.source, entry.target), []).append((x, y))
+                continue
+            places[entry.name] = x, y
+            wide, letters = WIDE * place, int(LETTERS * place)
+            axes.barh(y, wide, HIGH, x - wide / 2, color="white", edgecolor=style.BLUE, zorder=2)
+            style.write(axes, x, y - 0.12, style.short_name(entry.label, letters))
+            words = style.short_name(entry.about, int(letters * 1.1))
+            style.write(axes, x, y + 0.14, words, size=style.SMALL, color=style.FAINT)
     arrow = {"arrowstyle": "-|>", "color": style.FAINT, "shrinkA": 0, "shrinkB": 0}
-    axes.annotate("", (to_x, to_y), (x, y), arrowprops=arrow, zorder=1)  # behind the boxes
+    for edge, shape in shapes.items():
+        (x, y), (to_x, to_y) = (places[name] for name in edge)
+        down = HIGH / 2 if to_y > y else -HIGH / 2
+        through = [(at, row + side) for at, row in lanes[edge] for side in (-down, down)]
+        points = [(x, y + down), *through, (to_x, to_y - down)]
+        axes.plot(*zip(*points[:-1], strict=True), color=style.FAINT, linewidth=1, zorder=1)
+        axes.annotate("", points[-1], points[-2], arrowprops=arrow, zorder=1)  # behind the boxes
+        middle = (x + points[1][0]) / 2 + 0.015, (y + down + points[1][1]) / 2
+        paper = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # it hides other arrows
+        style.write(
+            axes, *middle, shape, size=style.SMALL, color=style.FAINT, ha="left", bbox=paper
+        )
+    return style.settled(figure)

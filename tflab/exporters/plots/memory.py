@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.timed import LiveBytes
 from tflab.units import plural, size, time
-
-HOLDERS = 3  # named nodes
 
 
 @style.applied()
@@ -25,11 +22,6 @@ def draw(curve: LiveBytes) -> Figure:
         "The step of median length: bytes that its ops had requested and not yet released. "
         "Variables and feeds are not included."
     )
-    if largest := [
-        f"{fitting.middle_cut(holder.name, 50)} ({size(holder.bytes)})"
-        for holder in curve.holders[:HOLDERS]
-    ]:
-        about += f" The largest at the peak: {', '.join(largest)}."
     figure, (axes,) = style.canvas(title, about, 3.4)
     times, alive = zip((0, 0), *((max(0, ns), held) for ns, held in curve.points), strict=True)
     axes.fill_between(times, alive, step="post", color=style.PALE, linewidth=0)

@@ -24,13 +24,11 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
     bars = list(rows) if by == "layer" else sorted(rows, key=lambda row: -row.total_ns)[:MOST]
     names = [fitting.wrapped(visible(row.key), 36) for row in bars]
     drawn = [(row.step_ns, row.share, row.share > THRESHOLD) for row in bars]
-    title = f"No {by} takes more than {percent(THRESHOLD)} of the time of all ops"
-    if above := [row.share for row in bars if row.share > THRESHOLD]:
-        verb = "takes" if len(above) == 1 else "take"
-        title = (
-            f"{len(above):,} of {plural(len(rows), by)} {verb} {percent(sum(above))} of the time "
-            "of all ops"
-        )
+    by = "op type" if by == "op" else by
+    above = sum(marked for *_, marked in drawn)
+    title = (
+        f"{above:,} of {plural(len(rows), by)}: more than {percent(THRESHOLD)} of the op time each"
+    )
     order = "Layers in the order of execution" if by == "layer" else f"The most expensive {by}s"
     about = (
         f"{order}: mean time in a step, and share of the time of all ops. Red and hatched: more "

@@ -13,12 +13,14 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.font_manager import get_font_names
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
@@ -39,8 +41,11 @@ PALE = "#BFDDF0"  # what is not highlighted, beside BLUE or VERMILION
 TITLE, BODY, SMALL = 13.0, 10.5, 9.5  # points
 TITLE_LETTERS, LETTERS = 65, 106  # of a line of the title, and of the sentence below it
 
+# Fonts with Chinese letters, of macOS, Windows and Linux
+CHINESE = {"PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "SimHei"}
+FONTS = ["DejaVu Sans", *sorted(CHINESE & {*get_font_names()})]  # the first is matplotlib's own
 SETTINGS: dict[str, object] = {
-    "font.family": ["DejaVu Sans"],  # it comes with matplotlib
+    "font.family": FONTS,
     "font.size": BODY,
     "text.color": INK,
     "text.parse_math": False,  # a name may hold `$`
@@ -64,6 +69,18 @@ SETTINGS: dict[str, object] = {
     "svg.hashsalt": "tflab",
 }
 
+translation: ContextVar[Callable[[str], str]] = ContextVar("translation", default=str)
+
+
+@contextmanager
+def translated(words: Callable[[str], str]) -> Iterator[None]:
+    """Have titles, sentences, axes and legends of pictures translated by this function."""
+    token = translation.set(words)
+    try:
+        yield
+    finally:
+        translation.reset(token)
+
 
 def short_name(name: str, most: int = 30) -> str:
     """Return a name on one line, at most `most` long. `canvas` does so for its own text."""
@@ -83,7 +100,7 @@ def applied() -> Iterator[None]:
 
 def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
     """Return a figure with a title, a sentence, and panels that share `height` inches."""
-    title, sentence = visible(title), visible(sentence)
+    title, sentence = (visible(translation.get()(text)) for text in (title, sentence))
     lines = [(line, TITLE, "bold", INK) for line in wrapped(title, TITLE_LETTERS)]
     lines += [(line, SMALL, "normal", FAINT) for line in wrapped(sentence, LETTERS)]
     whole = MARGIN + sum(1.4 * size for _, size, *_ in lines) / POINTS + 0.08 + height
@@ -101,7 +118,9 @@ def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[F
 def wrapped(words: str, letters: int) -> list[str]:
     """Return a text in lines. A number and its unit stay together."""
     joined = re.sub(r"(?<=\d) ", "\N{NO-BREAK SPACE}", words)
-    return textwrap.wrap(joined, letters, break_on_hyphens=False)
+    wide = len(re.findall("[\u3000-\uffff]", joined))  # Chinese letters have twice the width
+    fitting = letters * len(joined) // (len(joined) + wide or 1)
+    return textwrap.wrap(joined, max(1, fitting), break_on_hyphens=False)
 
 
 def message(title: str, sentence: str) -> Figure:
@@ -110,7 +129,12 @@ def message(title: str, sentence: str) -> Figure:
 
 
 def settled(figure: Figure) -> Figure:
-    """Fix the positions that the layout finds, so that a figure always gives the same bytes."""
+    """Translate the axes and legends, and fix the positions that the layout finds, so that a figure
+    always gives the same bytes."""
+    for axes in figure.axes:
+        legend = axes.get_legend()
+        for text in (axes.xaxis.label, axes.yaxis.label, *(legend.get_texts() if legend else ())):
+            text.set_text(translation.get()(text.get_text()))
     if engine := figure.get_layout_engine():
         engine.execute(figure)
     figure.set_layout_engine("none")
