@@ -285,7 +285,7 @@ def compare(folder, *words, **options):
 @pytest.mark.thorough
 def test_a_program_runs_unchanged_in_its_folder_with_empty_input_until_one_fails(tmp_path):
     stop = "import signal; [os.killpg(0, signal.SIGSTOP) for _ in range(3)]\n"
-    old = program(tmp_path, "old.py", f"print('quiet'); assert sys.stdin.read() == ''\n{stop}")
+    old = program(tmp_path, "old.py", f"print('hidden'); assert sys.stdin.read() == ''\n{stop}")
     late = "if os.path.getsize('ran') == 4:\n    sys.exit('no more of it')\n"
     new = program(tmp_path, "new.py", late)
     ran = compare(tmp_path, old, new, "--", "x", "--", "y")
@@ -294,7 +294,7 @@ def test_a_program_runs_unchanged_in_its_folder_with_empty_input_until_one_fails
     assert ran.returncode == 1
     assert err.endswith("tflab: 'new.py y' ended with status 1: no more of it\n")
     assert "prevented the rest: 'new.py y' ended with" in " ".join(out.split())
-    assert "quiet" not in out + err
+    assert "hidden" not in out + err
 
 
 STEPS = """

@@ -35,10 +35,13 @@ def test_what_nobody_knows_is_left_empty():
     assert empty == unknown | {"flops", "all flops", "gflops"}
 
 
-def test_columns_have_other_headers_and_find_the_statistics_within_other_rows():
-    columns = op_table.columns(("mean", "calls"), {"mean": "a call"})
+def test_columns_have_another_priority_and_find_the_statistics_within_other_rows():
+    columns = op_table.columns(("mean", "calls"), {"mean": 7})
     table = Table("t", tuple(op_table.columns_of(columns, lambda item: item[1])), ((4, ROW),))
-    assert [column.header for column in table.columns] == ["a call", "calls"]
+    assert [(column.header, column.spare) for column in table.columns] == [
+        ("mean", 7),
+        ("calls", 0),
+    ]
     assert [*table.cells()] == [("150 us", "1,204")]
 
 

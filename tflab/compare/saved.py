@@ -189,7 +189,7 @@ def blocks(result: Changes, top: int = 10) -> Iterator[Block]:
     yield view.headline_of(result.files, result.steps)
     if result.gate:
         yield sentence(result.gate, result.files[0])
-    medians = "geometric mean of the medians of the rounds"
+    medians = "mean of the rounds' medians"
     title = f"The untraced step of {result.model}, {result.phase}: {medians}"
     yield view.compared(title, result.steps, result.files, (view.BATCH,))
     for size in dict.fromkeys(row.batch_size for row in result.rows):
@@ -198,7 +198,7 @@ def blocks(result: Changes, top: int = 10) -> Iterator[Block]:
         title = f"Batch {size}, traced step by {NAMES[result.by]}: {medians}"
         yield view.compared(title, of_size, result.files, (view.label(NAMES[result.by]),), top)
     yield view.reading(
-        "the rounds of the second file, divided by those of the first",
+        "geometric mean of the second file's rounds, divided by that of the first's",
         f"largest ratio of two rounds of a file, at least {percent(verdicts.DRIFT - 1)}",
         ("not covered", "changes of the machine: measure both files one right after the other"),
     )

@@ -19,6 +19,7 @@ from tflab.views.words import control_text, listed, ratio_text
 
 CONCLUSIONS = 4  # sentences on one screen
 LINES = 6  # named in a sentence
+LONG = 16  # characters of a word in the head of a column
 DIFFERENT = "slower", "faster"  # verdicts
 FINDINGS = "Findings, computed from the tables"
 # The columns of one batch size beside others, and how spare they are
@@ -244,8 +245,9 @@ def compared(
     last: Iterable[Column] = (),
 ) -> Table:
     """Return a table of changes: their labels, both times, their ratio, and its control, without
-    the columns that would be empty."""
-    usual, other = names
+    the columns that would be empty. Long names would leave no room for the times."""
+    long = any(len(word) > LONG for name in names for word in name.split())
+    usual, other = ("first", "second") if long else names
     columns = (
         *labels,
         numbers(usual, lambda row: text_or_blank(row.first_ns, time), 1),

@@ -153,11 +153,11 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
             "Totals of different kinds overlap and must not be added: a launch ends before its "
             "kernel, and a thread waits for GPU work that is counted elsewhere."
         )
-    names = ["type", "calls", "total", "median", "share"]
+    share = "share of kind" if kinds else "share"
+    names = ["type", "calls", "total", "median", share]
     if all(row.calls == 1 for _, row in conversion.top_ops):
-        names = ["type", "total", "share"]
-    headers = {"share": "share of kind"} if kinds else {}
-    every = (op_columns.key("node"), *op_columns.columns(names, headers, {"calls": 1, "median": 0}))
+        names = ["type", "total", share]
+    every = (op_columns.key("node"), *op_columns.columns(names, {"calls": 1, "median": 0}))
     columns = [*op_columns.columns_of(every, lambda item: item[1])]
     columns[2:2] = [Column("kind", lambda item: item[0])] * kinds
     counted = plural(len(steps) - len(conversion.long_steps), "step")

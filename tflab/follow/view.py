@@ -260,7 +260,7 @@ def times(history: NodeHistory) -> Table:
     """Return the times of the node's carrier. A call, branch or loop that was inlined has none."""
     whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     inlined = CALLS.match(history.op) and history.ran_as in ("Identity", "IdentityN", "NoOp")
-    columns = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
+    columns = op_table.columns(op_table.ONE_NODE)
     rows = () if inlined else tuple(history.times.items())
     return table(
         f"A call in warm, traced steps{whose}",

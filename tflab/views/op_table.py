@@ -46,7 +46,9 @@ COLUMNS = {
     "step": numbers("a step", lambda row: time(row.step_ns)),
     "image": numbers("an image", lambda row: text_or_blank(row.image_ns, time)),
     "share": numbers("share", lambda row: percent(row.share)),
+    "share of kind": numbers("share of kind", lambda row: percent(row.share)),
     "requested": numbers("requested", lambda row: size(row.requested_bytes), 2),
+    "memory": numbers("memory", lambda row: size(row.requested_bytes), 2),
     "flops": numbers(
         "FLOPs", lambda row: text_or_blank(row.flops, lambda f: in_units(f, FLOPS).rstrip())
     ),
@@ -61,22 +63,14 @@ TIME_OF_CALLS = ("calls", "total", "mean", "share")
 TIME_OF_STEPS = ("step", "share")
 TIME_OF_LINES = ("forward", "backward", "updates", "step", "share")
 WORK = ("requested", "flops", "gflops", "fused from")
-ONE_NODE = ("calls", "median", "requested", "all flops")
+ONE_NODE = ("calls", "median", "memory", "all flops")
 
 
-def columns(
-    names: Iterable[str],
-    headers: Mapping[str, str] | None = None,
-    spare: Mapping[str, int] | None = None,
-) -> Iterator[Column]:
-    """Yield the columns of these names, some with other headers or another priority."""
+def columns(names: Iterable[str], spare: Mapping[str, int] | None = None) -> Iterator[Column]:
+    """Yield the columns of these names, some with another priority."""
     for name in names:
         column = COLUMNS[name]
-        yield replace(
-            column,
-            header=(headers or {}).get(name, column.header),
-            spare=(spare or {}).get(name, column.spare),
-        )
+        yield replace(column, spare=(spare or {}).get(name, column.spare))
 
 
 def key(by: str) -> Column:
