@@ -10,16 +10,15 @@ from dataclasses import replace
 from itertools import takewhile
 
 from tflab import units
-from tflab.analysis.fates import not_taken
 from tflab.follow import recorded
 from tflab.records.blocks import Table
+from tflab.records.graph import grouped
 from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
 from tflab.report.contents import Annotated, Chapter, DrawnGraph, Report, Script, ScriptLine, State
 from tflab.run import sampler, view
 
 MOST_LINES = 5_000  # of a file that is shown completely
-Place = tuple[str, int]  # file and line
 
 
 def report(seen: Watched) -> Report:
@@ -36,8 +35,7 @@ def report(seen: Watched) -> Report:
     graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
     annotated = Annotated(tuple(scripts(seen)), graph)
     if annotated.scripts:
-        about_group = (OF_GROUP.format(seen.graph.group),) if seen.graph else ()
-        parts = (annotated, *about_group, EXPLAINED)
+        parts = (annotated, OF_GROUP, EXPLAINED) if graph else (annotated, EXPLAINED)
         chapters.insert(0, Chapter("The program, line by line", parts))
     lead = " ".join(map(str, about)).removeprefix(f"tflab: {name} ")
     return Report(name, lead, command, tuple(chapters))
@@ -53,14 +51,14 @@ def life(seen: Watched) -> storage.Life | None:
 
 
 EXPLAINED = (
-    "Forward, backward, updates and waiting (for data) are the times of the nodes that a line "
-    "made, estimated from the traced runs. Python and TensorFlow are the times of the line itself "
-    "and of its calls to TensorFlow and Keras, sampled outside of runs. Ops may run at the same "
-    "time: without the nodes of a line the program is faster by at most their time. "
+    "Forward, backward, updates and waiting (for data): times of the nodes that a line made, "
+    "estimated from the traced runs. Python and TensorFlow: times of the line itself and of its "
+    "calls to TensorFlow and Keras, sampled outside of runs. Ops may run at the same time: without "
+    "the nodes of a line the program is faster by at most their time. "
     f"{view.ONCE} marks a time from one traced run."
 )
 OF_GROUP = (
-    "The drawing shows group {}, which took longest, without nodes that it does not need. Point at "
+    "The drawing shows the group that took longest, without nodes that it does not need. Point at "
     "a line to see its nodes; click a node to see its line."
 )
 
@@ -76,7 +74,11 @@ def scripts(seen: Watched) -> Iterator[Script]:
     spent = {file: sum(map(view.shown_ns, own.values())) for file, own in by_file.items()}
     files = sorted(by_file, key=lambda file: (file != seen.program[0], -spent[file], file))
     most = max(map(view.shown_ns, seen.lines), default=0)
-    nodes = nodes_by_line(seen.graph)
+    nodes = grouped(
+        ((node.line.file, node.line.line), node.name)
+        for node in (seen.graph.nodes if seen.graph else ())
+        if node.line
+    )
 
     def row(file: str, number: int, code: str) -> ScriptLine:
         line = by_file[file].get(number)
@@ -109,14 +111,6 @@ def lines_of_file(file: str, known: Mapping[int, WatchedLine]) -> dict[int, str]
     return texts if same and len(texts) <= MOST_LINES else {}
 
 
-def nodes_by_line(graph: Recorded | None) -> dict[Place, list[str]]:
-    made: dict[Place, list[str]] = {}
-    for node in graph.nodes if graph else ():
-        if node.line:
-            made.setdefault((node.line.file, node.line.line), []).append(node.name)
-    return made
-
-
 # The drawing of the graph
 
 
@@ -125,9 +119,7 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     stages = recorded.stages(recorded.needed(graph))
     histories = recorded.histories(graph, stages, known)
     plain = drawing.draw(stages, histories)
-    missing = len(not_taken(graph.executed, graph.ops))
     how = f"times are means of {units.plural(graph.traced, 'traced run')} of the program"
-    how += f", in which {units.plural(missing, 'node')} did not run" if missing else ""
     about = "The ops ran in the order of their dependencies."
     ran = State(stage="execution", title="Execution", about=about, lines=(how,))
     states = (*plain.states, ran) if graph.executed else plain.states

@@ -7,19 +7,12 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import starmap
 from typing import NamedTuple
 
 from tflab import units
 from tflab.records.blocks import Block, Column, Fact, Table, fact_table, numbers, table
 from tflab.records.timed import Owner
-from tflab.records.watched import (
-    Compiled,
-    Group,
-    RecordedValues,
-    Watched,
-    WatchedLine,
-)
+from tflab.records.watched import Compiled, Group, RecordedValues, Watched, WatchedLine
 from tflab.run import sampler, summary
 from tflab.run.groups import FEW
 from tflab.views import execution, values
@@ -40,7 +33,6 @@ GROUPS = (
     "A group is the runs of one graph with the same fetches and fed shapes, or of one tracing of a "
     "tf.function. The first run of each is in the first runs, all others are its steps."
 )
-UNNAMED = {summary.LATER: "runs unlike those of all earlier groups"}
 ALIKE = (
     "with arguments that read the same: for another object, graph, device or strategy, or because "
     "the first tracing created variables"
@@ -122,21 +114,19 @@ def in_short(seen: Watched) -> Iterator[str]:
         yield f"Largest part{'s' * (len(shares) - 1)}: {', and '.join(shares)}."
     least_ns = HEADLINE * sum(part.ns for part in own)
     if (line := seen.costliest) and line.ns >= least_ns:
-        share = spread(lambda value: f"{value:.0f} %", 100 * line.ns / all_ns, line.samples)
+        share = sampled(line.ns / all_ns, line.samples, units.percent)
         yield f"Most expensive line: {line.place}, {share}."
     if not any(map(is_run, seen.process.owners)):
         where = " in its main thread" if seen.groups else ""
         yield f"tflab saw no session.run and no tf.function that ran a graph{where}."
     if run := seen.open_run:
-        place = f", at {run.place}" if run.place else ""
-        began = f"it began {units.time(run.ns)} before the end{place}"
+        began = f"it began {units.time(run.ns)} before the end" + f", at {run.place}" * bool(
+            run.place
+        )
         yield f"A run of group {run.group} did not end: {began}."
     if others:
-        of_all = f"of {units.plural(sum(group.calls for group in seen.groups), 'run')}"
-        yield (
-            f"{others:,} {of_all} happened in other threads; the first table has the main thread's "
-            "time."
-        )
+        runs = units.plural(sum(group.calls for group in seen.groups), "run")
+        yield f"{others:,} of {runs} happened in other threads; the parts are the main thread's."
     if (line := seen.elsewhere) and line.ns >= least_ns:
         spent = sampled(line.ns, line.samples)
         yield f"In other threads, {spent} passed at {line.place}."
@@ -163,7 +153,9 @@ def rows(seen: Watched) -> Iterator[Row]:
         middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
         middle += " with waiting for data" * bool(middle and group.waited_ns[0])
         traced = f", {group.traced:,} traced" if group.traced else ""
-        names = ", ".join(group.fetches) or UNNAMED.get(group.graph, "compiled steps")
+        later = group.graph == summary.LATER
+        unnamed = "runs unlike those of all earlier groups" if later else "compiled steps"
+        names = ", ".join(group.fetches) or unnamed
         about[f"{summary.STEPS} {at}"] = f"{runs}{middle}{traced}: {names}"
         about[f"{summary.WAITING} {at}"] = "in the same runs, estimated"
     owners = {owner.owner: owner.ns for owner in seen.process.owners}
@@ -205,19 +197,16 @@ def waiting(seen: Watched) -> Iterator[str]:
     """Yield what the program waits for: data, and child processes."""
     data, children, all_ns = seen.input_pipeline, seen.for_children, program_ns(seen)
     if data and data.waited_ns >= TOLD * all_ns:
-        who = f"group {data.group}" if data.group else "the program"
-        mean = ""
+        who, what = (f"group {data.group}", "run") if data.group else ("the program", "step")
+        waited, share = units.time(data.waited_ns), units.percent(data.waited_ns / all_ns)
+        said = [f"Input pipeline: {who} waited {waited} for data, {share} of the time"]
         if data.runs:
-            what = "run" if data.group else "step"
-            mean = f", a mean of {units.time(data.waited_ns / data.runs)} a {what}"
-        share = units.percent(data.waited_ns / all_ns)
-        said = f"Input pipeline: {who} waited {units.time(data.waited_ns)} for data{mean}"
-        said += f", {share} of the time"
+            said.append(f"a mean of {units.time(data.waited_ns / data.runs)} a {what}")
         if data.stage:
-            said += f"; its most expensive stage is {data.stage}"
+            said.append(f"most expensive stage: {data.stage}")
         if line := data.line:
-            said += f"; its Python took {sampled(line.ns, line.samples)} at {line.place}"
-        yield f"{said}."
+            said.append(f"its Python took {sampled(line.ns, line.samples)} at {line.place}")
+        yield f"{'; '.join(said)}."
     if children and children.ns >= CHILDREN * all_ns:
         yield (
             f"{units.percent(children.ns / all_ns)} of the time passed in waiting for child "
@@ -336,12 +325,12 @@ def of_lines(seen: Watched) -> Iterator[Block]:
     def place(line: WatchedLine) -> str:
         return str(line.line) if name else f"{os.path.basename(line.file)}:{line.line}"
 
-    def column(at: int, header: str) -> Column:
-        return numbers(header, lambda line: times(line)[at][1])
+    def column(header: str) -> Column:
+        return numbers(header, lambda line: times(line)[HEADERS.index(header)][1])
 
     columns = (
         Column("line", place, right=bool(name)),
-        *starmap(column, enumerate(HEADERS)),
+        *map(column, HEADERS),
         Column("code", lambda line: line.code, elastic=True, least=12, spare=1),
     )
     shown = [column for column in columns if any(map(column.cell, known[:MOST_LINES]))]
@@ -380,13 +369,9 @@ def times(line: WatchedLine) -> tuple[tuple[int, str], ...]:
 # The precision of a sampled time
 
 
-def sampled(ns: int, samples: int) -> str:
-    """Return `1.25 s`, or `0.3 to 0.5 s` if the samples are too few to be more precise."""
-    return spread(units.time, ns, samples)
-
-
-def spread(say: Callable[[float], str], value: float, samples: int) -> str:
-    """Return a sampled value, or its 95 % interval; "" if there are too few samples."""
+def sampled(value: float, samples: int, say: Callable[[float], str] = units.time) -> str:
+    """Return `1.25 s`, or the 95 % interval `0.3 to 0.5 s` if the samples are too few to be more
+    precise; "" if there are too few for that."""
     if samples < summary.LEAST_SAMPLES:
         return ""
     # The number of samples on a line is nearly Poisson, so its standard deviation is its root
@@ -395,7 +380,5 @@ def spread(say: Callable[[float], str], value: float, samples: int) -> str:
     if error <= PRECISE * value:
         return say(value)
     (least, small), (most, unit) = (say(float(f"{bound:.1e}")).split(" ") for bound in (low, high))
-    if (least, small) == (most, unit):
-        return f"{most} {unit}"
     first = f"{float(least):g}" if small == unit else f"{float(least):g} {small}"
     return f"{first} to {float(most):g} {unit}"
