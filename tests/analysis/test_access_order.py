@@ -147,6 +147,9 @@ SWITCHED = (
     "nodes, fetches, expected",
     [
         (IF, "y:0", [("z", "then_branch of cond")]),
+        (IF, "y:0 <- x:0 p:0", [("z", "then_branch of cond")]),
+        (IF.replace("p=Placeholder", "p=Const"), "y:0 <- x:0", []),
+        (SWITCHED, "y:0 <- x:0 p:0", [("z", "true branch of cond")]),
         (IF, "y:0 z:0", []),
         (IF + "; t=Tanh(z)", "y:0 t", []),
         (IF + "; t=NoOp(^z)", "y:0 t", []),
@@ -160,6 +163,7 @@ SWITCHED = (
     ],
 )
 def test_what_only_one_branch_uses_and_always_runs_is_named(nodes, fetches, expected):
-    rows = access_order.of_one_branch(Step(graph(nodes), fetches.split()), BODIES)
+    fetched, _, fed = fetches.partition("<-")
+    rows = access_order.of_one_branch(Step(graph(nodes), fetched.split(), fed.split()), BODIES)
     assert [(row.node, row.branch) for row in rows] == expected
     assert all(isinstance(row, BranchInput) for row in rows)

@@ -132,6 +132,9 @@ FATES = {
     "a node whose heir has another value later has none": """
         a; out(a) | out b | square: a replaced b; fold: b removed; prune: b removed c
         => square: a removed""",
+    "a node whose heir had another value before has none": """
+        a; b; out(a,b) | b out | turn: b removed; merge: a merged b
+        => merge: a removed""",
 }
 
 

@@ -203,6 +203,7 @@ def between_x_and_mul(*ops):
     "ops, known",
     [
         (["StopGradient"], ("StopGradient",)),
+        (["Exp", "PyFunc"], ("PyFunc",)),
         (["Exp", "StopGradient"], ("StopGradient",)),
         (["StopGradient", "Log"], ()),  # no gradient came to it
         (["ArgMax", "StopGradient"], ()),  # there was none before it, either

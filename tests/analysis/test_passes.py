@@ -171,7 +171,7 @@ TAKEN = {
         x; a=Neg(x); b=Abs(x); c=Exp(x); i=Identity(a); j=Identity(i); l=Identity(b); u=AddN(j,l,c)
         => x; a; b; c; u=AddN(a,b,c) : i removed a, j removed a, l removed b""",
     "what an identity passed on into a rewritten user is not the value of that": """
-        x; a=Neg(x); i=Identity(a); b=Abs(i) => x; b=_NegAbs(x) : a fused in b, i fused in b""",
+        x; a=Neg(x); i=Identity(a); b=Abs(i) => x; b=_NegAbs(x) : a fused in b, i removed""",
     "what fed a node that stayed has no heir from beyond it": """
         k=Const; a=Neg(k); b=Abs(a); c=Exp(b); d=Log(c) => k; b=Abs; new=Const; d=Log(new)
         : a removed, c folded new""",
@@ -241,14 +241,25 @@ TAKEN = {
         x; m=Neg(x); n=Neg(m); u=Add(n,x); v=Exp(u) => x; k=Const; twice=Mul(x,k); v=Exp(twice)
         : m removed, n removed, u replaced twice""",
     "a negated value is not the value": """
-        x; n=Neg(x); i=Identity(n); u=Exp(i) => x; u=Exp(x) : n removed, i removed x""",
+        x; n=Neg(x); i=Identity(n); u=Exp(i) => x; u=Exp(x) : n removed, i removed""",
+    "a reshape whose input lost its sign has another value now": """
+        x; n=Neg(x); r=Reshape(n); t=Transpose(r); m=Neg(t); u=Exp(m)
+        => x; r=Reshape(x); t; u=Exp(t) : n removed, r removed, t removed, m removed""",
+    "a reshape between two sums does no work of the whole sum": """
+        x; y; a=Add(x,y); r=Reshape(a); u=Sub(r,y); v=Exp(u) => x; y; sum=AddN(x,y,y); v=Exp(sum)
+        : a fused in sum, r removed, u fused sum""",
+    "a transpose does some of a product that transposes": """
+        x; y; t=Transpose(x); m=MatMul(t,y); u=Exp(m) => x; y; new=MatMul(x,y); u=Exp(new)
+        : t fused in new, m fused new""",
+    "a sum is none of its terms": """
+        x; k=Const; a=Add(x,x); u=Mul(a,k) => x; k; u=Mul(x,k) : a removed""",
     "a node is in no chain of functions of one number if it only reshapes": """
         x; r=Reshape(x); s=Square(r); u=Exp(s)
         => x; s/unary_ops_composition=_UnaryOpsComposition(x); u=Exp(s/unary_ops_composition)
         : r removed, s fused s/unary_ops_composition""",
     "a sum that was regrouped leaves its name to another value": """
         x; y; z=Const; s=Add(x,y); u=Add(s,z) => x; y; z; s=Add(y,z); u=Add(x,s) => x; y; u=Add(x,y)
-        : s removed; z removed, s removed y""",
+        : s removed; z removed, s removed""",
     "a constant that stands for two inputs of a sum replaces neither": """
         x; k=Const; u=AddN(x,x,k,k) => x; two=Const; u=AddN(x,x,two) : k removed""",
 }

@@ -136,6 +136,24 @@ def test_text_is_transferred_too_and_its_size_does_not_follow_from_its_shape():
     assert any("without 1 transfer of unknown size" in fact.text for fact in view.facts(stage))
 
 
+def test_two_devices_share_a_loop_of_version_1_whose_gradient_is_tied_to_both():
+    def loss_of(x, w):
+        rows = tf.TensorArray(tf.float32, 4).unstack(x)
+
+        def body(i, h):
+            return i + 1, tf.tanh(w * rows.read(i) + h)
+
+        return tf.reduce_sum(tf.while_loop(lambda i, _: i < 4, body, (0, tf.zeros([4])))[1])
+
+    tf1.disable_control_flow_v2()
+    try:
+        model = model_of(loss_of, {"w": np.ones(4, np.float32)}, numbers, shape=(4, 4))
+        stage = placed(model, Options(batch_size=4, devices=2))
+    finally:
+        tf1.enable_control_flow_v2()
+    assert {node.device for node in stage.nodes} == {f"{HOST}CPU:0", f"{HOST}CPU:1"}
+
+
 def test_what_a_pass_composed_of_one_line_has_that_line_and_its_phase():
     """The derivative of GELU contains exp(-x * x), of which Grappler makes one op."""
 

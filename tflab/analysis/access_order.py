@@ -67,7 +67,7 @@ class Step:
     def __init__(
         self, nodes: Sequence[Node], fetches: Collection[str], feeds: Iterable[str] = ()
     ) -> None:
-        fed = {graph_def_name(name) for name in feeds}
+        self.fed = fed = {graph_def_name(name) for name in feeds}
         needed = nodes_needed(nodes, fetches, fed)
         self.fetches = fetches
         self.results = {name: node_of(name) for name in fetches if ":" in name}
@@ -224,8 +224,9 @@ def of_one_branch(step: Step, functions: Iterable[Function]) -> tuple[BranchInpu
     Nodes that depend on constants alone are left out: passes compute them before the step."""
     if not step.chosen:
         return ()
-    sources = [n.name for n in step.nodes if VARYING.fullmatch(n.op) or RANDOM.search(n.op)]
-    varying = reach(sources, step.after)
+    sources = {n.name for n in step.nodes if VARYING.fullmatch(n.op) or RANDOM.search(n.op)}
+    takers = grouped((node_of(t), node.name) for node in step.nodes for t in node.inputs)
+    varying = reach(sources | {*map(node_of, step.fed)}, takers)
     bodies = Bodies(functions)
     # By (node that chooses a branch, index of the input): the branches that use it. Branches whose
     # condition is constant are left out, because passes remove them

@@ -19,6 +19,7 @@ from tflab.records.graph import (
 )
 
 LONGEST = 400  # number of names and ops in a derivative
+ENDS = ("StopGradient", "PyFunc", "PyFuncStateless")  # of gradients, but not of slopes
 
 
 def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
@@ -71,11 +72,11 @@ def path(links: Sequence[Link], loss: str) -> list[Link]:
 
 
 def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
-    """Return the `StopGradient` nodes that end a gradient other than 0, although their values
+    """Return the nodes of types in `ENDS` that end a gradient other than 0, although their values
     depend on these variables through differentiable ops."""
     passing = {gradient.forward for gradient in graph.gradients if gradient.function}
-    stops = [node.name for node in graph.nodes if node.op == "StopGradient"]
-    way = (n for n in graph.nodes if n.name in passing or n.op == "StopGradient")
+    stops = [node.name for node in graph.nodes if node.op in ENDS]
+    way = (node for node in graph.nodes if node.name in passing or node.op in ENDS)
     behind = with_dependents(way, variables)
     arriving = {
         node_of(tensor)

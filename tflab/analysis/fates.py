@@ -98,8 +98,11 @@ def fates(
         for taken in step.taken:
             if taken.into == taken.name:
                 folded[taken.name] = step.name
-            else:
-                removals.setdefault(taken.name, []).append((number, step.name, taken))
+                continue
+            lost = removals.get(taken.into or "", ())
+            if any(at < number and not one.into for at, _, one in lost):  # it has another value
+                taken = Takeover(taken.name, "removed", None)
+            removals.setdefault(taken.name, []).append((number, step.name, taken))
     rewritten = {change.name: step.name for step in passes for change in step.rewritten}
     needed = nodes_needed(user_nodes, fetches, feeds)
 
@@ -288,13 +291,15 @@ class Step:
     ) -> Takeover | None:
         """Return what happened to a node, judged by its replacement; None if there is none, or if
         the pass cannot have made it. `shared` are the new nodes that do the work of several."""
-        if by is None or (self.old[name].op == "Neg" and by.node in self.old[name].inputs):
+        if by is None or self.is_opposite(name, by.node):
             return None
+        if self.old[name].op in COMMUTATIVE and by.node in map(node_of, self.old[name].inputs):
+            return None  # the rest of it went into a constant
         node, was, now = self.old[name], self.old.get(by.node), self.new[by.node]
         does_more = by.node in shared if by.has_value else now.op != node.op
         passed = {*map(node_of, node.inputs), *self.passed_on(name)}
         alone = now.op in ALONE and (node.op, now.op) != ("Neg", "Sub")  # a Sub may negate
-        alone = alone or (node.op in KEEPING and by.node.endswith(COMPOSITION))
+        alone = alone or (node.op in KEEPING and "MatMul" not in now.op)  # which may transpose
         fate = "removed"  # its users take the value from its input, or from a node like it
         if now.op == "Const" and (
             (was.op if was else node.op) != "Const" or (was is None and not by.has_value)
@@ -311,6 +316,14 @@ class Step:
         replaced = fate == "removed" and (by.is_moved or self.is_made_for(by, node))
         takeover = Takeover(name, fate, by.node, by.has_value, replaced)
         return takeover if self.check(takeover) else None
+
+    def is_opposite(self, name: str, other: str) -> bool:
+        """Return whether a node has the negated values of another. The arithmetic optimiser makes
+        `reshape(x)` of `-reshape(-x)`; its node has the name of the old reshape."""
+        both = [one for one in (name, other) if one in self.old]
+        ways = [(one, *self.passed_on(one, (*KEEPING, "Neg"))) for one in both]
+        negations = [one for way in ways for one in way if self.old[one].op == "Neg"]
+        return len(ways) > len({way[-1] for way in ways}) and len(negations) % 2 == 1
 
     def is_made_for(self, by: Replacement, node: Node) -> bool:
         """Return whether the pass made a replacement to do the work of the node. If the replacement
@@ -359,10 +372,21 @@ class Step:
     @cached_property
     def regrouped(self) -> set[str]:
         """Return the nodes that have another value now: a pass regrouped a sum or product, so that
-        a user took an input of theirs (`ConstantPushDown` in grappler's constant_folding.cc)."""
+        a user took an input of theirs (`ConstantPushDown` in grappler's constant_folding.cc); or
+        of a negation between two reshapes only the sign was left (`RemoveInvolution`)."""
         inputs = ((n, node.inputs, self.new.get(n, node).inputs) for n, node in self.old.items())
         changed = {name: (Counter(a), Counter(b)) for name, a, b in inputs if a != b}
-        return {
+        turned = (
+            name
+            for name, node in self.old.items()
+            if node.op in KEEPING and all(changed.get(name, [()]))
+            if self.is_opposite(node_of(node.inputs[0]), node_of(self.new[name].inputs[0]))
+        )
+        kept = {
+            name: [user for user, _ in users if self.old[user].op in KEEPING]
+            for name, users in self.before.users.items()
+        }
+        return reach(turned, kept) | {
             name
             for was, now in changed.values()
             for name in changed.keys() & {*map(node_of, was)}
@@ -433,10 +457,10 @@ class Step:
                     return choice[0]
         return None
 
-    def passed_on(self, name: str) -> Iterator[str]:
+    def passed_on(self, name: str, by: Collection[str] = KEEPING) -> Iterator[str]:
         """Yield what a node passes on, what that passes on, and so on."""
         visited = {name}
-        while self.old[name].op in KEEPING and self.old[name].inputs:
+        while self.old[name].op in by and self.old[name].inputs:
             name = node_of(self.old[name].inputs[0])
             if name in visited or name not in self.old:
                 return

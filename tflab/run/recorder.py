@@ -285,10 +285,9 @@ class Recorder:
     ) -> RunGroup:
         shown = getattr(graph, "name", "") or own_name.decode()
         types = watched_functions.arguments(function.function_type)
-        for name in [*types]:  # without what has parts
-            if any(part.startswith((f"{name}[", f"{name}.")) for part in types):
-                del types[name]
-        group = self.add_group(key, graph, (shown,), types, shown)
+        whole = {name[: end.start()] for name in types for end in re.finditer(r"[.\[]", name)}
+        parts = {name: kind for name, kind in types.items() if name not in whole}
+        group = self.add_group(key, graph, (shown,), parts, shown)
         if not group.later:
             group.results = [f"result {at}" for at in range(watched_functions.results(function))]
         return group

@@ -171,6 +171,7 @@ TYPES: Mapping[str, Formula] = {
     ONE: of_output(1),
     "ClipByValue Rsqrt SqrtGrad SquaredDifference": of_output(2),
     "SigmoidGrad TanhGrad": of_output(3),
+    "RsqrtGrad": of_output(4),
     "LogSoftmax Softmax": of_output(5),
     "SoftmaxCrossEntropyWithLogits": of_input(9),
     # 5 an element as softmax, 3 a row: the logarithm of the sum, the distance from it, and 1 less

@@ -40,7 +40,7 @@ def config_of(options: Options) -> tf1.ConfigProto:
     """Return the session's configuration: devices, and the graph passes that are switched off."""
     config = tf1.ConfigProto(
         device_count={"CPU": options.devices},
-        allow_soft_placement=options.soft_placement,
+        allow_soft_placement=options.soft_placement or options.devices > 1,
         operation_timeout_in_ms=TIME_LIMIT_S * 1000,
     )
     if options.threads:

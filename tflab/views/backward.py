@@ -153,7 +153,7 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
         at = ", ".join(dict.fromkeys(missing_at))
         yield Fact("steps", f"{of}, at {at}", f"because {NO_FORMULA}", detail=True)
     if stage.stopped:
-        yield Fact("stop_gradient", ", ".join(stage.stopped), STOPS)
+        yield Fact("gradient ends at", ", ".join(stage.stopped), STOPS)
     if stage.custom_gradients:
         yield Fact("custom gradient", ", ".join(stage.custom_gradients), CUSTOM)
 

@@ -542,6 +542,8 @@ def of_kind(known, node, held, owners, nodes, truth):
     """Whether a node is what its kind of bookkeeping says."""
     whole = all(tensor.dtype.startswith("int") for tensor in node.outputs)
     kind = known.bookkeeping
+    if kind and held is None:  # it has no numbers
+        return not any(tensor.dtype.startswith(("float", "int", "bool")) for tensor in node.outputs)
     if kind in ("shape", "whole numbers"):
         return whole
     if kind == "start" and not whole:
