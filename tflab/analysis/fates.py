@@ -350,10 +350,6 @@ class Step:
         node; if that was removed too, at the nearest user that was not."""
         gone = (name for name in self.old if name not in self.new)
         known = {name: by for name in gone if (by := self.at_users(name))}
-        for name in self.before.users:
-            is_gone = name in self.old and name not in self.new and name not in known
-            if is_gone and (only := self.left_over(name, known)):
-                known[name] = Replacement(only, True)
         return self.spread(known, lambda name: name not in self.new)
 
     def spread(
@@ -440,22 +436,6 @@ class Step:
         is_constant = self.new.get(into, now).op == "Const"
         in_place = gone.total() == sum(map(ne, was, takes)) and not is_constant
         return into if alike and (in_place or not sorts) else ""
-
-    def left_over(self, name: str, known: Mapping[str, Replacement]) -> str | None:
-        """Return what replaces a node at a sum or product whose inputs a pass exchanged: the only
-        new input that replaces no other input, or else the new input that the node passed on."""
-        old, new = self.old, self.new
-        users = (user for user, _ in self.before.users[name])
-        for user in (user for user in users if user in new and new[user].op == old[user].op):
-            before = [*map(node_of, old[user].inputs)]
-            now = Counter(map(node_of, new[user].inputs))
-            left = now - Counter(before) - Counter(known[n].node for n in before if n in known)
-            unknown = [one for one in (Counter(before) - now).elements() if one not in known]
-            passed = [one for one in self.passed_on(name) if one in left][:1]
-            for choice in ([*left] if left.total() == len(unknown) else [], passed):
-                if len(choice) == 1 and choice[0] in new:
-                    return choice[0]
-        return None
 
     def passed_on(self, name: str, by: Collection[str] = KEEPING) -> Iterator[str]:
         """Yield what a node passes on, what that passes on, and so on."""

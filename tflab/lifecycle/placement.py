@@ -74,7 +74,8 @@ def place(backward: Backward, options: Options) -> Placement:
     parts = [nodes.from_graph_def(graph, makers, shapes) for graph in graphs]
     remaining = tuple(node for part in parts for node in part)
     unknown = trace.is_incomplete(observed.metadata.step_stats)
-    ran = trace.node_names(observed.metadata.step_stats)
+    traced = observed.metadata.step_stats.dev_stats  # without the nodes of a branch not taken
+    ran = {stats.node_name for device in traced for stats in device.node_stats}
     ends = ((one.send, one.recv) for one in sent)
     generated, notes = code_of_output(program, options)
     seen = observed.snapshots

@@ -178,11 +178,6 @@ def labelled_type(label: str) -> str:
     return label.rpartition(" = ")[2].partition("(")[0] or "unknown"
 
 
-def node_names(step_stats: StepStats) -> set[str]:
-    """Return the nodes that have a row in a trace: nodes of a branch not taken have none."""
-    return {stats.node_name for device in step_stats.dev_stats for stats in device.node_stats}
-
-
 def output_shapes(step_stats: StepStats) -> dict[str, Shape]:
     """Return the shapes of the tensors that a step made, by tensor name (`split:1`, plain `mul`). A
     size that was not always the same is None, as in a loop."""
