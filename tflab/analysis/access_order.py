@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 
 from tflab.analysis.fates import MERGES, RANDOM, SHAPES, SWITCHES
 from tflab.records.graph import (
@@ -87,11 +86,6 @@ class Step:
             if node.op in BRANCHES
             or (node.op in SWITCHES and node_of(node.inputs[-1]) not in loops)
         ]
-
-    @cached_property
-    def after(self) -> dict[str, list[str]]:
-        """Return the nodes that take from each node."""
-        return {name: [user.name for user, _ in each] for name, each in self.users.items()}
 
     def in_branches(self) -> set[str]:
         """Return the nodes that run only if a branch is taken, and the nodes that choose one."""
@@ -172,6 +166,7 @@ def unordered(step: Step, functions: Iterable[Function]) -> tuple[Unordered, ...
     if not pairs:
         return ()
     in_branches = step.in_branches()
+    after = {name: [user.name for user, _ in each] for name, each in step.users.items()}
     own, earlier = paths(step.before, (end.name for pair in pairs for end in (pair[1], pair[3])))
     rows: dict[object, Unordered] = {}
     for name, one, does, other, its in pairs:
@@ -180,7 +175,7 @@ def unordered(step: Step, functions: Iterable[Function]) -> tuple[Unordered, ...
         key = name, one.line or one.name, does, other.line or other.name
         if ordered or may_not_run or key in rows:
             continue
-        reached = reach([one.name], step.after) if does in ("reads", "takes") else ()
+        reached = reach([one.name], after) if does in ("reads", "takes") else ()
         into = tuple(fetch for fetch, node in step.results.items() if node in reached)
         first, second = (
             Access(node.name, "writes" if kind == "adds" else kind, node.line)
