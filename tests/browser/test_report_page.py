@@ -98,9 +98,9 @@ def test_a_click_shows_a_history_that_leads_to_its_passes_and_nodes(viewer, arte
     for words in (
         "tf.nn.conv2d(images, kernel",
         "takes images, conv1/Conv2D/ReadVariableOp",
-        "): fused into conv1/Relu",
+        ": fused into conv1/Relu",
         "its computation was done by conv1/Relu",
-        "device CPU:0",
+        "device of conv1/Relu: CPU:0",
     ):
         assert words in text
     assert panel.locator("thead th").all_inner_texts() == ["batch", "1", "16"]
