@@ -38,7 +38,7 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
         ns = sum(row.step_ns for row in rows) - sum(ns for ns, *_ in drawn)
         rest = percent(1 - sum(share for _, share, _ in drawn))
         about += f" All others ({others:,}): {time(ns)}, {rest}."
-    figure, (axes,) = style.canvas(title, about, 0.3 * len(names) + 0.8)
+    figure, (axes,) = style.canvas(title, about, 0.36 * len(names) + 0.8)
     for place, (ns, share, marked) in enumerate(drawn):
         color, hatch = (style.RED, "////") if marked else (style.PALE, None)
         bar = axes.barh(place, ns, 0.7, color=color, hatch=hatch, linewidth=0, zorder=2)

@@ -71,7 +71,7 @@ def draw_lane(axes: Axes, lane: int, bars: Sequence[Slice]) -> None:
         letters = int(84 * ns / width)  # a name as long as the step has 84
         last = name.rpartition("/")[2]
         if letters >= 3 and len(last) <= letters:
-            words = style.short_name(name if len(last) <= letters - 2 else last, letters)
+            words = style.short_name(name if len(name) <= letters else last, letters)
             color = "white" if critical else style.INK
             style.write(axes, start + ns / 2, lane, words, color=color, size=8.5)
 
