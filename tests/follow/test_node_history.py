@@ -147,9 +147,7 @@ def test_a_node_has_the_program_s_values_of_its_outputs_and_inputs():
 def test_a_name_that_does_not_exist_gets_the_five_nearest_ones():
     histories = node_history.histories((FRONTEND, BACKWARD, PLACEMENT))
     assert node_history.find("matmul:0", histories) is histories["matmul"]
-    with pytest.raises(
-        UsageError, match=r"no node '<b>' in the graph of the program\. Some names: 'x', "
-    ):
+    with pytest.raises(UsageError, match=r"no node '<b>' .* the program\. Some names: 'x', "):
         node_history.find("<b>", histories)
     with pytest.raises(UsageError) as error:
         node_history.find("layer", dict.fromkeys(f"layer{n}" for n in range(1, 8)), "lenet")
