@@ -39,6 +39,7 @@ POOLED = (2, 6, 12, 5)
 
 FUSED = {"fused_ops": ["BiasAdd", "Relu"], "transpose_a": False}
 
+RELU = {"is_training": False, "num_side_inputs": 0, "activation_mode": "Relu"}
 EXAMPLES = [
     # a convolution of 64 x 10 x 10 x 16 outputs of 5 x 5 x 6 products, and what it costs back
     ("Conv2D", [IMAGE, FILTER], [RESULT], {}, 30_720_000),
@@ -70,6 +71,7 @@ EXAMPLES = [
     ("SparseSoftmaxCrossEntropyWithLogits", [(3, 4), (3,)], [(3,), (3, 4)], {}, 69),
     ("FusedBatchNormV3", [(3, 4)], [(3, 4)], {"is_training": True}, 96),
     ("FusedBatchNormV3", [(3, 4)], [(3, 4)], {"is_training": False}, 48),
+    ("_MklNativeFusedBatchNormEx", [(3, 4)], [(3, 4)], RELU, 60),
     ("ResourceApplyGradientDescent", [(), (), (3, 4)], [], {}, 24),
     ("ResourceApplyMomentum", [(), (), (), (3, 4), ()], [], {"use_nesterov": False}, 48),
     ("ResourceApplyMomentum", [(), (), (), (3, 4), ()], [], {"use_nesterov": True}, None),

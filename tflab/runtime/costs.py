@@ -120,8 +120,10 @@ def of_input(count: int, place: int = 0) -> Formula:
 
 
 def of_batch_norm(count: int, with_known_moments: int) -> Formula:
-    return lambda inputs, outputs, attributes: (
-        (count if attributes.get("is_training", True) else with_known_moments) * elements(inputs[0])
+    return lambda inputs, outputs, of: (
+        elements(inputs[0]) * (count if of.get("is_training", True) else with_known_moments)
+        + elements(inputs[0]) * of.get("num_side_inputs", 0)
+        + elements(inputs[0]) * (of.get("activation_mode") == "Relu")
     )
 
 
@@ -156,7 +158,7 @@ TYPES: Mapping[str, Formula] = {
     "AvgPoolGrad": lambda ins, _, of: 2 * elements(ins[1]) * prod(of["ksize"]),
     # A mean (1), a variance (3), a distance and a quotient (2), scale and shift (2): Ioffe and
     # Szegedy (arXiv 1502.03167, 2015), algorithm 1. With known moments, the last four.
-    "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3": of_batch_norm(8, 4),
+    "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormEx": of_batch_norm(8, 4),
     # With d the gradient and n the normalised input: n (2), the sums of d and of d*n (3), and
     # d - mean(d) - n*mean(d*n), times a factor (4). With known moments, two sums with the distance
     # from the mean (4), and d times a factor (1).
