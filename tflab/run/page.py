@@ -119,7 +119,7 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     stages = recorded.stages(recorded.needed(graph))
     histories = recorded.histories(graph, stages, known)
     plain = drawing.draw(stages, histories)
-    how = f"times are means of {units.plural(graph.traced, 'traced run')} of the program"
+    how = f"Times are means of {units.plural(graph.traced, 'traced run')} of the program."
     about = "The ops ran in the order of their dependencies."
     ran = State(stage="execution", title="Execution", about=about, lines=(how,))
     states = (*plain.states, ran) if graph.executed else plain.states
