@@ -15,7 +15,7 @@ from tflab.records.measured import Comparison, OpStats
 from tflab.units import in_units, percent, size, three_digits, time
 
 FLOPS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
-CODE = 22  # characters of a line's code for which spare columns are omitted
+CODE = 20  # characters of a line's code for which spare columns are omitted
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
 
