@@ -114,7 +114,8 @@ def in_short(seen: Watched) -> Iterator[str]:
         yield f"Largest part{'s' * (len(shares) - 1)}: {', and '.join(shares)}."
     least_ns = HEADLINE * sum(part.ns for part in own)
     if (line := seen.costliest) and line.ns >= least_ns:
-        share = sampled(line.ns / all_ns, line.samples, units.percent)
+        part, samples = line.ns / all_ns, line.samples
+        share = sampled(part, samples, lambda share: units.percent(min(share, 1)))
         yield f"Most expensive line: {line.place}, {share}."
     if not any(map(is_run, seen.process.owners)):
         where = " in its main thread" if seen.groups else ""
