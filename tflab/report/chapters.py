@@ -6,6 +6,7 @@ numbers were obtained. The report of the lab has the same parts in the order of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -30,9 +31,9 @@ from tflab.views import backward, execution, frontend, op_table, placement, word
 from tflab.views import stages as views
 
 ABOUT = "What TensorFlow does between a line of Python and the machine."
-ABOUT_LAB = "Each part names its step of the lab."
 PARTIAL = " Partial: these are the measurements before the interruption."
 TOP = 10  # rows of a table of ops
+STORED = ("VarHandleOp", "ReadVariableOp", "AssignVariableOp", "Const")  # variables, constants
 PEAK = "The memory peak is the most alive at once in a traced step, of what its ops requested."
 NO_CAUSE = (
     f"None of these stands out in {LEAST_STEPS} or more traced steps: one node that takes half of "
@@ -53,7 +54,7 @@ def report(lab: Lab, command: str, names: Sequence[str] = contents.CHAPTERS) -> 
     )
     return Report(
         title=f"{'Lab report' if handed_in else 'From Python to op runs'}: {lab.model}",
-        about=f"{ABOUT_LAB if handed_in else ABOUT}{PARTIAL * lab.interrupted}",
+        about=f"{ABOUT}{PARTIAL * lab.interrupted}",
         command=command,
         questions=() if handed_in else questions.questions(lab),
         chapters=tuple(made),
@@ -109,9 +110,7 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         result = " ".join(view.decided(compared))
         yield "configurations", "Configurations", configurations(compared), result
     if walked:
-        peak = walked.execution.memory.peak_bytes
-        result = f"at most {size(peak)} alive at once" if peak else ""
-        yield "memory", "Memory", memory(walked), result
+        yield "memory", "Memory", memory(walked), ""
     yield "environment", "Environment", (fact_table(Fact(*row) for row in lab.environment),), ""
 
 
@@ -289,8 +288,7 @@ def found(comparison: Comparison) -> Iterator[Part]:
 
 
 def grown(comparison: Comparison, row: Compared, small: int, large: int) -> Iterator[str]:
-    """Yield how the calls of an op type and its share change with the batch, if the work of a call
-    is known to grow with it."""
+    """Yield how the calls of an op type change with the batch, if their work is known to grow."""
     cell, smaller, steps = row.cells[large], row.cells.get(small), comparison.steps
     if (
         not (smaller and smaller.flops and cell.flops)
@@ -298,13 +296,11 @@ def grown(comparison: Comparison, row: Compared, small: int, large: int) -> Iter
         or cell.flops <= smaller.flops
     ):
         return
-    first, share = percent(smaller.share), percent(cell.share)
-    change = f"stays {share}" if first == share else f"goes from {first} to {share}"
     yield (
         f"From batch size {small} to {large}, a call of {row.key} takes "
         f"{three_digits(cell.mean_ns / smaller.mean_ns)} times as long ({time(cell.mean_ns)} "
         f"instead of {time(smaller.mean_ns)}) for {three_digits(cell.flops / smaller.flops)} times "
-        f"the FLOPs; its share of the time of all ops {change}."
+        "the FLOPs."
     )
 
 
@@ -367,15 +363,15 @@ def picture_of_graph(walked: Walked) -> Iterator[Part]:
     rows, shapes, _ = layers(walked)
     yield contents.picture("graph", plots.graph.draw, walked.model, rows, shapes)
     yield (
-        "The picture has the forward graph, as written. TensorBoard's Graphs shows the graph that "
-        "ran, with its gradients, node by node. The command python -m tflab.lifecycle --model "
-        f"{walked.model} --logdir runs/{walked.model} writes it, and tensorboard --logdir runs "
-        "shows it."
+        "The picture has the forward graph, as written; of a large one without variables and "
+        "constants. TensorBoard's Graphs shows the graph that ran, with its gradients, node by "
+        f"node. The command python -m tflab.lifecycle --model {walked.model} --logdir "
+        f"runs/{walked.model} writes it, and tensorboard --logdir runs shows it."
     )
 
 
 def layer_table(walked: Walked) -> Table:
-    rows, shapes, inside = layers(walked)
+    rows, shapes, parameters = layers(walked)
     outputs = {source: shape for (source, _), shape in reversed(shapes.items())}
     return table(
         "The layers, with the shape of their output (?: any size)",
@@ -383,40 +379,45 @@ def layer_table(walked: Walked) -> Table:
         Column("layer", lambda layer: layer.label, name=True),
         Column("op types", lambda layer: layer.about, name=True),
         Column("output", lambda layer: outputs.get(layer.name, ""), name=True),
-        numbers(
-            "parameters", lambda layer: f"{sum(walked.weights[n] for n in inside[layer.name]):,}"
-        ),
+        numbers("parameters", lambda layer: f"{parameters[layer.name]:,}"),
     )
 
 
-def layers(walked: Walked) -> tuple[list[Row], dict[tuple[str, str], str], dict[str, list[str]]]:
+def layers(walked: Walked) -> tuple[list[Row], dict[tuple[str, str], str], Counter[str]]:
     """Return the layers of the forward graph that the step needs in rows, the shape of the tensor
-    from one to another, and the nodes of each."""
+    from one to another, and the elements of the variables that each is the first to use."""
     unneeded = {fate.name for fate in walked.placement.ledger if fate.fate == "unreached"}
-    needed = (node for node in walked.stages[0].nodes if node.name not in unneeded)
-    nodes = {node.name: node for node in needed if node.op != "Const"}
+    nodes = {node.name: node for node in walked.stages[0].nodes if node.name not in unneeded}
+    whole = len(nodes) <= frontend.DRAWN_WHOLE
+    drawn = {name: node for name, node in nodes.items() if whole or node.op not in STORED}
     before = drawing.Waits(
-        {name: nodes.keys() & map(node_of, node.inputs) for name, node in nodes.items()}
+        {name: drawn.keys() & map(node_of, node.inputs) for name, node in drawn.items()}
     )
-    paths = [(tuple(name.split("/")), name) for name in nodes]
-    boxes = drawing.without_outer_scope(drawing.parts(paths, before), before)
+    paths = [(tuple(name.split("/")), name) for name in drawn]
+    boxes = drawing.without_outer_scope(drawing.parts(paths, before, least=2), before)
     inside = {box.name: nodes_of(box) for box in boxes}
     layer_of = {name: layer for layer, names in inside.items() for name in names}
     shapes: dict[tuple[str, str], str] = {}
-    for node in nodes.values():
+    for name, node in drawn.items():
         for tensor in node.inputs:
-            edge = layer_of.get(node_of(tensor), ""), layer_of[node.name]
-            if edge[0] not in ("", edge[1]):
+            source = node_of(tensor)
+            if source in drawn and layer_of[source] != layer_of[name]:
+                edge = layer_of[source], layer_of[name]
                 shapes.setdefault(edge, shape_of(tensor, nodes))
+            while source in nodes and source not in drawn:  # back to the variable
+                layer_of.setdefault(source, layer_of[name])
+                source = node_of((*nodes[source].inputs, "")[0])
+    parameters: Counter[str] = Counter()
+    for name, count in walked.weights.items():
+        parameters[layer_of.get(name, "")] += count
 
     def shown(entry: contents.Box | Lane) -> plots.graph.Box | plots.graph.Lane:
         if isinstance(entry, Lane):
             return plots.graph.Lane(entry.source, entry.target)
-        types = [nodes[name].op for name in inside[entry.name]]
-        about = words.counted([op for op in types if op not in questions.PLAIN] or types)
+        about = words.counted(nodes[name].op for name in inside[entry.name])
         return plots.graph.Box(entry.name, entry.label.removesuffix(f"/{about}"), about)
 
-    return [[*map(shown, row)] for row in drawing.rows(boxes, before)], shapes, inside
+    return [[*map(shown, row)] for row in drawing.rows(boxes, before)], shapes, parameters
 
 
 def shape_of(tensor: str, nodes: Mapping[str, Node]) -> str:

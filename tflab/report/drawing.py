@@ -86,14 +86,16 @@ def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequenc
     return homes
 
 
-def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> tuple[Box, ...]:
+def parts(
+    nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "", least: int = LEAST
+) -> tuple[Box, ...]:
     """Return the boxes of some nodes: scopes that are large enough, and single nodes."""
     boxes: list[Box] = []
     for label, members_of in grouped((path[0], (path[1:], name)) for path, name in nodes).items():
         own = tuple(Box(name, label) for path, name in members_of if not path)
         name = f"{scope}{label}/"
-        inner = parts([(path, name) for path, name in members_of if path], waits, name)
-        if len(members_of) < LEAST or (len(inner) == 1 and not own):
+        inner = parts([(path, name) for path, name in members_of if path], waits, name, least)
+        if len(members_of) < least or (len(inner) == 1 and not own):
             boxes += (*own, *(replace(box, label=f"{label}/{box.label}") for box in inner))
         else:
             boxes.append(Box(name, label, rows((*own, *inner), waits)))

@@ -43,8 +43,8 @@ def draw(comparison: Comparison) -> Figure:
         "line in the lower panel means that a larger batch saves nothing."
     )
     means = {size: row.mean_step_ns for size, row in steps.items()}
-    name = fitting.middle_cut(comparison.model, 30)
-    title = f"{name}: the time of a step and of one {comparison.unit} of it"
+    model = fitting.middle_cut(comparison.model, 30)
+    title = f"{model}: time of a step, and of one {comparison.unit}"
     figure, panels = style.canvas(title, about, 6.8, panels=2)
     times = {"whole step": means}
     names = [fitting.wrapped(visible(row.key), 24) for row in rows]

@@ -51,8 +51,8 @@ def draw(history: History) -> Figure:
     if cut:
         about += f" Right answers below {percent(bottom)} are not shown."
     height, count = (5.4, 2) if rights else (3.2, 1)
-    name = fitting.middle_cut(history.settings.model, 30)
-    title = f"{name}: loss{' and accuracy' * bool(rights)} of the training"
+    model = fitting.middle_cut(history.settings.model, 30)
+    title = f"{model}: loss{' and accuracy' * bool(rights)}"
     figure, panels = style.canvas(title, about, height, count)
     draw_panel(panels[0], losses, tests, block, "{:.3g}".format)
     panels[0].set_ylabel("mean loss")

@@ -42,7 +42,7 @@ def draw(
     if not rows:
         return style.message("An empty graph", f"{model} has no nodes.")
     title = f"{fitting.middle_cut(model, 30)}: the data-flow graph, layer by layer"
-    about = "Boxes: layers and op types, no constants. Arrows: tensors and shapes (?: any size)."
+    about = "Boxes: layers and op types. Arrows: tensors and shapes (?: any size)."
     figure, (axes,) = style.canvas(title, about, min(PITCH * len(rows), TALLEST))
     axes.set_xlim(0, 1)
     axes.set_ylim(len(rows) - 0.6, -0.4)
