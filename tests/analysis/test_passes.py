@@ -248,15 +248,16 @@ TAKEN = {
     "a transpose does some of a product that transposes": """
         x; y; t=Transpose(x); m=MatMul(t,y); u=Exp(m) => x; y; new=MatMul(x,y); u=Exp(new)
         : t fused in new, m fused new""",
-    "a sum is none of its terms": """
-        x; k=Const; a=Add(x,x); u=Mul(a,k) => x; k; u=Mul(x,k) : a removed""",
+    "users that do not agree on an heir regrouped": """
+        x; y; k=Const; a=Add(x,y); u=Mul(a,k); v=Exp(a) => x; y; k; new=Add(y,x); u=Mul(x,k);
+        v=Exp(new) : a removed""",
     "a node is in no chain of functions of one number if it only reshapes": """
         x; r=Reshape(x); s=Square(r); u=Exp(s)
         => x; s/unary_ops_composition=_UnaryOpsComposition(x); u=Exp(s/unary_ops_composition)
         : r removed, s fused s/unary_ops_composition""",
     "a sum that was regrouped leaves its name to another value": """
         x; y; z=Const; s=Add(x,y); u=Add(s,z) => x; y; z; s=Add(y,z); u=Add(x,s) => x; y; u=Add(x,y)
-        : s removed; z removed, s removed""",
+        : s removed; z removed, s removed y""",
     "a constant that stands for two inputs of a sum replaces neither": """
         x; k=Const; u=AddN(x,x,k,k) => x; two=Const; u=AddN(x,x,two) : k removed""",
 }

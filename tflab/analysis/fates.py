@@ -275,7 +275,7 @@ class Step:
             name: by
             for name in self.before.users
             if name in old and name in new and name not in users
-            if (by := self.taken_instead(name))
+            if (by := self.agreed(self.taken_instead(name)))
         }
 
         def is_idle(name: str) -> bool:
@@ -293,8 +293,6 @@ class Step:
         the pass cannot have made it. `shared` are the new nodes that do the work of several."""
         if by is None or self.is_opposite(name, by.node):
             return None
-        if self.old[name].op in COMMUTATIVE and by.node in map(node_of, self.old[name].inputs):
-            return None  # the rest of it went into a constant
         node, was, now = self.old[name], self.old.get(by.node), self.new[by.node]
         does_more = by.node in shared if by.has_value else now.op != node.op
         passed = {*map(node_of, node.inputs), *self.passed_on(name)}
@@ -349,7 +347,7 @@ class Step:
         """Return the replacement of each removed node that was needed. It is found at a user of the
         node; if that was removed too, at the nearest user that was not."""
         gone = (name for name in self.old if name not in self.new)
-        known = {name: by for name in gone if (by := self.at_users(name))}
+        known = {name: by for name in gone if (by := self.agreed(self.at_users(name)))}
         return self.spread(known, lambda name: name not in self.new)
 
     def spread(
@@ -401,8 +399,15 @@ class Step:
                 return Replacement(equal, True)
         return Replacement(by.node, by.has_value and user.op in PASS_ON)
 
-    def at_users(self, name: str) -> Replacement | None:
-        """Return what a user of a removed node takes instead, or the user if it now does more."""
+    def agreed(self, found: Iterable[Replacement]) -> Replacement | None:
+        """Return the first of what users of a node take instead; None if one takes an old node and
+        others do not: a pass regrouped a sum or product."""
+        every = [*found]
+        nodes = {by.node for by in every if by.has_value}
+        return None if len(nodes) > 1 and nodes & self.old.keys() else next(iter(every), None)
+
+    def at_users(self, name: str) -> Iterator[Replacement]:
+        """Yield what users of a removed node take instead, or the user if it now does more."""
         old, new = self.old, self.new
         for user, position in self.before.users.get(name, ()):
             if user not in new:
@@ -412,10 +417,9 @@ class Step:
                 is_factor = into in new and into not in old and new[into].op == "Const"
                 sources = map(node_of, old[name].inputs or (name,))
                 known = is_factor and all(old[one].op == "Const" for one in sources if one in old)
-                return Replacement(into if into and known else user, False)
-            if into in new and into != node_of(old[user].inputs[position]):
-                return Replacement(into, True)
-        return None
+                yield Replacement(into if into and known else user, False)
+            elif into in new and into != node_of(old[user].inputs[position]):
+                yield Replacement(into, True)
 
     def instead(self, position: int, before: Node, now: Node) -> str:
         """Return the node that a user now takes instead of the input at this position; "" if
@@ -466,21 +470,21 @@ class Step:
             waiting.extend(map(node_of, new[name].inputs))
         return by
 
-    def taken_instead(self, name: str) -> Replacement | None:
-        """Return the node that a user takes instead of this one, and did not take before. A
+    def taken_instead(self, name: str) -> Iterator[Replacement]:
+        """Yield the nodes that users take instead of this one, and did not take before. A
         composed chain of ops is found by its name, because the same pass may have changed the
         users, too (`UnaryOpsComposition` in
         tensorflow/core/grappler/optimizers/arithmetic_optimizer.cc)."""
         old, new = self.old, self.new
         composed = f"{name}{COMPOSITION}"
         if composed in new and composed not in old:
-            return Replacement(composed, True)
+            yield Replacement(composed, True)
+            return
         for user, position in self.before.users[name]:
             if user in new and len(new[user].inputs) == len(old[user].inputs):
                 into = self.instead(position, old[user], new[user])
                 if into in new and into not in map(node_of, old[user].inputs):
-                    return Replacement(into, new[user].op == old[user].op)
-        return None
+                    yield Replacement(into, new[user].op == old[user].op)
 
     # Check
     #
