@@ -316,8 +316,7 @@ class Step:
         return takeover if self.check(takeover) else None
 
     def is_opposite(self, name: str, other: str) -> bool:
-        """Return whether a node has the negated values of another. The arithmetic optimiser makes
-        `reshape(x)` of `-reshape(-x)`; its node has the name of the old reshape."""
+        """Return whether a node has the negated values of another: `-reshape(-x)`, `reshape(x)`."""
         both = [one for one in (name, other) if one in self.old]
         ways = [(one, *self.passed_on(one, (*KEEPING, "Neg"))) for one in both]
         negations = [one for way in ways for one in way if self.old[one].op == "Neg"]
