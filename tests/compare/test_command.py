@@ -335,7 +335,7 @@ def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
     folder = tmp_path / "plots"
     line = f"--model toy --batch-sizes 4 8 --images 8 --by layer --plots {folder}"
     assert run(line) == 0
-    assert "take" in (folder / "batch-4-layers.svg").read_text()
+    assert "of the op time" in (folder / "batch-4-layers.svg").read_text()
     assert capsys.readouterr().out.endswith(f"\nThe plots are in {folder}\n")
     names = ("batch-4-layers", "batch-8-layers", "batch_sizes")
     kinds = {f"{name}.{kind}" for name in names for kind in ("png", "svg")}

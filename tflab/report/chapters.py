@@ -110,8 +110,12 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         result = " ".join(view.decided(compared))
         yield "configurations", "Configurations", configurations(compared), result
     if walked:
-        yield "memory", "Memory", memory(walked), ""
-    yield "environment", "Environment", (fact_table(Fact(*row) for row in lab.environment),), ""
+        peak = walked.execution.memory.peak_bytes
+        result = f"at most {size(peak)} alive at once" if peak else ""
+        yield "memory", "Memory", memory(walked), result
+    named = dict(lab.environment)
+    result = ", ".join(named[name] for name in ("Framework", "Operating system") if name in named)
+    yield "environment", "Environment", (fact_table(Fact(*row) for row in lab.environment),), result
 
 
 # How numbers were obtained
@@ -249,6 +253,7 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield from found(comparison)
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
     yield view.at_each_size(comparison, TOP)
+    yield view.steps(comparison)
     yield view.protocol(comparison)
 
 

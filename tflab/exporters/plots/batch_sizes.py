@@ -9,7 +9,7 @@ from tflab.escaping import visible
 from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.measured import Compared, Comparison
-from tflab.units import plural, time
+from tflab.units import plural, three_digits, time
 
 # Colour, marker and dashes of each line; the first are those of the whole step
 LOOKS = (
@@ -38,13 +38,24 @@ def draw(comparison: Comparison) -> Figure:
     rows = sorted(filter(share, comparison.rows), key=share, reverse=True)[: len(LOOKS) - 1]
     by = "op type" if comparison.by == "op" else comparison.by
     about = (
-        f"Steps of {comparison.phase} on {comparison.data}. All times are means. Whole step: "
-        f"untraced. Others, traced: the {plural(len(rows), by)} with the largest share. A level "
-        "line in the lower panel means that a larger batch saves nothing."
+        f"{fitting.middle_cut(comparison.model, 30)}: steps of {comparison.phase} on "
+        f"{comparison.data}. All times are means. Whole step: untraced. Others, traced: the "
+        f"{plural(len(rows), by)} with the largest share. A level line in the lower panel means "
+        "that a larger batch saves nothing."
     )
+    about += " The measurement did not finish." * comparison.partial
     means = {size: row.mean_step_ns for size, row in steps.items()}
-    model = fitting.middle_cut(comparison.model, 30)
-    title = f"{model}: time of a step, and of one {comparison.unit}"
+    small, large = min(steps), max(steps)
+    ratio = means[large] / means[small]
+    title = (
+        f"From batch size {small:,} to {large:,}, a step takes {three_digits(ratio)} x as long, "
+        f"one {comparison.unit} {three_digits(ratio * small / large)} x"
+    )
+    of_small, of_large = steps[small].untraced_ns, steps[large].untraced_ns
+    if small == large:
+        title = f"Only batch size {small:,} was measured"
+    elif max(of_small.p10, of_large.p10) <= min(of_small.p90, of_large.p90):
+        title = f"The times of steps at batch size {small:,} and {large:,} overlap (p10 to p90)"
     figure, panels = style.canvas(title, about, 6.8, panels=2)
     times = {"whole step": means}
     names = [fitting.wrapped(visible(row.key), 24) for row in rows]

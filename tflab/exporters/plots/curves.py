@@ -43,6 +43,9 @@ def draw(history: History) -> Figure:
     about += "(each step)." if block == 1 else f"(mean of {block} steps)."
     if history.epochs:
         about += " Points: all test data, with the weights at the end of an epoch."
+    if missing := len(history.steps) - len(losses):
+        about += f" Not drawn: {plural(missing, 'step')} with a loss that is not finite."
+    about += " The training ended before its last epoch." * history.interrupted
     shown = [value for _, value in means(rights, block)] if rights else []
     # Twice as far from 100 % as the least of the second half; the first steps would hide the rest
     least = min(shown[len(shown) // 2 :] + [value for _, value in tested], default=0)
@@ -52,7 +55,13 @@ def draw(history: History) -> Figure:
         about += f" Right answers below {percent(bottom)} are not shown."
     height, count = (5.4, 2) if rights else (3.2, 1)
     model = fitting.middle_cut(history.settings.model, 30)
-    title = f"{model}: loss{' and accuracy' * bool(rights)}"
+    title = f"{model} after {plural(len(history.steps), 'step')}, before its first test"
+    if history.epochs:
+        last = history.epochs[-1]
+        title = f"{model}: a test loss of {last.test_loss:.3g}"
+        if isfinite(last.test_accuracy):
+            title = f"{model} is right on {percent(last.test_accuracy)} of the test rows"
+        title += f" after {plural(last.epoch, 'epoch')}"
     figure, panels = style.canvas(title, about, height, count)
     draw_panel(panels[0], losses, tests, block, "{:.3g}".format)
     panels[0].set_ylabel("mean loss")

@@ -46,7 +46,15 @@ def draw(maps: Maps) -> Figure:
     about = ABOUT
     if maps.left_out:
         about += f" Too many or too large to be drawn: {plural(maps.left_out, 'more map')}."
-    title = "What the network with its initial weights saw of the first image"
+    title = "What the network saw of the first image"
+    if record and record.best is None:
+        title += ": its probabilities are not all finite"
+    elif record:
+        share = percent(float(record.array[record.best]))
+        title = f"With its initial weights, the network reads the first image as {record.best}, "
+        title += f"with {share}" + (
+            "" if record.label is None else f"; its label is {record.label}"
+        )
     figure, _ = style.canvas(title, about, sum(heights) + 0.2, panels=0)
     rows = figure.subplots(len(heights), 2, squeeze=False, height_ratios=heights)
     for (left, right), item in zip(rows, maps.maps, strict=False):
