@@ -49,7 +49,7 @@ def rows(accumulator, names="abcd"):
 def test_type_device_and_memory_are_looked_up_by_name_and_a_name_without_a_type_is_no_node():
     accumulator = accumulated([("_SOURCE", 0, 1), ("a", 5, 10), ("b", 20, 7)], [("a", 7, 30)])
     assert rows(accumulator) == (
-        NodeStats("a", "Mul", "CPU:0", 2, 40, 20, 10, 6, 64),
+        NodeStats("a", "Mul", "CPU:0", 2, 40, 20, 20, 6, 64),
         NodeStats("b", "Mul", "", 1, 7, 7, 7, 20, 0),
     )
     assert rows(accumulated()) == rows(accumulated([], [])) == ()

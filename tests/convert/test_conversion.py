@@ -6,9 +6,8 @@ from dataclasses import replace
 from tests.approval import approve
 from tests.examples.printed import approve_view
 from tests.examples.recordings import CPU, RECORDED
-from tflab.analysis import timeline
 from tflab.convert import conversion
-from tflab.convert.read import Recording, TrackSummary
+from tflab.convert.read import Recording
 from tflab.exporters import text
 from tflab.records.timed import CriticalPath, OpRun, StepTime
 
@@ -34,22 +33,20 @@ def test_all_that_is_shown_of_many_steps_of_a_cpu_without_a_graph():
         StepTime(step, 1_000_000 * step + 10_000, (110 + 12 + step) * 1_000)
         for step in range(1, 45)
     )
-    recorded = Recording(
-        files, files, steps, runs, (TrackSummary(CPU, timeline.OPS, 528, 7_654_321),)
-    )
+    recorded = Recording(files, files, steps, runs)
     approve("convert-many.txt", text.as_text(conversion.blocks(conversion.convert(recorded))))
 
 
-def test_a_step_that_is_more_than_twice_as_long_as_the_median_is_not_in_the_times_of_nodes():
+def test_a_step_that_is_more_than_twice_as_long_as_the_median_is_not_in_the_totals():
     times = (901, 200, 100)
     runs = tuple(OpRun(step, "n", "Op", CPU, 0, ns) for step, ns in enumerate(times))
     steps = tuple(StepTime(step, 0, ns) for step, ns in enumerate(times))
-    track = TrackSummary(CPU, timeline.OPS, 3, sum(times))
-    found = conversion.convert(Recording(("0.pb",), ("a", "b", "c"), steps, runs, (track,)))
+    found = conversion.convert(Recording(("0.pb",), ("a", "b", "c"), steps, runs))
     assert found.long_steps == steps[:1]
     assert [(row.calls, row.total_ns) for _, row in found.top_ops] == [(2, 300)]
+    assert found.tracks == (conversion.TrackSummary(CPU, "ops", 2, 300),)
     lines = text.as_text(conversion.blocks(found)).splitlines()
-    assert lines[2].split("  ")[-1] == "a, more than 2 x as long as the step of median length"
+    assert lines[2].split("  ")[-1] == "a: 901 ns, 4.5 x the step of median length"
 
 
 def test_a_path_without_edges_is_not_blamed_on_the_trace():

@@ -5,8 +5,7 @@ launch and kernels; y stands alone, and between x and conv is a node that nobody
 """
 
 from tests.graph_notation import graph
-from tflab.analysis import timeline
-from tflab.convert.read import Recording, TrackSummary
+from tflab.convert.read import Recording
 from tflab.records.timed import OpRun, StepTime
 
 CPU, GPU, STREAM = "/cpu:0", "/gpu:0", "/gpu:0/stream:13"
@@ -50,11 +49,6 @@ RECORDED = Recording(
         StepTime(2, 9_000_000, 110_000),
     ),
     runs=RUNS,
-    tracks=(
-        TrackSummary(CPU, timeline.OPS, 9, 173_000),
-        TrackSummary(GPU, timeline.LAUNCHES, 3, 15_000),
-        TrackSummary(STREAM, timeline.ON_GPU, 4, 190_000),
-    ),
     nodes=graph("x=Const; neg=Neg; untimed=Identity(x); conv=Conv2D(untimed); y=Range"),
     notes=("In 'traces/first.pb' something was odd.",),
 )

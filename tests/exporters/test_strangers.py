@@ -140,8 +140,7 @@ def test_json_keeps_every_string_of_every_record_and_lets_none_act(kind):
 
 def recorded(*names: str) -> reading.Recording:
     runs = tuple(OpRun(0, name, name, name, 1_000, 1, 1, ((1, 1, name),)) for name in names)
-    tracks = tuple(reading.TrackSummary(name, "ops", 1, 1) for name in names)
-    return reading.Recording(names, names, (StepTime(0, 1_000, 10),), runs, tracks)
+    return reading.Recording(names, names, (StepTime(0, 1_000, 10),), runs)
 
 
 @settings(max_examples=30)

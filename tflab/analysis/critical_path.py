@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import median_low
+from statistics import median
 
 import numpy as np
 
@@ -142,9 +142,8 @@ def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, lis
 
 
 def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
-    """Return each node's median time per step in ns, with the runs of a loop added up. It is the
-    lower median, as in the tables of ops, so that sums of medians are exact."""
+    """Return each node's median time per step in ns, with the runs of a loop added up."""
     spent: dict[str, Counter[int]] = {}  # by node and step
     for run in runs:
         spent.setdefault(run.name, Counter())[run.step] += run.duration_ns
-    return {name: median_low(steps.values()) for name, steps in spent.items()}
+    return {name: median(steps.values()) for name, steps in spent.items()}

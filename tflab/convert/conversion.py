@@ -13,7 +13,7 @@ from typing import TextIO
 import numpy as np
 
 from tflab.analysis import critical_path, memory, op_runs, op_table, timeline
-from tflab.analysis.op_runs import Kind
+from tflab.analysis.op_runs import Kind, OpRuns
 from tflab.analysis.timeline import track_kind
 from tflab.convert.read import Recording
 from tflab.exporters.csv import cell
@@ -27,18 +27,29 @@ from tflab.views import execution
 from tflab.views import op_table as op_columns
 from tflab.views.words import listed
 
-LONG = 2  # times the median step: a longer step, such as a cold one, is not in the times of nodes
+LONG = 2  # times the median step: a longer step, such as a cold one, is not in the totals
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
+
+
+@dataclass(frozen=True)
+class TrackSummary:
+    """The rows under one name in a trace, which may be a part of a device (see `timeline`)."""
+
+    device: str
+    kind: str
+    op_runs: int
+    total_ns: int
 
 
 @dataclass(frozen=True)
 class Conversion:
     recorded: Recording
+    tracks: tuple[TrackSummary, ...]  # without the long steps
     wall_ns: int
     time_ledger: tuple[Owner, ...]
     # With the kind of track, by time in descending order; a share refers to its kind
     top_ops: tuple[tuple[str, OpStats], ...]
-    long_steps: tuple[StepTime, ...]  # that are not in them
+    long_steps: tuple[StepTime, ...]  # that are in neither
     critical_path: CriticalPath | None  # unknown without a graph
     memory: Memory
 
@@ -47,10 +58,12 @@ def convert(recorded: Recording) -> Conversion:
     """Return the summary of recorded steps. The launch of a GPU kernel and the kernel are rows of
     two kinds; the critical path has the time of the kernels."""
     runs, middle = op_runs.of(recorded.runs), timeline.median_step(recorded.steps)
-    long_steps = [step for step in recorded.steps if step.wall_ns > LONG * middle.wall_ns]
+    longest_ns = LONG * middle.wall_ns
+    long_steps = [step for step in recorded.steps if 0 < longest_ns < step.wall_ns]
     usual = runs.where(~np.isin(runs.step, [step.step for step in long_steps]))
     steps = len(recorded.steps) - len(long_steps)
-    kinds = dict.fromkeys(track.kind for track in recorded.tracks)
+    tracks = summaries(usual)
+    kinds = dict.fromkeys(track.kind for track in tracks)
     stats = {kind: op_table.fold(usual.of_kinds(partial(is_node, kind))) for kind in kinds}
     rows = [
         (kind, row)
@@ -62,12 +75,20 @@ def convert(recorded: Recording) -> Conversion:
         path = critical_path.critical_path(recorded.nodes, runs, recorded.transfers)
     return Conversion(
         recorded=recorded,
+        tracks=tracks,
         wall_ns=sum(step.wall_ns for step in recorded.steps),
         time_ledger=timeline.time_ledger(runs, recorded.steps),
         top_ops=tuple(sorted(rows, key=lambda item: (-item[1].total_ns, item[1].key))),
         long_steps=tuple(long_steps),
         critical_path=path,
         memory=memory.memory(runs.of_kinds(partial(is_node, None)), recorded.steps),
+    )
+
+
+def summaries(runs: OpRuns) -> tuple[TrackSummary, ...]:
+    return tuple(
+        TrackSummary(device, track_kind(device), len(own), int(own.duration_ns.sum()))
+        for device, own in runs.by_device().items()
     )
 
 
@@ -83,7 +104,7 @@ def write_json(stream: TextIO, conversion: Conversion) -> None:
     about = {
         "files": recorded.files,
         "steps": len(recorded.steps),
-        "devices": recorded.tracks,
+        "devices": conversion.tracks,
         "step_times": recorded.steps,
         "long_steps": [step.step for step in conversion.long_steps],
         "wall_ns": conversion.wall_ns,
@@ -124,11 +145,15 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
         share = f"{percent(row.share)} of the time of all {kind}"
         facts.append(Fact("most expensive node", row.key, share))
     if conversion.long_steps:
-        longer = listed([recorded.labels[step.step] for step in conversion.long_steps], 3)
-        why = f"more than {LONG} x as long as the step of median length"
-        facts.append(Fact("not in times of nodes", longer, why))
-    where = f" in {len(steps):,} steps" if several else ""
-    for track in recorded.tracks:
+        longer = [
+            f"{recorded.labels[step.step]}: {time(step.wall_ns)}, "
+            f"{step.wall_ns / middle.wall_ns:,.1f} x {which}"
+            for step in conversion.long_steps
+        ]
+        facts.append(Fact("not in totals", listed(longer, 3)))
+    counted = plural(len(steps) - len(conversion.long_steps), "step")
+    where = f" in {counted}" if several else ""
+    for track in conversion.tracks:
         about = f"{plural(track.op_runs, 'op run')} on {short_device(track.device)}{where}"
         facts.append(Fact(track.kind, time(track.total_ns), about))
     ledger = timeline.time_ledger(by_step.get(middle.step, ()), [middle])
@@ -157,10 +182,12 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     names = ["type", "calls", "total", "median", share]
     if all(row.calls == 1 for _, row in conversion.top_ops):
         names = ["type", "total", share]
-    every = (op_columns.key("node"), *op_columns.columns(names, {"calls": 1, "median": 0}))
+    every = (
+        op_columns.key("node"),
+        *op_columns.columns(names, {"type": 2, "calls": 1, "median": 0}),
+    )
     columns = [*op_columns.columns_of(every, lambda item: item[1])]
     columns[2:2] = [Column("kind", lambda item: item[0])] * kinds
-    counted = plural(len(steps) - len(conversion.long_steps), "step")
     title = f"The most expensive nodes (total time of {counted})"
     yield table(title, conversion.top_ops, *columns, most=TOP)
     yield from execution.holders(conversion.memory)

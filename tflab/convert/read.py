@@ -44,16 +44,6 @@ READS = (
 
 
 @dataclass(frozen=True)
-class TrackSummary:
-    """The rows under one name in a trace, which may be a part of a device (see `tracks`)."""
-
-    device: str
-    kind: str
-    op_runs: int
-    total_ns: int
-
-
-@dataclass(frozen=True)
 class Recording:
     """The content of the files of a conversion."""
 
@@ -61,7 +51,6 @@ class Recording:
     labels: tuple[str, ...]  # name of each step: its file, or its tag in an event file
     steps: tuple[StepTime, ...]
     runs: OpRuns = field(repr=False)  # step by step, each once
-    tracks: tuple[TrackSummary, ...] = ()
     nodes: tuple[Node, ...] = field(default=(), repr=False)
     transfers: tuple[Transfer, ...] = ()
     notes: tuple[str, ...] = ()  # problems in the files, and what was done about them
@@ -129,10 +118,6 @@ def read(files: Sequence[str], graph: str | None = None) -> Recording:
         labels=tuple(labels),
         steps=tuple(steps),
         runs=runs,
-        tracks=tuple(
-            TrackSummary(device, timeline.track_kind(device), len(own), int(own.duration_ns.sum()))
-            for device, own in runs.by_device().items()
-        ),
         nodes=tuple(shown.nodes.values()),
         transfers=tuple(shown.transfers),
         notes=tuple(notes),
@@ -257,12 +242,14 @@ def metadata_of(path: str, data: bytes) -> Any:
             f"'{path}' is an event file without any event yet: close its FileWriter, or wait. "
             f"{ADDS}."
         )
+    what = "is not a RunMetadata, or is damaged"
     with suppress(DecodeError):
         message = tf1.RunMetadata.FromString(data)
         rows = any(device.node_stats for device in message.step_stats.dev_stats)
         if rows or message.partition_graphs:
             return message
-    raise UsageError(f"'{path}' has no op runs, or is damaged. {READS}")
+        what = "has no op runs" if data else "is empty"
+    raise UsageError(f"'{path}' {what}. {READS}")
 
 
 def is_event_file(path: str) -> bool:
