@@ -33,7 +33,7 @@ FUSED = NodeHistory(
     carries=("bias:0", "twin"),
     ran_as="_FusedConv2D",
     ran_outputs=(Tensor("float32", (16, 3)),),
-    kernel=Kernel("relu", "_FusedConv2D", CPU_1, "label 'mkl'"),
+    kernel=Kernel("relu", "_FusedConv2D", CPU_1, "CPU, float32"),
     code=(CompiledKernel("f", ("add",), ("conv",), 64, ("%a = add(%x, %y)",), ("fadd a",), ()),),
     times={
         4: op_row(

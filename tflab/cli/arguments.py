@@ -116,7 +116,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "const": EXPERIMENTS_S,
         "type": command.count("number of seconds for experiments"),
         "metavar": "SECONDS",
-        "help": f"say what it adds to run each of the largest ops twice, for {EXPERIMENTS_S} s",
+        "help": "run each of the most expensive ops twice in a step, and show how much longer the "
+        f"step takes (for SECONDS, default {EXPERIMENTS_S})",
     },
     "--no-values": {
         "dest": "values",

@@ -189,7 +189,8 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
     if kernel := history.kernel:
         of = "" if history.carrier == history.name else f" of {kernel.name}"
         yield (f"device{of}: {short_device(kernel.device)}",)
-        yield (f"kernel{of}: {kernel.op}, {kernel.constraints or 'no constraints'}",)
+        registered = f", registered for {kernel.constraints}" if kernel.constraints else ""
+        yield (f"kernel{of}: {kernel.op}{registered}",)
     if history.code:
         ran = history.fate is not None and history.fate.fate == "compiled"
         code = ", ".join(one.name for one in history.code)

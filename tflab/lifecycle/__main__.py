@@ -3,7 +3,7 @@
     python -m tflab.lifecycle --model lenet --stage backward
 
 Without options, one screen shows the main results and all stages in short. --stage STAGE shows one
-stage in full, and stops after it; --full shows all of them, and every row of long lists.
+stage in detail, and stops after it; --full shows all of them, or that one, with every row.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def parser() -> argparse.ArgumentParser:
         "--stage",
         default="all",
         type=command.one_of("stage", (*STAGES, "all")),
-        metavar="S",
-        help=f"stop after this stage, and show it in full: {', '.join(STAGES)} (default: all)",
+        metavar="STAGE",
+        help=f"stop after this stage, and show it in detail: {', '.join(STAGES)} (default: all)",
     )
     group.add_argument(
-        "--full", action="store_true", help="show every stage in full, and every row of long lists"
+        "--full", action="store_true", help="show every stage, or that one, with every row of lists"
     )
     arguments.add(group, "--no-values")
     arguments.choice(group, "--format", "format", FORMATS)
@@ -95,7 +95,7 @@ class Choice:
     """What is shown and kept of a walk."""
 
     model: str
-    stage: str  # the last one, shown in full; or "all"
+    stage: str  # the last one, shown in detail; or "all"
     full: bool
     format: str
     logdir: str | None
@@ -229,7 +229,7 @@ def show_rest(choice: Choice, stages: Sequence[Stage], error: str | None) -> Non
     from tflab.exporters import json, markdown, text
     from tflab.views import stages as views
 
-    results = views.results(stages) if choice.in_short else []
+    results = views.results(stages) if choice.stage == "all" else []
     with command.reader_may_leave():
         if choice.format == "json":
             print(json.stages(choice.model, environment.describe(), stages, error))
@@ -246,6 +246,8 @@ def show_rest(choice: Choice, stages: Sequence[Stage], error: str | None) -> Non
             for number, stage in enumerate(stages, 1):
                 show_stage(choice, number, stage)
             text.show_block(text.console(), MORE, apart=False)
+        elif results:
+            text.show_block(text.console(), f"{choice.model}: {results[0]}")
 
 
 def blocks_of(choice: Choice, stage: Stage) -> list[Block] | None:

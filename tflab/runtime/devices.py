@@ -38,7 +38,7 @@ def chosen_kernels(partitions: Iterable[GraphDef]) -> Iterator[Kernel]:
 
 @cache
 def fitting(op: str, label: str, types: Types, device_type: str) -> str:
-    """Return the conditions of the kernel that is chosen for such an op: `CPU, T in float32`; "" if
+    """Return the conditions of the kernel that is chosen for such an op: `CPU, float32`; "" if
     there is none. A kernel for every device (`DEFAULT`) counts only if the device has none of its
     own."""
     given = dict(types)
@@ -59,8 +59,8 @@ def fitting(op: str, label: str, types: Types, device_type: str) -> str:
     parts = ["any device" if kernel.device_type == "DEFAULT" else kernel.device_type]
     for constraint in kernel.constraint:
         names = [tf.dtypes.as_dtype(t).name for t in constraint.allowed_values.list.type]
-        parts.append(f"{constraint.name} in {'|'.join(names)}")
-    parts += [f"label {kernel.label}"] if kernel.label else []
+        name = "" if constraint.name == "T" else f"{constraint.name} in "
+        parts.append(name + "|".join(names))
     parts += [f"priority {kernel.priority}"] if kernel.priority else []
     return ", ".join(parts)
 

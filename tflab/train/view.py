@@ -16,7 +16,7 @@ JUDGED = 11  # records, after which the time of all steps is estimated
 def plan_line(settings: Settings, recipe: int) -> str:
     """Return what the training will do; `recipe` is the number of epochs in the model's recipe."""
     fewer = settings.epochs < recipe
-    more = f" The recipe has {recipe} epochs: --epochs {recipe}." if fewer else ""
+    more = f" The model's recipe has {recipe} epochs (--epochs {recipe})." if fewer else ""
     return (
         f"{settings.model} on {settings.data}: {plural(settings.epochs, 'epoch')} of "
         f"{settings.train_rows:,} rows in {plural(settings.epoch_steps, 'step')} of up to "
@@ -73,12 +73,12 @@ def blocks(history: History) -> Iterable[Block]:
     last, ns = history.epochs[-1], 1e9 * sum(epoch.seconds for epoch in history.epochs)
     if len(history.epochs) > 1:
         yield epochs(history)
-    yield "Means over all rows: training of each batch before its update, test at an epoch's end."
     yield (
         f"Test {result(last.test_loss, last.test_accuracy)}; training "
         f"{result(last.train_loss, last.train_accuracy)}; epoch {last.epoch} of "
         f"{history.settings.epochs}, {time(ns)} of training."
     )
+    yield "Training: mean over the epoch, each batch before its update. Test: after the epoch."
 
 
 def epochs(history: History) -> Table:

@@ -139,7 +139,7 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
         yield Fact("L", loss(stage), detail=True)
     if len(stage.derivatives) <= FEW:
         for row in stage.derivatives:
-            note = f"for the first batch; finite differences {difference(row)}"
+            note = f"for the first batch; absolute error {difference(row)}"
             yield Fact(gradient_name(row.variable), f"{row.formula} = {first(row.value)}", note)
     without = {stop.variable for stop in stage.gradient_stops if stop.reason != ZEROS}
     have = stage.variable_count - len(without)
@@ -170,7 +170,7 @@ def chain_rule_tables(stage: Backward) -> Iterator[Block]:
             Column("variable", lambda row: row.variable),
             Column("derivative", lambda row: row.formula, hanging=True, least=34),
             numbers("value", lambda row: first(row.value)),
-            Column("finite differences", difference, spare=1),
+            numbers("absolute error", difference, 1),
         )
     if 0 < len(stage.gradient_nodes) <= DRAWN_WHOLE:
         yield drawing(stage)
@@ -234,7 +234,7 @@ def first(number: Any) -> str:
 
 
 def difference(row: Derivative) -> str:
-    return "not compared" if row.difference is None else f"differ by {row.difference:.1e}"
+    return "unknown" if row.difference is None else f"{row.difference:.1e}"
 
 
 def drawing(stage: Backward) -> Table:

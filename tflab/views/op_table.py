@@ -37,6 +37,7 @@ def a_step(row: OpStats, ns: float) -> str:
 COLUMNS = {
     "type": Column("type that ran", lambda row: row.op, spare=1),
     "calls": numbers("calls", lambda row: f"{row.calls:,}"),
+    "steps": numbers("steps", lambda row: f"{round(row.total_ns / (row.step_ns or 1)):,}"),
     "forward": numbers("forward", lambda row: a_step(row, row.forward_ns)),
     "backward": numbers("backward", lambda row: a_step(row, row.backward_ns)),
     "updates": numbers("updates", lambda row: a_step(row, row.update_ns)),
@@ -63,7 +64,7 @@ TIME_OF_CALLS = ("calls", "total", "mean", "share")
 TIME_OF_STEPS = ("step", "share")
 TIME_OF_LINES = ("forward", "backward", "updates", "step", "share")
 WORK = ("requested", "flops", "gflops", "fused from")
-ONE_NODE = ("calls", "median", "memory", "all flops")
+ONE_NODE = ("calls", "steps", "median", "memory", "all flops")
 
 
 def columns(names: Iterable[str], spare: Mapping[str, int] | None = None) -> Iterator[Column]:

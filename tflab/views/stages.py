@@ -59,7 +59,9 @@ def blocks(stage: Stage) -> list[Block]:
 
 def on_one_screen(stage: Stage) -> list[Block]:
     """Return the facts that are not details, and the first rows of the first table."""
-    values = (replace(fact, note="") for fact in in_short(stage))
+    values = (
+        replace(fact, note="") for fact in in_short(stage, f" ... in full: --stage {name(stage)}")
+    )
     said = () if isinstance(stage, Execution) else notes(stage)  # `results` has them
     shown: list[Block] = [*said, fact_table(values)]
     first = next((block for block in tables(stage) if isinstance(block, Table)), None)
@@ -86,10 +88,10 @@ def results(walked: Sequence[Stage]) -> list[Block]:
     ]
 
 
-def in_short(stage: Stage) -> list[Fact]:
-    """Return the facts that are not details, with the first of many names."""
+def in_short(stage: Stage, cut: str = " ...") -> list[Fact]:
+    """Return the facts that are not details. A long value ends with `cut`."""
     shown = (fact for fact in facts(stage) if not fact.detail)
-    return [replace(fact, value=shorten(fact.value, LONGEST, placeholder=" ...")) for fact in shown]
+    return [replace(fact, value=shorten(fact.value, LONGEST, placeholder=cut)) for fact in shown]
 
 
 def story(stages: Sequence[Stage]) -> Table:

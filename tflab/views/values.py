@@ -118,6 +118,7 @@ def statistics(values: Sequence[Value], results: Sequence[str] = ()) -> Iterator
     kinds = FED, COMPUTED
     tensors = [value for value in values if value.kind in kinds and value.node not in stored]
     tensors = [value for value in tensors if value.op != "ReadVariableOp"]
+    tensors = [value for value in tensors if value.tensor in results or not is_shape(value)]
     tensors.sort(key=lambda value: (value.tensor not in results, not value.not_finite))
     both = []
     for value in variables[: ROWS // 2]:
@@ -147,6 +148,13 @@ BAD = numbers("not finite", lambda value: f"{value.not_finite:,}")
 
 def elements(shape: Shape) -> int:
     return math.prod(dim or 0 for dim in shape or ())
+
+
+def is_shape(value: Value) -> bool:
+    """Return whether a tensor is empty, or only says which shape a gradient has."""
+    return not elements(value.shape) or (
+        value.node.startswith("gradients/") and value.dtype.startswith("int")
+    )
 
 
 def amounts_of(value: Statistics, shape: Shape) -> str:
