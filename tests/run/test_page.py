@@ -38,7 +38,7 @@ def annotated(part):
 
 def said(seen):
     """All that a page says, and of its drawing what comes from the recorded graph."""
-    report = page.report(seen)
+    report = page.report(seen, "python -m tflab.run train.py")
     told = [report.title, report.about, report.command]
     for chapter in report.chapters:
         told += ["", f"# {chapter.title}"]
@@ -75,13 +75,13 @@ def test_everything_that_a_page_says(seen):
         shown += ["", f"## {name}", *unlike(usual, of_graph)]
     alone = replace(seen, graph=None)
     assert page.life(alone) is None
-    assert 'class="annotated alone"' in html.page(page.report(alone))
-    assert "The drawing" not in str(page.report(alone).chapters[0])
+    assert 'class="annotated alone"' in html.page(page.report(alone, ""))
+    assert "The drawing" not in str(page.report(alone, "").chapters[0])
     approve("run-page.txt", "\n".join(shown))
 
 
 def test_the_page_numbers_the_nodes_of_each_line(seen):
-    text = html.page(page.report(seen))
+    text = html.page(page.report(seen, ""))
     data = json.loads(re.search(r'id="annotated-\d+-data">(.*?)</script>', text)[1])
     names = list(page.drawn_graph(seen.graph).histories)
     assert [[names[node] for node in line] for line in data] == [

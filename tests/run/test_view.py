@@ -43,7 +43,7 @@ def process(*owners):
 LATER = group(*("later groups", (), {}, 151, 9.0, 9, 9), traced=9, first_runs=150)
 OF_STEP = replace(TRAIN, graph="function step", fetches=("step",))
 UNTRACED = replace(TRAIN, traced=0, cold_ns=0, total_ns=1_000)
-NUMBERED = tuple((f"owner {number}", number) for number in range(1, 10))
+NUMBERED = tuple((f"owner {number}", number**3) for number in range(1, 10))
 ALIKE = tuple((f"owner {number}", 100) for number in range(10))
 EAGER = but(
     groups=(),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -103,6 +104,7 @@ def read_arguments(
     """Read the arguments, and check that the requested outputs can be written."""
     words = numbered(sys.argv[1:] if argv is None else argv)
     args = parser().parse_args(words)
+    args.line = shlex.join(("python", "-m", "tflab.run", *words))
     args.program = ["-m", *args.m] if args.m is not None else args.script
     if args.program in ([], ["-m"]):
         option, value = ["", "", *words][-2:]
@@ -184,7 +186,7 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         from tflab.report import html
         from tflab.run import page
 
-        output_paths.write(Path(args.html), html.page(page.report(seen)).encode(), PAGE)
+        output_paths.write(Path(args.html), html.page(page.report(seen, args.line)).encode(), PAGE)
         terminal.say(f"\nThe page is in {visible(args.html)}", sys.stderr)
     if args.place and not args.place.work.is_dir():
         outputs.pop_all()

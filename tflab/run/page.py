@@ -21,11 +21,10 @@ from tflab.run import sampler, view
 MOST_LINES = 5_000  # of a file that is shown completely
 
 
-def report(seen: Watched) -> Report:
-    """Return the page of a watched program."""
+def report(seen: Watched, command: str) -> Report:
+    """Return the page of a watched program; `command` repeats it."""
     name, blocks = view.name_of(seen), [*view.blocks(seen, with_lines=False)]
     about = [*takewhile(lambda block: isinstance(block, str), blocks)]
-    command = " ".join(("python -m tflab.run", *seen.program))
     # A terminal has the tables without rules, in few lines; here their long cells go on below
     rest = (
         replace(block, drawing=False) if isinstance(block, Table) else block
@@ -35,7 +34,8 @@ def report(seen: Watched) -> Report:
     graph = drawn_graph(seen.graph, seen.values) if seen.graph else None
     annotated = Annotated(tuple(scripts(seen)), graph)
     if annotated.scripts:
-        parts = (annotated, OF_GROUP, EXPLAINED) if graph else (annotated, EXPLAINED)
+        about_times = (EXPLAINED,) if annotated.hottest else ()
+        parts = (annotated, *((OF_GROUP,) if graph else ()), *about_times)
         chapters.insert(0, Chapter("The program, line by line", parts))
     lead = " ".join(map(str, about)).removeprefix(f"tflab: {name} ")
     return Report(name, lead, command, tuple(chapters))
@@ -122,7 +122,7 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     how = f"Times are means of {units.plural(graph.traced, 'traced run')} of the program."
     about = "The ops ran in the order of their dependencies."
     ran = State(stage="execution", title="Execution", about=about, lines=(how,))
-    states = (*plain.states, ran) if graph.executed else plain.states
+    states = (*plain.states, ran) if graph.executed and graph.traced else plain.states
     return DrawnGraph(
         name=f"the graph of group {graph.group}",
         drawing=replace(plain, states=states),

@@ -20,6 +20,7 @@ from tflab.views.op_table import text_or_blank
 from tflab.views.words import listed
 
 ROWS = 7  # of the table of owners
+SMALL = 0.02  # of the time: more is a row of its own
 OPS = 8  # of the table of ops
 CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
 TOLD = 0.01  # of the time, from which on waiting for data and tracing again are told
@@ -61,6 +62,9 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
         yield " ".join(sentences)
     yield from traced_again(seen)
+    yield from seen.notes
+    if execution.is_busy(seen.load):
+        yield from execution.load_line(seen.load)
     if seen.values and seen.values.values:
         results = seen.groups[seen.values.group - 1].fetches
         yield from values.statistics(seen.values.values, results)
@@ -88,7 +92,6 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
         fates = ", ".join(f"{count:,} {fate}" for fate, count in counts)
         yield f"The largest group's graph has {size}. In its first run: {fates}."
     yield from compiled(seen.compiled)
-    yield from seen.notes
 
 
 def name_of(seen: Watched) -> str:
@@ -104,7 +107,7 @@ def program_ns(seen: Watched) -> int:
 
 def in_short(seen: Watched) -> Iterator[str]:
     """Yield the largest part of the time, that of the program's own time, its most expensive line,
-    a run that did not end, runs in other threads, and whether the machine was busy."""
+    a run that did not end, and runs in other threads."""
     all_ns, others = program_ns(seen), sum(group.in_other_threads for group in seen.groups)
     parts = [owner for owner in seen.process.owners if owner.owner != summary.OWN]
     parts.sort(key=lambda owner: -owner.ns)
@@ -131,8 +134,6 @@ def in_short(seen: Watched) -> Iterator[str]:
     if (line := seen.elsewhere) and line.ns >= least_ns:
         spent = sampled(line.ns, line.samples)
         yield f"In other threads, {spent} passed at {line.place}."
-    if execution.is_busy(seen.load):
-        yield from execution.load_line(seen.load)
 
 
 def is_function(group: Group) -> bool:
@@ -168,6 +169,7 @@ def rows(seen: Watched) -> Iterator[Row]:
     largest = sorted(owners, key=lambda name: (name not in kept, -owners[name]))
     # tflab's own time is no part of the shares
     shown = {summary.OWN, *(largest if len(owners) <= ROWS else largest[: ROWS - 1])}
+    shown |= {name for name, ns in owners.items() if ns > SMALL * all_ns}
     for name, ns in owners.items():
         if name in shown:
             share = None if name == summary.OWN else ns / all_ns
@@ -345,6 +347,8 @@ def of_lines(seen: Watched) -> Iterator[Block]:
             *shown,
             most=MOST_LINES,
         )
+    else:
+        yield "No line of the program has a time: too few samples, and no ops in a traced run."
     if any(text.endswith(ONCE) for line in known[:MOST_LINES] for _, text in times(line)):
         yield f"{ONCE} from one traced run"
 
