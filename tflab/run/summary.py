@@ -318,8 +318,7 @@ def notes_of(segment: Segment, wall_ns: int) -> Iterator[str]:
         least_ns, most_ns = (waited(group, ns) for ns in group["waited_ns"])
         if most_ns - least_ns > max(least_ns, wall_ns / 100):
             yield (
-                f"How long group {at} waited for data is unknown, because data also arrive while "
-                f"TensorFlow's profiler starts: at least {units.time(least_ns)}, at most "
-                f"{units.time(most_ns)}."
+                f"Group {at} waited for data for {units.time(least_ns)} to {units.time(most_ns)}: "
+                "data also arrive while TensorFlow's profiler starts."
             )
     yield from segment["notes"]
