@@ -112,5 +112,5 @@ def missing_name(error: BaseException | None) -> str | None:
     for part in path.split("."):
         old = getattr(old, part, None)
     if given.__name__ == TENSORFLOW and (path == TUTORIALS[0] or old is not None):
-        return f"{sentence}; TensorFlow 1 had tf.{path}: try --v1."
+        return f"{sentence}; TensorFlow 1 had tf.{path}: try --v1 before the program's name."
     return f"{sentence}."

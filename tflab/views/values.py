@@ -41,7 +41,7 @@ def not_finite(stage: Execution) -> Iterable[str]:
 
 
 def origin(record: NotFinite) -> str:
-    """Return `Inf began in log (Log, m.py:2: y = log(x)): NaN in 0 of 9 elements, Inf in 4.`."""
+    """Return `Inf began in log (Log, m.py:2: y = log(x)): Inf in 4 of 9 elements.`."""
     what = "NaN" if not record.infinite else "NaN and Inf" if record.nan else "Inf"
     about = [KINDS.get(record.kind, record.op)]
     if record.kind == UPDATE:
@@ -51,12 +51,11 @@ def origin(record: NotFinite) -> str:
     if record.source:
         code = record.source.code
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
-    name = record.node if record.kind in (CONSTANT, UPDATE) else graph_def_name(record.tensor)
-    began = f"{what} began in {name} ({', '.join(about)})"
-    counts = (
-        f"NaN in {record.nan:,} of {plural(record.size, 'element')}, Inf in {record.infinite:,}"
-    )
-    return f"{began}: {counts}."
+    where = record.node if record.kind in (CONSTANT, UPDATE) else graph_def_name(record.tensor)
+    began = f"{what} began in {where} ({', '.join(about)})"
+    both = (("NaN", record.nan), ("Inf", record.infinite))
+    counts = ", ".join(f"{name} in {count:,}" for name, count in both if count)
+    return f"{began}: {counts} of {plural(record.size, 'element')}."
 
 
 def consequence(results: Sequence[str]) -> str:
