@@ -200,8 +200,8 @@ def conflicts(found: Sequence[tuple[Node, str]]) -> Iterator[tuple[Node, str, No
 def paths(
     before: Mapping[str, Sequence[str]], names: Iterable[str]
 ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return two maps of bit sets: the own bit of each of these nodes; and, for every node, the
-    bits of the nodes that have a path to it."""
+    """Return two maps of bit sets: from each of these nodes to a bit of its own, and from every
+    node to the bits of itself and of those of them that have a path to it."""
     own = {name: 1 << bit for bit, name in enumerate(dict.fromkeys(names))}
     order = in_order(before)
     earlier = dict.fromkeys(order, 0) | own

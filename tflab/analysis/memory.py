@@ -77,7 +77,7 @@ def highest(times: np.ndarray, alive: np.ndarray) -> tuple[int, int]:
 
 
 def holders(runs: OpRuns, at_us: int) -> tuple[Holder, ...]:
-    """Return the nodes with bytes alive after a microsecond, all runs of each, largest first."""
+    """Return the nodes that hold bytes after the microsecond `at_us`, the largest first."""
     events = runs.allocations
     before = events.us <= at_us
     sizes = sums(events.run[before], events.bytes[before], len(runs))

@@ -1,4 +1,4 @@
-"""Arguments: the arguments that several commands share, or that belong to the options of a run."""
+"""Arguments: those that several commands share, and those that set the options of a run."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ def largest_share(row: Compared) -> float:
 
 
 def shares(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """Yield the shares of the largest row, then of those whose share grows and shrinks most with
-    the batch."""
+    """Yield a sentence on the row with the largest share, and on those whose shares grow and shrink
+    most from the smallest to the largest batch size: the row's share at each size."""
 
     def change(row: Compared) -> float:
         return row.cells[sizes[-1]].share - row.cells[sizes[0]].share

@@ -159,7 +159,7 @@ def fused_lines(comparison: Comparison) -> Iterator[str]:
 
 
 def headline_of(names: tuple[str, str], rows: Iterable[Change]) -> str:
-    """Return what the second takes, compared with the first."""
+    """Return a sentence with the verdicts on the second name, compared with the first."""
     first, second = names
     said = grouped((ratio_text(row.verdict), named(row)) for row in rows if row.verdict)
     verdicts = "; ".join(f"{verdict} ({', '.join(of)})" for verdict, of in said.items())

@@ -66,7 +66,7 @@ def sized(column: Column, cells: Sequence[str]) -> Sized:
 
 
 def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
-    """Return the columns that stay. The most spare ones go first, then the last of numbers."""
+    """Return the columns that stay: the highest `spare` goes first, then the last numbers."""
     kept = list(columns)
     while sum(one.least for one in kept) + GAP * (len(kept) - 1) > available:
         numbers = [one for one in kept if one.column.right]
@@ -97,8 +97,8 @@ def fit_widths(columns: Sequence[Sized], available: int) -> None:
 
 
 def cut_all(sized: Sized, wraps: bool) -> list[str]:
-    """Return the cells of a column within its width: prose loses its end, a name is wrapped, or
-    loses its middle. A column of sentences is wrapped instead."""
+    """Return the cells of a column within its width. Hanging ones are wrapped; if `wraps`, also
+    names and inelastic prose. Of the rest, elastic texts lose their end, others their middle."""
     column, cells, width = sized.column, sized.cells, sized.width
     prose, hangs = any(" " in cell for cell in cells), column.hanging or (column.name and wraps)
     if hangs or (wraps and prose and not (column.elastic or column.right)):

@@ -18,7 +18,7 @@ def page(
     titled: Mapping[str, Iterable[Block]],
     error: str | None = None,
 ) -> str:
-    """Return a page: the machine, then the blocks of each title, numbered; first those of ""."""
+    """Return a page: the machine, blocks without a title (""), then each numbered title."""
     parts = [f"# {escape(heading)}", escape(machine(environment))]
     for number, (title, blocks) in enumerate(titled.items(), 0 if "" in titled else 1):
         parts += [f"## {number}. {escape(title)}"] if title else []

@@ -295,7 +295,7 @@ def compared(placement: Placement, name: str, peer: str, fate: Fate) -> str:
 def of_fused(
     placement: Placement, graph: Graph, node: Node, peer: Node, into: str
 ) -> Iterator[str]:
-    """Yield the differences along both chains of ops, one of which became one kernel."""
+    """Yield how a node differs from a peer that became part of a kernel, along their chains."""
     users = turned_around(makers(graph.values()))
     fetched = {node_of(fetch) for fetch in placement.fetches}
     group = {fate.name for fate in placement.ledger if fate.fate == "fused" and fate.into == into}

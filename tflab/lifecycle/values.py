@@ -119,8 +119,8 @@ def config_of(options: Options) -> tf1.ConfigProto:
 
 
 def selected(graph: tf.Graph, tensors: Iterable[str], rows: int) -> list[str]:
-    """Return these tensors (`mul:0`) without scratch memory. Raises TflabError if they are too
-    large to be kept; `rows` is the size of dimensions that the graph leaves open."""
+    """Return the names (`mul:0`) of those tensors that are not scratch memory of an op. Raises
+    TflabError if they are too large to be kept, with `rows` as the size of open dimensions."""
     kept, whole = [], 0
     for tensor in map(graph.get_tensor_by_name, tensors):
         args, output = nodes.output_args(tensor.op.type, {}), tensor.value_index

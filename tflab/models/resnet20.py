@@ -90,7 +90,7 @@ def relu(name: str, inputs: tf.Tensor) -> tf.Tensor:
 
 
 def decay() -> tf.Tensor:
-    """Return the weight decay: half the squares of all kernels. Its gradient shrinks weights."""
+    """Return the weight decay, which keeps kernels small: WEIGHT_DECAY times half their squares."""
     with tf1.name_scope("decay"):
         kernels = [v for v in tf1.trainable_variables() if v.op.name.endswith("kernel")]
         return WEIGHT_DECAY * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])

@@ -146,7 +146,7 @@ def anchors_of(
 
 
 def spread_anchors(anchors: dict[str, str], waits: Waits) -> bool:
-    """Give nodes the anchor of their users, or what they wait for; return whether any got one."""
+    """Give nodes the anchor that their users, or else inputs, share; return whether any got one."""
     known = len(anchors)
     for name in [name for name in waits if name not in anchors]:
         for around in (waits[name], waits.users[name]):  # the last counts

@@ -77,7 +77,7 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def check(number: int, address: str) -> None:
-    """Raise TflabError if no task answers at an address, or one of another TensorFlow version."""
+    """Raise TflabError if no task with this version of TensorFlow answers at an address."""
     name = f"Task {number} of the cluster, {address},"
     start = f"Start it there with `python -m tflab.worker {address}`."
     if reason := unreached(address):
@@ -178,7 +178,7 @@ def close(session: tf1.Session) -> None:
 
 
 def target(addresses: Sequence[str]) -> str:
-    """Return the address of the master of a session over tasks, which is in this process."""
+    """Return the address of this process, which is the master of a session over tasks."""
     return f"{SCHEME}{own_address(client_host(addresses))}"
 
 

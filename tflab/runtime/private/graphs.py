@@ -58,8 +58,8 @@ def original_op(op: Operation) -> Operation | None:
 
 
 def derived_from(op: Operation) -> Operation | None:
-    """Return the forward op that this op differentiates: its original op, or the op whose outputs'
-    gradients it adds up. Return None for any other, such as the op that starts the gradients."""
+    """Return the forward op that this op differentiates, or whose output's gradients it adds up;
+    None for any other, such as the op that starts the gradients."""
     original = original_op(op) or live_op(DERIVED.get(op.graph, {}).get(op.name))
     if original is None and (adders := ADDERS.get(op.graph)) and op.name in adders:
         return live_op(adders[op.name]) if is_made_in(op, gradients_file()) else None
