@@ -181,13 +181,16 @@ def configs(comparison: Comparison) -> Iterator[Block]:
 
 def decided(comparison: Comparison) -> Iterator[str]:
     """Yield what each configuration did to a step, and which pass made a difference."""
-    rows = ((row, ratio_text(row.verdict)) for row in comparison.configs if row.verdict)
-    sizes = grouped(((row.config, said.partition(" [")[0]), row.batch_size) for row, said in rows)
-    for (config, said), at in sorted(sizes.items()):
+    pairs = []
+    for row in comparison.configs:
+        said = ratio_text(row.verdict).partition(" [")[0] if row.verdict else ""
+        word, _, more = said.partition(", ")
+        pairs.append(((row.config, word), f"{row.batch_size}{f' ({more})' if more else ''}"))
+    for (config, word), at in sorted(grouped(pairs).items()):
         of_pass = config.startswith(WITHOUT)
-        if not of_pass or said.startswith(DIFFERENT):
+        if word in DIFFERENT or (word and not of_pass):
             name = config.capitalize() if of_pass else f"With {config}"
-            yield f"{name}: {said} at batch size {', '.join(map(str, at))}."
+            yield f"{name}: {word} at batch size {', '.join(at)}."
 
 
 def raced(comparison: Comparison) -> Iterator[Change]:
@@ -269,7 +272,8 @@ def basis(comparison: Comparison) -> Iterator[Table]:
     turns = "each in new processes, in which the configuration and the default take turns"
     control = "the default divided by itself in the same turns; in brackets its 90 % interval"
     if rows := [*raced(comparison)]:
-        yield reading(f"mean of {observations(rows)}", control, ("observations, times", turns))
+        of_default = f"step divided by default: mean of {observations(rows)}"
+        yield reading(of_default, control, ("observations, times", turns))
 
 
 def reading(ratio: str, control: str, last: tuple[str, str]) -> Table:

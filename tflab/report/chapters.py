@@ -18,7 +18,7 @@ from tflab.compare.findings import GREW
 from tflab.exporters import plots
 from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, sentences, table
 from tflab.records.graph import Node, node_of
-from tflab.records.measured import Compared, Comparison, History
+from tflab.records.measured import Compared, Comparison, History, OpStats
 from tflab.records.stages import Backward
 from tflab.records.values import Maps
 from tflab.report import contents, drawing, graph_states, questions
@@ -77,9 +77,9 @@ def results(lab: Lab) -> Iterator[Fact]:
         times = " / ".join(time(step.mean_step_ns) for step in steps.values())
         at = " / ".join(map(str, steps))
         yield Fact(f"mean step of {lab.compared.phase}", times, f"batch size {at}")
-        last = lab.compared.batch_sizes[-1]
+        phase, last = lab.compared.phase, lab.compared.batch_sizes[-1]
         if rows := lab.compared.tables.get(last):
-            note = f"{percent(rows[0].share)} of the time of all ops at batch size {last}"
+            note = f"{percent(rows[0].share)} of the time of all ops, {phase} at batch size {last}"
             yield Fact("most expensive op type", rows[0].key, note)
     if lab.history and lab.history.epochs and classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)
@@ -98,7 +98,8 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         parts = (*trained(lab), *(curves(history) if history else ()))
         yield "training", training_title(history), parts, ""
     if walked:
-        yield "ops", "The ten most expensive ops", top_ops(walked), ""
+        title = f"The ten most expensive ops of {graph_states.phase(walked.stages)}"
+        yield "ops", title, top_ops(walked), ""
     if compared:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
         causes = [reason.sentence for reason in compared.diagnosis]
@@ -228,7 +229,7 @@ def trained(lab: Lab) -> Iterator[Part]:
         Fact("batch size", f"{plan.batch_size}"),
         Fact("parameters", f"{sum(weights.values()):,}" if weights else ""),
         Fact("optimiser", lab.optimizer),
-        Fact("learning rate", ends if isfinite(rates[0]) else ""),
+        Fact("range of learning rates", ends if isfinite(rates[0]) else ""),
         Fact("epochs", f"{done} of {plan.epochs} asked", f"the recipe has {lab.recipe_epochs}"),
         Fact(
             "repeated by",
@@ -253,33 +254,24 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield from found(comparison)
     yield contents.picture("batch_sizes", plots.batch_sizes.draw, comparison)
     yield view.at_each_size(comparison, TOP)
-    yield view.steps(comparison)
     yield view.protocol(comparison)
 
 
 def found(comparison: Comparison) -> Iterator[Part]:
     """Yield a table of the batch sizes, each with its most expensive op type, and paragraphs on the
     change from the first to the last."""
-    steps, sizes = comparison.steps, comparison.batch_sizes
+    sizes = comparison.batch_sizes
 
     def share(row: Compared, size: int) -> float:
         return row.cells[size].share if size in row.cells else 0
 
-    def finding(size: int) -> str:
-        share = percent(dearest[size].cells[size].share)
-        mean = time(dearest[size].cells[size].mean_ns)
-        return f"{dearest[size].key} takes {share} of the time of all ops, {mean} a call."
-
     dearest = {size: max(comparison.rows, key=lambda row: share(row, size)) for size in sizes}
-    rates = {size: view.rate_text(steps[size].mean_images_per_second) for size in sizes}
+    said = {size: finding(dearest[size].key, dearest[size].cells[size]) for size in sizes}
     yield table(
         "The untraced step at each batch size, and what was found",
-        sizes,
-        numbers("batch", str),
-        numbers("mean step", lambda size: time(steps[size].mean_step_ns)),
-        numbers(f"{comparison.unit}s a second", lambda size: rates[size]),
-        numbers("memory peak", lambda at: size(steps[at].peak_bytes)),
-        Column("found", finding, elastic=True),
+        ((size, comparison.steps[size]) for size in sizes),
+        *view.steps(comparison).columns,
+        Column("found", lambda row: said[row[0]], elastic=True),
     )
     small, large = sizes[0], sizes[-1]
     first, last = dearest[small], dearest[large]
@@ -290,6 +282,11 @@ def found(comparison: Comparison) -> Iterator[Part]:
     if small != large:
         yield from grown(comparison, last, small, large)
         yield view.headline(comparison)
+
+
+def finding(op_type: str, row: OpStats) -> str:
+    share, mean = percent(row.share), time(row.mean_ns)
+    return f"{op_type} takes {share} of the time of all ops, {mean} a call."
 
 
 def grown(comparison: Comparison, row: Compared, small: int, large: int) -> Iterator[str]:
@@ -355,7 +352,9 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
 def types_of_ops(comparison: Comparison) -> Iterator[Part]:
     last = comparison.batch_sizes[-1]
     rows = comparison.tables[last]
-    yield "A row is an op type: all ops of that type in a step."
+    yield from (finding(row.key, row) for row in rows[:1])
+    traced = plural(comparison.steps[last].steps, "traced step")
+    yield f"A row is an op type: its calls and total in {traced}, and its mean time of a call."
     yield op_table.costs(comparison, last, TOP)
     if len(rows) < TOP:
         yield f"A step runs only {plural(len(rows), 'type')} of op: the table has them all."
@@ -368,7 +367,7 @@ def picture_of_graph(walked: Walked) -> Iterator[Part]:
     rows, shapes, _ = layers(walked)
     yield contents.picture("graph", plots.graph.draw, walked.model, rows, shapes)
     yield (
-        "The picture has the forward graph, as written; of a large one without variables and "
+        "This is the forward graph as written; a large one is drawn without variables and "
         "constants. TensorBoard's Graphs shows the graph that ran, with its gradients, node by "
         f"node. The command python -m tflab.lifecycle --model {walked.model} --logdir "
         f"runs/{walked.model} writes it, and tensorboard --logdir runs shows it."

@@ -20,4 +20,4 @@ def test_first_steps_that_would_hide_all_later_differences_are_cut_off():
     steps = tuple(TrainingStep(n, 1.0, right, 0.1, 1.0) for n, right in enumerate(rights, 1))
     figure = curves.draw(replace(HISTORY, steps=steps, epochs=()))
     assert figure.axes[1].get_ylim() == (0.86, 1)
-    assert figure.get_label().endswith(" Right answers below 86 % are not shown.")
+    assert figure.get_label().endswith(" Accuracy below 86 % is not shown.")

@@ -52,7 +52,7 @@ def draw(history: History) -> Figure:
     bottom = min(floor(100 * (2 * least - 1)) / 100, 0.9)
     cut = min(shown, default=1) < bottom
     if cut:
-        about += f" Right answers below {percent(bottom)} are not shown."
+        about += f" Accuracy below {percent(bottom)} is not shown."
     height, count = (5.4, 2) if rights else (3.2, 1)
     model = fitting.middle_cut(history.settings.model, 30)
     title = f"{model} after {plural(len(history.steps), 'step')}, before its first test"
@@ -68,7 +68,7 @@ def draw(history: History) -> Figure:
     panels[0].set_ylim(bottom=0)
     if rights:
         draw_panel(panels[1], rights, tested, block, percent)
-        panels[1].set_ylabel("right answers")
+        panels[1].set_ylabel("mean accuracy")
         panels[1].set_ylim(bottom if cut else None, 1)
         panels[0].sharex(panels[1])
     panels[-1].set_xlim(0, max(1, history.steps[-1].step / unit))
