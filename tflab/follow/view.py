@@ -110,8 +110,8 @@ def headline(history: NodeHistory) -> str:
 
 
 def sections(history: NodeHistory) -> tuple[Section, ...]:
-    """Return the stages that know something about the node, the one that made it with what it is
-    made from."""
+    """Return a section for each stage that knows something about the node. That of the stage in
+    which the node was made begins with its source line, inputs, outputs and users."""
     own = history.carrier == history.name and history.ran_as and history.not_run is False
     made_in = {"forward": "frontend", "runtime": "placement"}.get(history.kind, "backward")
     about = {

@@ -242,8 +242,8 @@ def in_parts(graph: tf.Graph, parts: int) -> Iterator[tuple[tf.Operation, int]]:
 
 
 def ask(graph: tf.Graph, places: Mapping[str, str]) -> None:
-    """Request these places. A gradient is placed with its forward op, a read and an update with
-    their variable. Other nodes follow their data, or go to task 0 if they have none."""
+    """Request these devices for nodes. A gradient is placed with its forward op, a read and an
+    update with their variable. Other nodes follow their data, or go to task 0 if they have none."""
     device_of: dict[str, str] = {}
     for op in graph.get_operations():  # an op comes after its inputs
         leaders = [*mates(op), *(t.op.name for t in op.inputs if t.dtype.base_dtype == tf.resource)]

@@ -388,8 +388,8 @@ def layer_table(walked: Walked) -> Table:
 
 
 def layers(walked: Walked) -> tuple[list[Row], dict[tuple[str, str], str], Counter[str]]:
-    """Return the layers of the forward graph that the step needs in rows, the shape of the tensor
-    from one to another, and the elements of the variables that each is the first to use."""
+    """Return rows with the layers of the forward graph that the step needs, the shape of the tensor
+    from one to another, and for each the elements of the variables that it is the first to use."""
     unneeded = {fate.name for fate in walked.placement.ledger if fate.fate == "unreached"}
     nodes = {node.name: node for node in walked.stages[0].nodes if node.name not in unneeded}
     whole = len(nodes) <= frontend.DRAWN_WHOLE

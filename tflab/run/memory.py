@@ -28,8 +28,8 @@ FELL = "fell"
 
 
 class Span(NamedTuple):
-    """A time: the least memory in it in bytes, by how much it rose at each line, or fell (FELL),
-    and how often the program was seen at each line."""
+    """A span of time: the least memory in it, how much it rose at each line or fell (FELL), all in
+    bytes; and how often the program was seen at each line."""
 
     size: int
     moved: Counter[Line | str | None]

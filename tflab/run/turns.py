@@ -71,7 +71,7 @@ Round = Sequence[Run]  # that took turns, in the order of their start
 
 
 def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
-    """Compare two programs, and show the result. Raise TflabError if one fails, or as `decide`."""
+    """Compare two programs; show the result. Raise TflabError if one fails, or as `decide` does."""
     programs = programs_of(args.files, lists)
     os.environ.setdefault(ALLOCATE, "true")
     if args.save:

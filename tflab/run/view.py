@@ -106,8 +106,8 @@ def program_ns(seen: Watched) -> int:
 
 
 def in_short(seen: Watched) -> Iterator[str]:
-    """Yield the largest part of the time, that of the program's own time, its most expensive line,
-    a run that did not end, and runs in other threads."""
+    """Yield the largest part of all time and of the program's own, the most expensive line, a run
+    that did not end, and what happened in other threads."""
     all_ns, others = program_ns(seen), sum(group.in_other_threads for group in seen.groups)
     parts = [owner for owner in seen.process.owners if owner.owner != summary.OWN]
     parts.sort(key=lambda owner: -owner.ns)

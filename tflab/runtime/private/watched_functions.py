@@ -111,7 +111,7 @@ def watch_ops(look: Callable[[str, Any, Any], None]) -> Callable[[], None]:
 
 
 def run_op_by_op(wanted: bool) -> None:
-    """Run the Python of tf.functions from now on, op by op, or their graphs again."""
+    """Run tf.functions as Python, op by op, from now on; as graphs again if not `wanted`."""
     with corner("running a function op by op", "eager_function_run.py"):
         from tensorflow.python.eager.polymorphic_function import eager_function_run
 
