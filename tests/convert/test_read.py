@@ -11,7 +11,7 @@ from tests.examples.recordings import metadata as text
 from tests.examples.recordings import micros, row
 from tflab.analysis import timeline
 from tflab.convert import read as reading
-from tflab.convert.conversion import TrackSummary, summaries
+from tflab.convert.conversion import TrackSummary, convert
 from tflab.errors import TflabError, UsageError
 from tflab.records.graph import Node
 from tflab.records.timed import OpRun, StepTime
@@ -60,7 +60,7 @@ def test_a_file_is_a_step_from_the_first_start_to_the_last_end(read):
         OpRun(1, "b", "Neg", CPU, 2_000, 30),
         OpRun(1, "a", "Const", CPU, 1_000, 5),
     )
-    assert summaries(found.runs) == (TrackSummary(CPU, timeline.OPS, 3, 42),)
+    assert convert(found).tracks == (TrackSummary(CPU, timeline.OPS, 1, 7),)
     assert found.capture().name == "0-and-1-more"
     assert read(second).capture().name == "0"
 
@@ -68,7 +68,7 @@ def test_a_file_is_a_step_from_the_first_start_to_the_last_end(read):
 def test_a_device_may_stand_in_a_trace_more_than_once(read):
     rows = [row("a", 100, 7)], [row("b", 200, 8)]
     found = read(text((CPU, rows[0]), (GPU, [row("c", 150, 1)]), (CPU, rows[1])))
-    assert summaries(found.runs) == (
+    assert convert(found).tracks == (
         TrackSummary(CPU, timeline.OPS, 2, 15),
         TrackSummary(GPU, timeline.LAUNCHES, 1, 1),
     )
@@ -104,7 +104,7 @@ def test_on_a_gpu_nothing_is_counted_twice_and_a_kernel_has_the_name_of_its_node
     for title, content in (("A trace of today", NEW), ("A trace of 2016", OLD)):
         found = read(content)
         ran = sorted({f"{run.name} {run.op}" for run in found.runs})
-        lines += [title, *map(str, summaries(found.runs)), *ran, ""]
+        lines += [title, *map(str, convert(found).tracks), *ran, ""]
     approve("convert-tracks.txt", "\n".join(lines))
 
 

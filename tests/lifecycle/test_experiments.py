@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab.cli import interrupts
 from tflab.lifecycle import execution, experiments
 from tflab.records.graph import node_of
 from tflab.records.options import Options
@@ -58,10 +59,15 @@ def test_a_step_of_updates_and_the_runtimes_own_nodes_has_nothing_to_try(walked)
 
 
 def test_ctrl_c_keeps_the_execution_and_says_so(walked, monkeypatch):
-    monkeypatch.setattr(measure, "untraced_here", lambda *_, **__: iter([[]]))
+    def interrupted(*_, **__):
+        interrupts.current.waiting = True
+        return iter([[]])
+
+    monkeypatch.setattr(measure, "untraced_here", interrupted)
     options = Options(experiments=1, steps=2, values=False)
     kept = execution.execute(walked("toy")["placement"], options)
-    assert (kept.steps, kept.experiments, kept.interrupted) == (2, None, True)
+    assert (kept.steps, kept.experiments.control, kept.interrupted) == (2, None, True)
+    assert "interrupted" in [row.reason for row in kept.experiments.untried]
 
 
 # The graph in which an op runs twice

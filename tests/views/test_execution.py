@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from math import inf
-from types import SimpleNamespace
 
 from tests.examples.printed import approve_view
 from tests.examples.walk import CURVE, EXECUTION, MEMORY, TOTALS
@@ -70,8 +69,9 @@ NETWORK = Network(
 
 def of_tasks(of):
     """The view of what it reads of an execution."""
-    step = SimpleNamespace(network=of)
-    return [fact_table(execution.lost_transfers(step)), *execution.clocks(step)]
+    step = replace(EXECUTION, network=of)
+    lost = (fact for fact in execution.facts(step) if fact.label == "not recorded")
+    return [fact_table(lost), *execution.clocks(step)]
 
 
 # Title -> what is different

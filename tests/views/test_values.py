@@ -41,6 +41,8 @@ LARGE = (
     large("read:0", 8_000, op="ReadVariableOp"),
     large("hidden:1", 6_000, max=7.0),
     large("out:0", 2),
+    replace(large("gradients/shape:0", 7_000), dtype="int32"),
+    large("empty:0", 0),
 )
 TENSORS = tuple(large(f"t{n}:0", 2 * n) for n in range(1, 31))
 ODD = replace(TENSORS[2], not_finite=1_234, mean=None)

@@ -13,7 +13,7 @@ from typing import TextIO
 import numpy as np
 
 from tflab.analysis import critical_path, memory, op_runs, op_table, timeline
-from tflab.analysis.op_runs import Kind, OpRuns
+from tflab.analysis.op_runs import Kind
 from tflab.analysis.timeline import track_kind
 from tflab.convert.read import Recording
 from tflab.exporters.csv import cell
@@ -62,7 +62,10 @@ def convert(recorded: Recording) -> Conversion:
     long_steps = [step for step in recorded.steps if 0 < longest_ns < step.wall_ns]
     usual = runs.where(~np.isin(runs.step, [step.step for step in long_steps]))
     steps = len(recorded.steps) - len(long_steps)
-    tracks = summaries(usual)
+    tracks = tuple(
+        TrackSummary(device, track_kind(device), len(own), int(own.duration_ns.sum()))
+        for device, own in usual.by_device().items()
+    )
     kinds = dict.fromkeys(track.kind for track in tracks)
     stats = {kind: op_table.fold(usual.of_kinds(partial(is_node, kind))) for kind in kinds}
     rows = [
@@ -82,13 +85,6 @@ def convert(recorded: Recording) -> Conversion:
         long_steps=tuple(long_steps),
         critical_path=path,
         memory=memory.memory(runs.of_kinds(partial(is_node, None)), recorded.steps),
-    )
-
-
-def summaries(runs: OpRuns) -> tuple[TrackSummary, ...]:
-    return tuple(
-        TrackSummary(device, track_kind(device), len(own), int(own.duration_ns.sum()))
-        for device, own in runs.by_device().items()
     )
 
 
@@ -145,10 +141,9 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
         share = f"{percent(row.share)} of the time of all {kind}"
         facts.append(Fact("most expensive node", row.key, share))
     if conversion.long_steps:
+        times = ((recorded.labels[step.step], step.wall_ns) for step in conversion.long_steps)
         longer = [
-            f"{recorded.labels[step.step]}: {time(step.wall_ns)}, "
-            f"{step.wall_ns / middle.wall_ns:,.1f} x {which}"
-            for step in conversion.long_steps
+            f"{label}: {time(ns)}, {ns / middle.wall_ns:,.1f} x {which}" for label, ns in times
         ]
         facts.append(Fact("not in totals", listed(longer, 3)))
     counted = plural(len(steps) - len(conversion.long_steps), "step")

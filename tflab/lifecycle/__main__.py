@@ -3,7 +3,7 @@
     python -m tflab.lifecycle --model lenet --stage backward
 
 Without options, one screen shows the main results and all stages in short. --stage STAGE shows one
-stage in detail, and stops after it; --full shows all of them, or that one, with every row.
+stage in detail, and stops after it; --full shows every stage until then, with every row.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
         help=f"stop after this stage, and show it in detail: {', '.join(STAGES)} (default: all)",
     )
     group.add_argument(
-        "--full", action="store_true", help="show every stage, or that one, with every row of lists"
+        "--full", action="store_true", help="show every stage up to STAGE, with every row of lists"
     )
     arguments.add(group, "--no-values")
     arguments.choice(group, "--format", "format", FORMATS)

@@ -123,5 +123,5 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         from tflab.lifecycle import experiments  # few walks want them
 
         tried = experiments.run(placement, execution.top_ops, options)
-        return replace(execution, experiments=tried, interrupted=tried is None)
+        return replace(execution, experiments=tried)
     return execution

@@ -34,10 +34,9 @@ OF_LOOPS = ("Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond")
 WAITING = ("last", "first", "all")  # which inputs of a copy wait for the original
 
 
-def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> Experiments | None:
+def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> Experiments:
     """Run each of the largest ops once more, and measure what that adds to an untraced step. This
-    takes about `options.experiments` seconds. Return None if Ctrl-C came before LEAST observations.
-    Raises TflabError if a step fails."""
+    takes about `options.experiments` seconds. Raises TflabError if a step fails."""
     variants, untried = [], []
     largest = top_ops[:LARGEST]
     for row in terminal.track("experiments, preparing", largest, len(largest)):
@@ -48,14 +47,13 @@ def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> E
         else:
             reason = reason or "the runtime would fuse it or its neighbours differently"
             untried.append(Untried(row.key, row.ops[0], reason))
-    if not variants:
-        return Experiments((), None, tuple(untried))
     step = session.step_of(placement.program, placement.fetches)
     usual = measure.job_of(placement.program, step, options)
     jobs = [usual, usual, *(job for _, job in variants)]
-    added_ns = observe(jobs, placement, options)
-    if len(added_ns) < LEAST:
-        return None
+    added_ns = observe(jobs, placement, options) if variants else []
+    if len(added_ns) < LEAST:  # nothing can be tried, or Ctrl-C came
+        untried += [Untried(row.key, row.ops[0], "interrupted") for row, _ in variants]
+        return Experiments((), None, tuple(untried))
     ops_tried = [("control", ""), *((row.key, row.ops[0]) for row, _ in variants)]
     control, *ops = (
         Experiment(name, op, median(cost), *verdicts.median_interval(cost, CONFIDENCE), len(cost))

@@ -59,8 +59,7 @@ def fitting(op: str, label: str, types: Types, device_type: str) -> str:
     parts = ["any device" if kernel.device_type == "DEFAULT" else kernel.device_type]
     for constraint in kernel.constraint:
         names = [tf.dtypes.as_dtype(t).name for t in constraint.allowed_values.list.type]
-        name = "" if constraint.name == "T" else f"{constraint.name} in "
-        parts.append(name + "|".join(names))
+        parts.append(f"{constraint.name} in " * (constraint.name != "T") + "|".join(names))
     parts += [f"priority {kernel.priority}"] if kernel.priority else []
     return ", ".join(parts)
 

@@ -37,7 +37,9 @@ def facts(stage: Execution) -> Iterator[Fact]:
     yield from parallel(stage.critical_path)
     yield from memory_facts(stage.memory, stage.nodes)
     yield from values.facts(stage)
-    yield from lost_transfers(stage)
+    if stage.network and stage.network.unrecorded > 0:
+        missing = plural(stage.network.unrecorded, "transfer")
+        yield Fact("not recorded", missing, "in other parts of the step, on no critical path")
 
 
 def tables(stage: Execution) -> Iterator[Block]:
@@ -161,6 +163,8 @@ def most_added(experiments: Experiments | None) -> Iterator[str]:
         most = max(slower, key=lambda row: row.once_more_ns, default=None)
         added = f"{most.name} adds most, {time(most.once_more_ns)}" if most else ""
         yield f"Ops run twice in a step: {added or f'{NO_DIFFERENCE} seen'}."
+    elif experiments:
+        yield "Ops run twice in a step: none."
 
 
 def costs(stage: Execution) -> Iterator[Block]:
@@ -187,13 +191,6 @@ def costs(stage: Execution) -> Iterator[Block]:
 
 
 # The tasks of a cluster
-
-
-def lost_transfers(stage: Execution) -> Iterator[Fact]:
-    """Yield the transfers that the runtime did not record."""
-    if stage.network and stage.network.unrecorded > 0:
-        missing = plural(stage.network.unrecorded, "transfer")
-        yield Fact("not recorded", missing, "in other parts of the step, on no critical path")
 
 
 def clocks(stage: Execution) -> Iterator[Block]:

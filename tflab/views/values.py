@@ -114,10 +114,14 @@ def statistics(values: Sequence[Value], results: Sequence[str] = ()) -> Iterator
     variables = [value for value in values if value.kind == VARIABLE]
     # A node that reads a variable, or is one, has values that the second table has
     stored = {value.node for value in variables}
-    kinds = FED, COMPUTED
-    tensors = [value for value in values if value.kind in kinds and value.node not in stored]
-    tensors = [value for value in tensors if value.op != "ReadVariableOp"]
-    tensors = [value for value in tensors if value.tensor in results or not is_shape(value)]
+    tensors = [
+        value
+        for value in values
+        if value.kind in (FED, COMPUTED) and value.node not in stored
+        if value.op != "ReadVariableOp" and (elements(value.shape) or value.tensor in results)
+        # The shapes of gradients
+        if not (value.node.startswith("gradients/") and value.dtype.startswith("int"))
+    ]
     tensors.sort(key=lambda value: (value.tensor not in results, not value.not_finite))
     both = []
     for value in variables[: ROWS // 2]:
@@ -128,11 +132,10 @@ def statistics(values: Sequence[Value], results: Sequence[str] = ()) -> Iterator
         (f"{what} of the step", tensors),
         ("The largest variables before and after the step", both),
     ):
-        if any(value.not_finite for value in rows):
-            title += " (mean, min and max of the finite elements)"
-            yield table(title, rows, *COLUMNS, BAD, most=ROWS)
-        elif rows:
-            yield table(title, rows, *COLUMNS, most=ROWS)
+        bad = any(value.not_finite for value in rows)
+        title += " (mean, min and max of the finite elements)" * bad
+        if rows:
+            yield table(title, rows, *COLUMNS, *[BAD] * bad, most=ROWS)
 
 
 COLUMNS = (
@@ -147,13 +150,6 @@ BAD = numbers("not finite", lambda value: f"{value.not_finite:,}")
 
 def elements(shape: Shape) -> int:
     return math.prod(dim or 0 for dim in shape or ())
-
-
-def is_shape(value: Value) -> bool:
-    """Return whether a tensor is empty, or only says which shape a gradient has."""
-    return not elements(value.shape) or (
-        value.node.startswith("gradients/") and value.dtype.startswith("int")
-    )
 
 
 def amounts_of(value: Statistics, shape: Shape) -> str:
