@@ -258,7 +258,7 @@ def traced_again(seen: Watched) -> Iterator[str]:
         changes = [f"{name} was {was} and is {now}" for name, was, now in most.changed]
         why = f"because {listed(changes, NAMED)}"
     times = units.plural(most.tracings, "time")
-    after = f"{units.time(most.ns - most.first_ns)} after the first"
+    after = f"all but the first took {units.time(most.ns - most.first_ns)}"
     yield f"Retracing: {who} traced {times} ({after}), the last time at {most.place}, {why}."
 
 
