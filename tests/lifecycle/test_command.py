@@ -137,6 +137,11 @@ def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(
     assert shown[0].startswith(f"{name}: ") and " a step at batch size " in " ".join(shown[:2])
 
 
+def test_a_walk_in_full_ends_with_its_result(walked, capsys):
+    command.show(choice(full=True), iter(walked("toy").values()), [])
+    assert capsys.readouterr().out.splitlines()[-1].startswith("toy: 73 nodes built, ")
+
+
 def test_stages_are_shown_in_short_in_full_or_in_a_line():
     walk = a_frontend(None, NODES), a_backward(None, NODES)
 
