@@ -37,12 +37,6 @@ class UsageError(TflabError):
     status = 2
 
 
-class UndecidedError(TflabError):
-    """It is undecided whether a saved comparison is slower than --fail-if-slower allows."""
-
-    status = 3
-
-
 def reason(error: BaseException) -> str:
     """Return an error's message; of an error of the operating system, without its number."""
     if isinstance(error, OSError):

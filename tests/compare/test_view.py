@@ -48,12 +48,12 @@ def test_what_other_programs_read():
 def test_rows_that_stand_out_are_the_dearest_and_those_with_a_verdict():
     blocks = view.blocks(COMPARISON, 10)
     found = {block.title: block for block in blocks if isinstance(block, Table)}
-    raced = found["The untraced step under other configurations, in turn with the default"]
+    raced = found["The untraced step under other configurations, each in turn with the default"]
     tones = [raced.tone(row) for row in raced.rows]
     assert tones == ["faster", "slower", "", "", "slower", "slower"]
     brief = view.blocks(COMPARISON, 10, full=False)
     found |= {block.title: block for block in brief if isinstance(block, Table)}
-    calls = found["Times in traced steps, and % of the time of all ops, at each batch size"]
+    calls = found["Mean times in traced steps, and % of the time of all ops, at each batch size"]
     assert {row.key for row in calls.rows if calls.tone(row) == "dearest"} == {"MaxPool"}
     each = found["Batch 4: times, the most expensive first"]
     assert [each.tone(row) for row in each.rows] == ["dearest", "", ""]

@@ -31,7 +31,7 @@ FORMATS = ("text", "json", "csv", "markdown")
 OF_FILES = ("files", "fail_if_slower", "top", "format")  # options that go with files
 OF_PROGRAMS = (*OF_FILES, "steps", "save")
 USAGE = """python -m tflab.compare [OPTION ...]
-       python -m tflab.compare [OPTION ...] FILE [FILE] [-- ARGUMENT ...] [-- ARGUMENT ...]"""
+       python -m tflab.compare [OPTION ...] FILE [FILE] [-- ARGUMENT ...]..."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -177,8 +177,7 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
 
 def measured(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> Comparison:
     configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
-    amount = {"images": args.images, "steps": args.steps}
-    chosen = SweepOptions(phase=args.phase, by=args.by, configs=configs, **amount)
+    chosen = SweepOptions(args.phase, args.by, args.images, args.steps, configs=configs)
     options = Options(
         data_dir=args.data_dir,
         saved=arguments.saved_of(args),

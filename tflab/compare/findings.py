@@ -34,16 +34,15 @@ def shares(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
 
     if not rows:
         return
-    told = [max(rows, key=largest_share)]
-    if everywhere := [row for row in rows if all(size in row.cells for size in sizes)]:
-        most = max(everywhere, key=change), min(everywhere, key=change)
-        told += [row for row in most if abs(change(row)) >= GREW]
-    for row in {row.key: row for row in told}.values():
-        first, *others = row.cells
-        said = [f"{percent(row.cells[first].share)} of the time of all ops at batch size {first}"]
-        said += [f"{percent(row.cells[size].share)} at {size}" for size in others]
-        last = f" and {said.pop()}" if others else ""
-        yield f"{row.key} takes {', '.join(said)}{last}."
+    largest, at, key = max((row.cells[at].share, at, row.key) for row in rows for at in row.cells)
+    yield f"Largest share of the time of all ops: {key}, {percent(largest)} at batch size {at}."
+    everywhere = [row for row in rows if all(size in row.cells for size in sizes)]
+    for verb, sign in (("grows", 1), ("falls", -1)):
+        row = max(everywhere, key=lambda row: sign * change(row), default=None)
+        if row and sign * change(row) >= GREW:
+            said = (f"{percent(row.cells[size].share)} at {size}" for size in sizes)
+            every = ", ".join(said).replace(" at ", " at batch size ", 1)
+            yield f"The share of {row.key} {verb} most: {every}."
 
 
 def throughput(
@@ -53,8 +52,7 @@ def throughput(
     for small, large in pairwise(sizes):
         times, _ = gain(steps[small], steps[large])
         if times:
-            rate = f"{times} as many {unit}s a second"
-            yield f"Batch size {large} processes {rate} as batch size {small}."
+            yield f"Batch size {large}: {times} as many {unit}s a second as batch size {small}."
 
 
 def gain(before: StepTimes, after: StepTimes) -> tuple[str, float]:

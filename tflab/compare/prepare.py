@@ -138,12 +138,15 @@ def image_count(backward: Backward, batch_sizes: Sequence[int], chosen: SweepOpt
     most = max(TRAINING_IMAGES, largest) if chosen.phase == "training" else dataset.size
     usual = min(most, dataset.size)
     count = chosen.steps * largest if chosen.steps else chosen.images or usual
-    if not largest <= count <= dataset.size:
+    if (few := min(count, dataset.size)) < largest:
+        enough = f"--images of {largest:,} to {dataset.size:,}, or " * (largest <= dataset.size)
         raise UsageError(
-            f"{count:,} {dataset.unit}s in batches of up to {largest:,} cannot be taken from the "
-            f"{dataset.split} split of {dataset.name}, which has {dataset.size:,}. Give smaller "
-            f"--batch-sizes, or another number of {dataset.unit}s or steps."
+            f"{few:,} {dataset.unit}s are fewer than one batch of {largest:,}; give {enough}"
+            "smaller --batch-sizes."
         )
+    if count > dataset.size:
+        whole = f"The {dataset.split} split has {dataset.size:,} {dataset.unit}s"
+        raise UsageError(f"{whole}; give fewer --images or --steps.")
     return count
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from tflab.analysis import verdicts
 from tflab.cli import command, environment, output_paths, terminal
 from tflab.compare import WHAT, view
-from tflab.errors import TflabError, UndecidedError, UsageError
+from tflab.errors import UsageError
 from tflab.escaping import visible
 from tflab.exporters import csv, json, text
 from tflab.records import codec
@@ -35,7 +35,7 @@ Times = Mapping[tuple[int, str], Sequence[float]]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare two files, and show the result; return the exit status. Raise as `decide` does."""
+    """Compare two files, and show the result; return the exit status."""
     first, second = names_of(args.files)
     result = compare(first, second, *(codec.read_object(path, GIVE) for path in args.files))
     if args.fail_if_slower is not None:
@@ -43,8 +43,7 @@ def run(args: argparse.Namespace) -> int:
     changed = {STEP: result.steps, result.by: result.rows}
     title, shown = f"{result.model}: {first} and {second}", blocks(result, args.top)
     show(args, title, result, shown, lambda: csv.changes(changed))
-    decide(result.gate, first)
-    return 0
+    return decide(args, result.gate, first)
 
 
 def show(
@@ -166,12 +165,13 @@ def gate_of(limit: float, rows: Iterable[Change], widened: bool = True) -> Gate:
     return Gate(limit, tuple(slower), tuple(undecided))
 
 
-def decide(gate: Gate | None, first: str) -> None:
-    """Raise TflabError if the gate has a slower step, UndecidedError if it has an undecided one."""
-    if gate and gate.slower:
-        raise TflabError(sentence(gate, first))
-    if gate and gate.undecided:
-        raise UndecidedError(sentence(gate, first))
+def decide(args: argparse.Namespace, gate: Gate | None, first: str) -> int:
+    """Return the exit status: 1 for a slower step, 3 for an undecided one. Text already says why;
+    in other formats, it is printed on standard error."""
+    status = (1 if gate.slower else 3 if gate.undecided else 0) if gate else 0
+    if gate and status and args.format != "text":
+        terminal.say(f"tflab: {visible(sentence(gate, first))}", sys.stderr)
+    return status
 
 
 def sentence(gate: Gate, first: str) -> str:
@@ -199,7 +199,7 @@ def blocks(result: Changes, top: int = 10) -> Iterator[Block]:
         yield view.compared(title, of_size, result.files, (view.label(NAMES[result.by]),), top)
     yield view.reading(
         "geometric mean of the second file's rounds, divided by that of the first's",
-        f"largest ratio of two rounds of a file, at least {percent(verdicts.DRIFT - 1)}",
+        f"[1/r, r]: r is the largest ratio of two rounds of a file, at least {verdicts.DRIFT}",
         ("not covered", "changes of the machine: measure both files one right after the other"),
     )
 

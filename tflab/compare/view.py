@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from tflab.analysis import row_labels, verdicts
 from tflab.analysis.row_labels import NO_LINE
@@ -11,20 +12,20 @@ from tflab.compare import WITHOUT
 from tflab.compare.findings import gain, largest_share
 from tflab.records.blocks import Block, Column, Table, dearest, listing, numbers, sentences, table
 from tflab.records.graph import grouped
-from tflab.records.measured import Change, Compared, Comparison
+from tflab.records.measured import Change, Compared, Comparison, Verdict
 from tflab.units import plural, size, three_digits, time
 from tflab.views import execution, op_table
 from tflab.views.op_table import costs, text_or_blank, work
-from tflab.views.words import control_text, listed, ratio_text
+from tflab.views.words import DIFFERENT, WIDE, control_text, doubt, listed, ratio_text
 
 CONCLUSIONS = 4  # sentences on one screen
 LINES = 6  # named in a sentence
 LONG = 16  # characters of a word in the head of a column
-DIFFERENT = "slower", "faster"  # verdicts
 FINDINGS = "Findings, computed from the tables"
 # The columns of one batch size beside others, and how spare they are
-OF_CALLS = {"calls": 3, "total": 2, "mean": 0, "share": 1}
-OF_STEPS = {"step": 0, "share": 1}
+OF_CALLS = {"calls": 3, "total": 2, "mean": 1, "share": 0}
+OF_STEPS = {"step": 1, "share": 0}
+AT_A_SIZE = {"mean": "a call", "share": "%"}  # headers
 
 
 def blocks(comparison: Comparison, top: int = 10, full: bool = True) -> Iterable[Block]:
@@ -37,8 +38,8 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     """Yield the conclusions, the steps and the most expensive rows; if `full`, every table."""
     sizes = comparison.batch_sizes
     yield headline(comparison)
-    if said := " ".join(decided(comparison)):
-        yield said
+    if said := [*decided(comparison)]:
+        yield sentences("The time of a step, compared with the default's", said)
     yield from execution.load_line(comparison.load)
     yield from execution.partial(comparison.interrupted, comparison.failure)
     yield protocol(comparison)
@@ -69,20 +70,21 @@ def conclusions(comparison: Comparison, full: bool) -> Iterator[Table]:
 
 
 def headline(comparison: Comparison) -> str:
-    """Return which batch size processes most images a second, compared with the smallest, or with
-    the next best if that is the smallest."""
+    """Return which batch size processes most images a second, compared with the others."""
     rates = {size: comparison.steps[size].mean_images_per_second for size in comparison.batch_sizes}
     best, *others = sorted(rates, key=lambda size: -rates[size])
     rate = f"{rate_text(rates[best])} {comparison.unit}s a second"
     said = f"{comparison.model}: batch size {best} processes {rate}"
-    if not others:
-        return f"{said}."
-    other = min(others) if min(others) < best else others[0]
-    times, low = gain(comparison.steps[other], comparison.steps[best])
-    if low > 1:
-        return f"{said}, {times} as many as batch size {other}."
-    why = times or "too few rounds, or too noisy"
-    return f"{said}; cannot tell if batch size {other} processes less: {why}."
+    if best > min(rates):
+        others.sort()
+    for other in others:
+        times, low = gain(comparison.steps[other], comparison.steps[best])
+        if low <= 1:
+            why = times or ("too noisy" if low else "too few rounds")
+            said += f". Not shown to be more than batch size {other} ({why})"
+        elif other == others[0]:
+            said += f", {times} as many as batch size {other}"
+    return f"{said}."
 
 
 def rate_text(rate: float) -> str:
@@ -99,7 +101,7 @@ def protocol(comparison: Comparison) -> str:
     return (
         f"Steps of {comparison.phase} at each batch size, on {images} of {comparison.data}: "
         "untraced and traced steps alternate. All times are of warm steps: the first "
-        f"{comparison.warmup} of each, which are cold, are not counted."
+        f"{comparison.warmup} of both kinds at each size, which are cold, are not counted."
         f"{tasks * bool(comparison.tasks)}"
     )
 
@@ -133,14 +135,15 @@ def at_each_size(comparison: Comparison, top: int) -> Table:
             return shown.cell(row.cells[batch]).removesuffix(" %") if batch in row.cells else ""
 
         shown = op_table.COLUMNS[name]
-        return numbers(f"{'%' if name == 'share' else shown.header} at {batch}", cell, spare)
+        return numbers(f"{AT_A_SIZE.get(name, shown.header)} at {batch}", cell, spare)
 
     spares = OF_STEPS if row_labels.unit(comparison.by) == "step" else OF_CALLS
     rows = op_table.ranked(comparison.by, comparison.rows, top, largest_share)
+    key, *code = op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code)
     return table(
-        "Times in traced steps, and % of the time of all ops, at each batch size",
+        "Mean times in traced steps, and % of the time of all ops, at each batch size",
         rows,
-        *op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code),
+        *(replace(key, name=False, hanging=True, least=24), *code),
         *(column(*each, size) for size in comparison.batch_sizes for each in spares.items()),
         most=top,
         tone=dearest(rows, largest_share),
@@ -150,9 +153,12 @@ def at_each_size(comparison: Comparison, top: int) -> Table:
 def fused_lines(comparison: Comparison) -> Iterator[str]:
     """Yield the lines with ops that ran as a part of another line's op."""
     rows = comparison.rows if comparison.by == "line" else ()
-    lines = [f"{line} at {row.key}" for row in rows for line in row.fused_from if line != NO_LINE]
-    if lines:
-        yield f"Lines with ops fused at another line, which has their time: {listed(lines, LINES)}."
+    pairs = [(line, row.key) for row in rows for line in row.fused_from if line != NO_LINE]
+    pairs.sort(key=lambda pair: (len(pair[0]), pair[0], len(pair[1]), pair[1]))
+    into = grouped((line, key.removeprefix(f"{line.rpartition(':')[0]}:")) for line, key in pairs)
+    if into:
+        fused = listed([f"{line} into {', '.join(into[line])}" for line in into], LINES, "; ")
+        yield f"Ops fused into an op of another line, which has their time: {fused}."
 
 
 # Verdicts, of a race and of files
@@ -161,36 +167,41 @@ def fused_lines(comparison: Comparison) -> Iterator[str]:
 def headline_of(names: tuple[str, str], rows: Iterable[Change]) -> str:
     """Return a sentence with the verdicts on the second name, compared with the first."""
     first, second = names
-    said = grouped((ratio_text(row.verdict), named(row)) for row in rows if row.verdict)
+    said = grouped((in_words(row.verdict), named(row)) for row in rows if row.verdict)
     verdicts = "; ".join(f"{verdict} ({', '.join(of)})" for verdict, of in said.items())
-    return f"'{second}' compared with '{first}': {verdicts or 'cannot tell, too few runs'}."
+    return f"'{second}' compared with '{first}': {verdicts}."
+
+
+def in_words(verdict: Verdict) -> str:
+    """Return `slower, 1.35 x the time: 99 % interval 1.30 to 1.40 x`."""
+    ratio = f"{three_digits(verdict.ratio)} x the time" if verdict.word in DIFFERENT else ""
+    said = ", ".join(filter(None, (verdict.word, ratio or doubt(verdict))))
+    ends = f": 99 % interval {three_digits(verdict.low)} to {three_digits(verdict.high)} x"
+    return said + ends * isfinite(verdict.high)
 
 
 def named(row: Change) -> str:
-    return f"batch {row.batch_size}" if row.batch_size else row.key
+    return f"step at batch {row.batch_size}" if row.batch_size else row.key
 
 
 def configs(comparison: Comparison) -> Iterator[Block]:
     """Yield the untraced step under other configurations, each beside its `default`."""
     rows = [row for row in raced(comparison) if not row.key.startswith(WITHOUT)]
     if rows:
-        title = "The untraced step under other configurations, in turn with the default"
-        names = "default, median", "step, median"
-        yield compared(title, rows, names, (BATCH, label("configuration")))
+        title = "The untraced step under other configurations, each in turn with the default"
+        yield compared(title, rows, ("default anew", "step"), (BATCH, label("config")))
 
 
 def decided(comparison: Comparison) -> Iterator[str]:
-    """Yield what each configuration did to a step, and which pass made a difference."""
-    pairs = []
-    for row in comparison.configs:
-        said = ratio_text(row.verdict).partition(" [")[0] if row.verdict else ""
-        word, _, more = said.partition(", ")
-        pairs.append(((row.config, word), f"{row.batch_size}{f' ({more})' if more else ''}"))
-    for (config, word), at in sorted(grouped(pairs).items()):
-        of_pass = config.startswith(WITHOUT)
-        if word in DIFFERENT or (word and not of_pass):
-            name = config.capitalize() if of_pass else f"With {config}"
-            yield f"{name}: {word} at batch size {', '.join(at)}."
+    """Yield what each configuration, and each pass that makes a difference, does to a step."""
+    said: dict[str, list[str]] = {}
+    for row in raced(comparison):
+        if row.verdict and (tone(row) or not row.key.startswith(WITHOUT)):
+            ratio = f" ({three_digits(row.verdict.ratio)} x)" * bool(tone(row))
+            word = doubt(row.verdict) or row.verdict.word
+            said.setdefault(row.key, []).append(f"{word} at {row.batch_size}{ratio}")
+    for config, words in said.items():
+        yield f"{config}: {', '.join(words).replace(' at ', ' at batch size ', 1)}."
 
 
 def raced(comparison: Comparison) -> Iterator[Change]:
@@ -269,14 +280,15 @@ def tone(row: Change) -> str:
 
 def basis(comparison: Comparison) -> Iterator[Table]:
     """Yield how to read what `configs` and `passes` show."""
-    turns = "each in new processes, in which the configuration and the default take turns"
+    anew = "its time may differ from row to row, and from the table of steps"
+    times = "default: mean of the observations' medians, each in new processes; step: this x ratio"
     control = "the default divided by itself in the same turns; in brackets its 90 % interval"
     if rows := [*raced(comparison)]:
-        of_default = f"step divided by default: mean of {observations(rows)}"
-        yield reading(of_default, control, ("observations, times", turns))
+        last = ("default anew", anew), ("times", times)
+        yield reading(f"step divided by default: mean of {observations(rows)}", control, *last)
 
 
-def reading(ratio: str, control: str, last: tuple[str, str]) -> Table:
+def reading(ratio: str, control: str, *last: tuple[str, str]) -> Table:
     """Return how to read ratios, their controls and verdicts."""
     clear = "the interval is clear of the control, and clear of 1 even if it is widened, so that"
     facts = (
@@ -284,7 +296,8 @@ def reading(ratio: str, control: str, last: tuple[str, str]) -> Table:
         ("control", control),
         ("slower, faster", f"{clear} all verdicts together err once in 100 comparisons"),
         ("alike", "the interval is within 5 % of 1"),
-        ("cannot tell", "otherwise: too few observations, or too noisy"),
-        last,
+        ("cannot tell", "otherwise"),
+        ("too noisy", f"cannot tell: the interval ends at more than {WIDE} x its beginning"),
+        *last,
     )
     return listing("", ((name, [text]) for name, text in facts))

@@ -108,7 +108,7 @@ def drafts(lab: Lab) -> Iterator[Draft]:
     if walked:
         yield "times", "Where a step's time goes", times(walked), ""
     if compared:
-        result = " ".join(view.decided(compared))
+        result = " ".join(map("A step with {}".format, view.decided(compared)))
         yield "configurations", "Configurations", configurations(compared), result
     if walked:
         peak = walked.execution.memory.peak_bytes
@@ -345,7 +345,10 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
         drawn = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
         ops = view.at_each_size(compared, TOP)
         yield Chapter("Step 6: batch sizes", (*found(compared), PEAK, ops, drawn))
-        changes = " ".join(view.decided(compared)), *configurations(compared)
+        changes = (
+            " ".join(map("A step with {}".format, view.decided(compared))),
+            *configurations(compared),
+        )
         yield Chapter("Step 7: hardware and configuration", tuple(filter(None, changes)))
 
 

@@ -13,6 +13,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -23,7 +24,6 @@ from math import sqrt
 from pathlib import Path
 from typing import NamedTuple
 
-from tflab import units
 from tflab.analysis import verdicts
 from tflab.cli import command, interrupts, output_paths, temporary, terminal
 from tflab.compare import RACE_S, WHAT, saved, view
@@ -71,7 +71,7 @@ Round = Sequence[Run]  # that took turns, in the order of their start
 
 
 def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
-    """Compare two programs; show the result. Raise TflabError if one fails, or as `decide` does."""
+    """Compare two programs, and show the result. Raise TflabError if one fails."""
     programs = programs_of(args.files, lists)
     os.environ.setdefault(ALLOCATE, "true")
     if args.save:
@@ -87,17 +87,19 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
     if result.failure:
         raise TflabError(result.failure)
     if result.interrupted:
+        if args.format == "csv":  # has no place to say so
+            terminal.say("".join(execution.partial(True, None)), sys.stderr)
         return command.INTERRUPTED
-    saved.decide(result.gate, result.programs[0])
-    return 0
+    return saved.decide(args, result.gate, result.programs[0])
 
 
 def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Program]:
     """Return both programs; one list of arguments is for both. Raise UsageError for any other."""
     scripts = [*files] * (2 if len(files) == 1 and len(lists) == 2 else 1)
     if len(scripts) != 2 or len(lists) > 2:
-        given = units.plural(len(files), "program"), units.plural(len(lists), "list")
-        raise UsageError(f"You gave {' and '.join(given)} of arguments; {GIVE}.")
+        raise UsageError(
+            f"You gave programs: {len(files)}, lists of arguments: {len(lists)}; {GIVE}."
+        )
     for script in scripts:
         if not script.endswith(".py"):
             raise UsageError(f"'{script}' is not a Python file; {GIVE}.")
@@ -112,7 +114,7 @@ def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Pr
 
 def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) -> Programs:
     """Run both programs in turns, and compare what they took. After a failure or an interruption
-    the result has the rounds so far; without any, the error is raised."""
+    the result has the rounds so far; without any that counts, the error is raised."""
     load = machine_load.begin()
     rounds: list[Round] = []
     ending: BaseException | None = None
@@ -121,7 +123,7 @@ def compared(programs: Sequence[Program], steps: int, budget_s: float = RACE_S) 
             rounds.append(each)
     except (KeyboardInterrupt, TflabError) as error:
         ending = error
-        if not rounds:
+        if len(rounds) <= len(FIRST):
             raise
     result = concluded([program.name for program in programs], rounds, load())
     failure = str(ending) if isinstance(ending, TflabError) else None
@@ -260,7 +262,7 @@ def gate_of(result: Programs, limit: float) -> Gate:
 
 
 def counted_of(rounds: Sequence[Round]) -> list[Run]:
-    return [*chain(*(rounds[len(FIRST) :] or rounds))]
+    return [*chain(*rounds[len(FIRST) :])]
 
 
 def observed(rounds: Sequence[Round], row: Row) -> tuple[list[float], list[float]]:
@@ -285,12 +287,14 @@ def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
         times = [[each.times.get(row, 0) for each in runs if each.place == at] for at in (0, 1)]
         if any(map(any, times)) and all(all(own) or not any(own) for own in times):
             rows[row] = times
-    both = [row for row in rows if all(map(any, rows[row])) and len(rounds) > len(FIRST)]
+    both = [row for row in rows if all(map(any, rows[row]))]
     made = verdicts.of_race([observed(rounds, row) for row in both])
     against = dict(zip(both, made, strict=True))
     for row, times in rows.items():
         usual, other = (saved.mean(own if any(own) else None) for own in times)
-        yield Change(None, row[1], usual, other, against.get(row))
+        verdict = against.get(row)  # of runs of the same round
+        second = usual * verdict.ratio if usual and verdict else other
+        yield Change(None, row[1], usual, second, verdict)
 
 
 # View
@@ -298,16 +302,15 @@ def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
 
 def blocks(result: Programs, top: int) -> Iterator[Block]:
     names, least = result.programs, result.least_slower.get
+    yield from execution.partial(result.interrupted, result.failure)
     yield view.headline_of(names, result.whole)
     if result.gate and result.least_slower:
         yield saved.sentence(result.gate, names[0])
     yield from execution.load_line(result.load)
-    yield from execution.partial(result.interrupted, result.failure)
     steps = " and, of the second, ".join(dict.fromkeys(step or NO_STEP for step in result.steps))
     yield f"Runs: {' and '.join(map(str, result.runs))}. A step is {steps}."
     last = [numbers("smallest shown", lambda row: text_or_blank(least(row.key), "{:.2f} x".format))]
-    title = "Both programs: geometric mean of the runs, each a new process, without the first"
-    yield view.compared(title, result.whole, names, (view.label("what"),), last=last)
+    yield view.compared("Both programs", result.whole, names, (view.label("what"),), last=last)
     if not result.least_slower:
         return
     for what, key, rows in (
@@ -325,5 +328,6 @@ def blocks(result: Programs, top: int) -> Iterator[Block]:
         "the middle one of three runs that take turns, A B A or B A B, divided by the mean of the "
         f"others; mean of {view.observations(result.whole)}",
         "the two others divided by each other; in brackets its 90 % interval",
+        ("times", "of the first: geometric mean of its runs; of the second: this x the ratio"),
         ("smallest shown", "the least slow-down called slower if runs vary as these did"),
     )

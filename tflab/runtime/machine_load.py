@@ -17,13 +17,13 @@ def begin(before: float | None = None) -> Callable[[], Load]:
     """Start to measure the load. Return a function that returns the Load from now until its call.
     `before` is the load average of the last minute, if it was read earlier."""
     before = average() if before is None else before
-    others_before, start = others_s(), time.monotonic()
+    others_before, start, processors = others_s(), time.monotonic(), os.cpu_count() or 1
 
     def load() -> Load:
         others, elapsed, during = others_s(), time.monotonic() - start, None
         if others is not None and others_before is not None and elapsed > 0:
-            during = max(0.0, (others - others_before) / elapsed)
-        return Load(os.cpu_count() or 1, before, during)
+            during = min(processors, max(0.0, (others - others_before) / elapsed))
+        return Load(processors, before, during)
 
     return load
 

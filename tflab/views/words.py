@@ -10,7 +10,7 @@ from math import isfinite
 from tflab.analysis.verdicts import LEAST
 from tflab.records.graph import Node, Source, Tensor, edge_count
 from tflab.records.measured import Verdict
-from tflab.units import plural
+from tflab.units import plural, three_digits
 
 FATES = {  # the meaning of each; `analysis.fates` decides them
     "executed": "stays, under its own name",
@@ -21,6 +21,7 @@ FATES = {  # the meaning of each; `analysis.fates` decides them
     "removed": "bypassed, replaced or not used",
     "compiled": "in a cluster of nodes that XLA compiled",
 }
+DIFFERENT = "slower", "faster"  # verdicts
 WIDE = 2  # times its lower end: an interval that ends there says nothing
 
 
@@ -47,22 +48,25 @@ def counted(things: Iterable[str]) -> str:
     return ", ".join(name if n == 1 else f"{n} {name}" for name, n in counts.most_common())
 
 
-def listed(names: Sequence[str], most: int) -> str:
+def listed(names: Sequence[str], most: int, comma: str = ", ") -> str:
     """Return `a, b, c and 5 more`."""
     more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+    return comma.join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def doubt(verdict: Verdict) -> str:
+    """Return why a verdict cannot tell, if its interval is WIDE; otherwise ""."""
+    if verdict.word != "cannot tell" or verdict.high <= WIDE * verdict.low:
+        return ""
+    few = f"too few observations ({verdict.observations})"
+    return few if verdict.observations <= LEAST else "too noisy"
 
 
 def ratio_text(verdict: Verdict) -> str:
-    """Return `slower, 1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval, and why
-    it cannot tell, if the interval is WIDE."""
-    said = verdict.word
-    if said in ("slower", "faster"):
-        said += f", {verdict.ratio:.2f} x"
-    elif said == "cannot tell" and not verdict.high <= WIDE * verdict.low:
-        few = f"too few observations ({verdict.observations})"
-        said += f", {few if verdict.observations <= LEAST else 'too noisy'}"
-    return f"{said} {ends_text(verdict.low, verdict.high)}".rstrip()
+    """Return `slower 1.35 x [1.30, 1.40]`; without a difference, `alike [0.98, 1.02]`."""
+    ratio = f" {three_digits(verdict.ratio)} x" * (verdict.word in DIFFERENT)
+    ends = ends_text(verdict.low, verdict.high)
+    return f"{doubt(verdict) or verdict.word}{ratio} {ends}".rstrip()
 
 
 def control_text(verdict: Verdict) -> str:
@@ -72,4 +76,5 @@ def control_text(verdict: Verdict) -> str:
 
 def ends_text(low: float, high: float) -> str:
     """Return `[0.98, 1.02]`; "" if there are too few observations."""
-    return f"[{low:.2f}, {high:.2f}]" if isfinite(low) and isfinite(high) else ""
+    ends = f"[{three_digits(low)}, {three_digits(high)}]"
+    return ends if isfinite(low) and isfinite(high) else ""
