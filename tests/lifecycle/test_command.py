@@ -19,6 +19,7 @@ from tflab.lifecycle import __main__ as command
 from tflab.models import toy
 from tflab.records.blocks import Table
 from tflab.records.graph import Node
+from tflab.records.measured import Load
 from tflab.report import storage
 from tflab.runtime import session
 from tflab.views import stages
@@ -130,7 +131,9 @@ def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(
     name, width, most, walked, monkeypatch, capsys
 ):
     monkeypatch.setenv("COLUMNS", str(width))
-    command.show(choice(model=name), iter(walked(name).values()), [])
+    *earlier, ran = walked(name).values()
+    busy = replace(ran, load=Load(2, 10.1, 1.6))
+    command.show(choice(model=name), iter([*earlier, busy]), [])
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) < most  # the last line opens TensorBoard
     assert max(map(len, shown)) <= width

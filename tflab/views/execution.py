@@ -56,7 +56,7 @@ def load_line(load: Load | None) -> Iterable[str]:
     """Yield the line on what else kept the machine busy, and whether that was much."""
     if load and load.before is not None and load.during is not None:
         busy = f"{load.during:.1f} of {plural(load.processors, 'processor')} busy with others"
-        again = " The machine was busy: measure again when it is quiet." * is_busy(load)
+        again = " Measure again." * is_busy(load)
         yield f"Load: {load.before:.1f} processes in the minute before, {busy}.{again}"
 
 
