@@ -112,13 +112,13 @@ def steps(comparison: Comparison) -> Table:
         comparison.steps.items(),
         numbers("batch", lambda row: str(row[0])),
         numbers("steps", lambda row: f"{row[1].untraced_steps:,}", 1),
-        numbers("mean step", lambda row: time(1e9 * row[0] / row[1].mean_images_per_second)),
-        numbers(
-            f"{comparison.unit}s a second", lambda row: rate_text(row[1].mean_images_per_second)
-        ),
+        numbers("mean step", lambda row: time(row[1].mean_step_ns)),
         numbers("p10", lambda row: time(row[1].untraced_ns.p10), 3),
         numbers("median", lambda row: time(row[1].untraced_ns.median)),
         numbers("p90", lambda row: time(row[1].untraced_ns.p90), 3),
+        numbers(
+            f"{comparison.unit}s a second", lambda row: rate_text(row[1].mean_images_per_second)
+        ),
         numbers("memory peak", lambda row: size(row[1].peak_bytes), 2),
     )
 

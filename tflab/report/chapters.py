@@ -79,7 +79,7 @@ def results(lab: Lab) -> Iterator[Fact]:
         yield Fact(f"mean step of {lab.compared.phase}", times, f"batch size {at}")
         phase, last = lab.compared.phase, lab.compared.batch_sizes[-1]
         if rows := lab.compared.tables.get(last):
-            note = f"{percent(rows[0].share)} of the time of all ops, {phase} at batch size {last}"
+            note = f"{percent(rows[0].share)} of the op time, {phase} at batch size {last}"
             yield Fact("most expensive op type", rows[0].key, note)
     if lab.history and lab.history.epochs and classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)

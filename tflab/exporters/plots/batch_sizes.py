@@ -46,10 +46,10 @@ def draw(comparison: Comparison) -> Figure:
     about += " The measurement did not finish." * comparison.partial
     means = {size: row.mean_step_ns for size, row in steps.items()}
     small, large = min(steps), max(steps)
-    ratio = means[large] / means[small]
+    rate = steps[large].mean_images_per_second / steps[small].mean_images_per_second
     title = (
-        f"From batch size {small:,} to {large:,}, a step takes {three_digits(ratio)} x as long, "
-        f"one {comparison.unit} {three_digits(ratio * small / large)} x"
+        f"From batch size {small:,} to {large:,}: {three_digits(means[large] / means[small])} x "
+        f"the time of a step, {three_digits(rate)} x the {comparison.unit}s a second"
     )
     of_small, of_large = steps[small].untraced_ns, steps[large].untraced_ns
     if small == large:
