@@ -53,7 +53,7 @@ def test_rows_that_stand_out_are_the_dearest_and_those_with_a_verdict():
     assert tones == ["faster", "slower", "", "", "slower", "slower"]
     brief = view.blocks(COMPARISON, 10, full=False)
     found |= {block.title: block for block in brief if isinstance(block, Table)}
-    calls = found["Mean times in traced steps, and % of the time of all ops, at each batch size"]
+    calls = found["Traced steps at each batch size: mean time of a call, % of the time of all ops"]
     assert {row.key for row in calls.rows if calls.tone(row) == "dearest"} == {"MaxPool"}
     each = found["Batch 4: times, the most expensive first"]
     assert [each.tone(row) for row in each.rows] == ["dearest", "", ""]

@@ -21,11 +21,9 @@ from tflab.views.words import DIFFERENT, WIDE, control_text, doubt, listed, rati
 CONCLUSIONS = 4  # sentences on one screen
 LINES = 6  # named in a sentence
 LONG = 16  # characters of a word in the head of a column
-FINDINGS = "Findings, computed from the tables"
-# The columns of one batch size beside others, and how spare they are
-OF_CALLS = {"calls": 3, "total": 2, "mean": 1, "share": 0}
-OF_STEPS = {"step": 1, "share": 0}
-AT_A_SIZE = {"mean": "a call", "share": "%"}  # headers
+# The columns of one batch size beside others: their headers, and how spare they are
+OF_CALLS = {"calls": ("calls", 3), "total": ("total", 2), "mean": ("a call", 1), "share": ("%", 0)}
+OF_STEPS = {"step": ("a step", 1), "share": ("%", 0)}
 
 
 def blocks(comparison: Comparison, top: int = 10, full: bool = True) -> Iterable[Block]:
@@ -66,7 +64,7 @@ def conclusions(comparison: Comparison, full: bool) -> Iterator[Table]:
     if full and reasons:
         yield sentences("Why a step is slow (largest cost first)", reasons)
     if shown:
-        yield sentences(FINDINGS, shown)
+        yield sentences("Findings, computed from the tables", shown)
 
 
 def headline(comparison: Comparison) -> str:
@@ -127,24 +125,25 @@ def steps(comparison: Comparison) -> Table:
 
 
 def at_each_size(comparison: Comparison, top: int) -> Table:
-    """Return the times and the share of the rows at every batch size, the most expensive at any of
-    them first."""
+    """Return the times and shares of the rows at every batch size, the most expensive first."""
 
-    def column(name: str, spare: int, batch: int) -> Column:
+    def column(name: str, batch: int) -> Column:
         def cell(row: Compared) -> str:
-            return shown.cell(row.cells[batch]).removesuffix(" %") if batch in row.cells else ""
+            shown = op_table.COLUMNS[name].cell
+            return shown(row.cells[batch]).removesuffix(" %") if batch in row.cells else ""
 
-        shown = op_table.COLUMNS[name]
-        return numbers(f"{AT_A_SIZE.get(name, shown.header)} at {batch}", cell, spare)
+        header, spare = chosen[name]
+        return numbers(f"{header} at {batch}", cell, spare)
 
-    spares = OF_STEPS if row_labels.unit(comparison.by) == "step" else OF_CALLS
+    unit = row_labels.unit(comparison.by)
+    chosen = OF_STEPS if unit == "step" else OF_CALLS
     rows = op_table.ranked(comparison.by, comparison.rows, top, largest_share)
     key, *code = op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code)
     return table(
-        "Mean times in traced steps, and % of the time of all ops, at each batch size",
+        f"Traced steps at each batch size: mean time of a {unit}, % of the time of all ops",
         rows,
         *(replace(key, name=False, hanging=True, least=24), *code),
-        *(column(*each, size) for size in comparison.batch_sizes for each in spares.items()),
+        *(column(name, size) for size in comparison.batch_sizes for name in chosen),
         most=top,
         tone=dearest(rows, largest_share),
     )

@@ -97,9 +97,7 @@ def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Pr
     """Return both programs; one list of arguments is for both. Raise UsageError for any other."""
     scripts = [*files] * (2 if len(files) == 1 and len(lists) == 2 else 1)
     if len(scripts) != 2 or len(lists) > 2:
-        raise UsageError(
-            f"You gave programs: {len(files)}, lists of arguments: {len(lists)}; {GIVE}."
-        )
+        raise UsageError(f"Programs: {len(files)}, lists of arguments: {len(lists)}; {GIVE}.")
     for script in scripts:
         if not script.endswith(".py"):
             raise UsageError(f"'{script}' is not a Python file; {GIVE}.")

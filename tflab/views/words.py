@@ -76,5 +76,4 @@ def control_text(verdict: Verdict) -> str:
 
 def ends_text(low: float, high: float) -> str:
     """Return `[0.98, 1.02]`; "" if there are too few observations."""
-    ends = f"[{three_digits(low)}, {three_digits(high)}]"
-    return ends if isfinite(low) and isfinite(high) else ""
+    return f"[{three_digits(low)}, {three_digits(high)}]" if isfinite(high) else ""
