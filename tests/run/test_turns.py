@@ -280,11 +280,11 @@ def compare(folder, *words, **options):
 def test_a_program_runs_unchanged_in_its_folder_with_empty_input_until_one_fails(tmp_path):
     stop = "import signal; [os.killpg(0, signal.SIGSTOP) for _ in range(3)]\n"
     old = program(tmp_path, "old.py", f"print('hidden'); assert sys.stdin.read() == ''\n{stop}")
-    late = "if os.path.getsize('ran') == 4:\n    sys.exit('no more of it')\n"
+    late = "if os.path.getsize('ran') == 6:\n    sys.exit('no more of it')\n"
     new = program(tmp_path, "new.py", late)
     ran = compare(tmp_path, old, new, "--", "x", "--", "y")
     out, err = ran.communicate()
-    assert (tmp_path / "ran").read_text() == "xyxy"
+    assert (tmp_path / "ran").read_text() == "xyxyxy"
     assert ran.returncode == 1
     assert err.endswith("tflab: 'new.py y' ended with status 1: no more of it\n")
     assert "prevented the rest: 'new.py y' ended with" in " ".join(out.split())
@@ -321,7 +321,7 @@ def test_processes_stop_in_turn_and_the_time_until_they_go_on_is_not_the_program
 @pytest.mark.parametrize("closed", [0, 1, 2])
 def test_a_signal_ends_the_program_that_runs_and_shows_what_was_measured(tmp_path, closed):
     wait = "open('pid', 'w').write(f'{os.getpid()} '); time.sleep(60)"
-    one = program(tmp_path, "one.py", f"if os.path.getsize('ran') == 5:\n    {wait}\n")
+    one = program(tmp_path, "one.py", f"if os.path.getsize('ran') == 6:\n    {wait}\n")
     ran = compare(tmp_path, one, "--", "x", "--", "y", preexec_fn=lambda: os.close(closed))
     place = tmp_path / "pid"
     while not (place.exists() and place.read_text().endswith(" ")):

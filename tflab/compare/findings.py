@@ -26,8 +26,7 @@ def largest_share(row: Compared) -> float:
 
 
 def shares(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """Yield a sentence on the row with the largest share, and on those whose shares grow and shrink
-    most from the smallest to the largest batch size: the row's share at each size."""
+    """Yield the largest share, and the shares that grow and fall most with the batch size."""
 
     def change(row: Compared) -> float:
         return row.cells[sizes[-1]].share - row.cells[sizes[0]].share
