@@ -119,7 +119,7 @@ def in_short(seen: Watched) -> Iterator[str]:
     if (line := seen.costliest) and line.ns >= least_ns:
         part, samples = line.ns / all_ns, line.samples
         share = sampled(part, samples, lambda share: units.percent(min(share, 1)))
-        yield f"Most expensive line: {line.place}, {share}."
+        yield f"Most expensive line of Python: {line.place}, {share}."
     if not any(map(is_run, seen.process.owners)):
         where = " in its main thread" if seen.groups else ""
         yield f"tflab saw no session.run and no tf.function that ran a graph{where}."
