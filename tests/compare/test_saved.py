@@ -11,6 +11,7 @@ from tflab.compare import __main__ as command
 from tflab.compare import saved
 from tflab.exporters import text
 from tflab.records import watched
+from tflab.records.measured import Gate
 
 STILL = (1.0, 1.01, 0.99, 1.0, 1.0)
 
@@ -118,3 +119,11 @@ def test_wrong_files_and_arguments_are_a_sentence_and_status_2(
         assert command.main(line.split()) == 2
         said.append(f"compare {line}\n  {capsys.readouterr().err}")
     approve("compare-saved-errors.txt", "".join(said).replace(str(tmp_path), "FOLDER"))
+
+
+def test_the_gate_names_slower_and_undecided_steps():
+    gate = Gate(10.0, ("step at batch 16",), ("step at batch 1", "step at batch 64"))
+    limit = "lower than 'a' by more than 10.0 %"
+    undecided = "step at batch 1, step at batch 64."
+    assert saved.sentence(gate, "a") == f"S{limit}: step at batch 16. Undecided: {undecided}"
+    assert saved.sentence(replace(gate, slower=()), "a") == f"Undecided if s{limit}: {undecided}"

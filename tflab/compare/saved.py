@@ -176,12 +176,12 @@ def decide(args: argparse.Namespace, gate: Gate | None, first: str) -> int:
 
 def sentence(gate: Gate, first: str) -> str:
     limit = percent(gate.percent / 100)
+    undecided = ", ".join(gate.undecided)
     if gate.slower:
-        return f"Slower than '{first}' by more than {limit}: {', '.join(gate.slower)}."
-    if gate.undecided:
-        return (
-            f"Undecided if slower than '{first}' by more than {limit}: {', '.join(gate.undecided)}."
-        )
+        others = f" Undecided: {undecided}." if undecided else ""
+        return f"Slower than '{first}' by more than {limit}: {', '.join(gate.slower)}.{others}"
+    if undecided:
+        return f"Undecided if slower than '{first}' by more than {limit}: {undecided}."
     return f"No step is slower than '{first}' by more than {limit}."
 
 
