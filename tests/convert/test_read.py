@@ -250,6 +250,7 @@ def test_wrong_paths_are_refused_in_a_sentence(tmp_path):
     for path, reason in (
         (str(tmp_path), "Is a directory"),
         (str(tmp_path / "none.pb"), "No such file"),
+        ("/proc/self/mem", "Input/output error"),  # opens, but cannot be read at its beginning
     ):
         with pytest.raises(UsageError, match=reason):
             reading.read([path])

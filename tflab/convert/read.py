@@ -254,10 +254,11 @@ def metadata_of(path: str, data: bytes) -> Any:
 
 def is_event_file(path: str) -> bool:
     """Return whether this is an event file, to which FileWriter.add_run_metadata adds traces."""
-    if not os.path.isfile(path):
-        return False
-    with open(path, "rb") as file:
-        return EVENTS in file.read(HEAD)
+    with suppress(OSError):  # whoever reads on says why it cannot be read
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                return EVENTS in file.read(HEAD)
+    return False
 
 
 def in_events(path: str, graphs: bool = False) -> Iterator[tuple[str, Any]]:
