@@ -28,3 +28,8 @@ LANDLOCK = pytest.mark.skipif(
 
 def since(major: int, minor: int, reason: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif((major, minor) > HERE, reason=f"TensorFlow {major}.{minor}: {reason}")
+
+
+# Both are about the first run of a step, which tflab reads from the runtime's log
+LOG_IS_SET = since(2, 20, "the level of the runtime's log cannot be set")
+LOG_HAS_PASSES = since(2, 21, "the runtime's log has no lines of passes")

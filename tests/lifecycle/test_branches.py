@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tests import needs
 from tests.examples.models import model_of
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
@@ -83,6 +84,7 @@ def test_the_nodes_that_did_not_run_are_those_without_a_row(stages):
     }
 
 
+@needs.LOG_IS_SET
 def test_of_an_incomplete_trace_it_is_unknown_what_did_not_run(stages, monkeypatch):
     _, derived, placed = stages
     monkeypatch.setattr(trace, "MOST_OP_RUNS", 10)

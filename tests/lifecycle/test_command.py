@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tests import graphs
+from tests import graphs, needs
 from tests.approval import approve
 from tests.commands import run_here, run_python
 from tests.records_by_hand import a_backward, a_frontend
@@ -83,6 +83,7 @@ def logdir(walk):
 # JSON
 
 
+@needs.LOG_IS_SET
 def test_json_has_all_that_was_measured_what_was_asked_for_and_the_machine(walk, logdir):
     """Beside it, stderr holds only the line that opens TensorBoard."""
     line = rf"\nOpen it in TensorBoard:  \S*tensorboard --logdir {logdir}\n"
@@ -125,6 +126,7 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@needs.LOG_IS_SET
 @pytest.mark.parametrize(("width", "most"), [(100, 40), (80, 44)])
 @pytest.mark.parametrize("name", ["toy", "lenet"])
 def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(

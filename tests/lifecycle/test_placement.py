@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests import walks
+from tests import needs, walks
 from tests.approval import approve, refused
 from tests.examples.models import model_of, numbers, ones, placed
 from tflab import datasets
@@ -67,6 +67,7 @@ def test_the_shapes_are_those_of_a_real_batch(walked):
 # The first run
 
 
+@needs.LOG_HAS_PASSES
 @every_model
 def test_the_first_run_has_grapplers_passes_of_the_log_and_every_nanosecond_one_owner(name, walked):
     stage = walked(name)["placement"]
@@ -80,6 +81,7 @@ def test_the_first_run_has_grapplers_passes_of_the_log_and_every_nanosecond_one_
     assert {"placer", "kernels", "first run of the ops"} <= {part.owner for part in first.parts}
 
 
+@needs.LOG_IS_SET
 def test_a_pass_that_is_switched_off_is_not_in_the_log_and_takes_no_time(walked):
     switches = tuple(name for name in SWITCHES if name != "grappler")
     stage = placement.place(walked("toy")["backward"], Options(without=switches))
