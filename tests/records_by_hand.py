@@ -14,8 +14,8 @@ from tflab.records.timed import OpRun, Spread
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
 
-LOAD = Load(processors=2, before=1.25, during=0.5)
-LOAD_LINE = "Load: 1.2 processes in the minute before, 0.5 of 2 processors busy with others."
+LOAD = Load(processors=2, during=0.5)
+LOAD_LINE = "Other programs used 0.5 of 2 processors."
 
 EMPTY = {"tuple": (), "Mapping": {}, "str": "", "int": 0, "bool": False}  # by type
 

@@ -37,6 +37,11 @@ def three_digits(value: float) -> str:
     return f"{value:.{2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0}f}"
 
 
+def rounded(value: float) -> str:
+    """Return a rate with three digits: `1,830,000`, `4,810`, `85.3`."""
+    return f"{float(f'{value:.3g}'):,.10g}"
+
+
 def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 

@@ -119,10 +119,10 @@ OF_BLOCK = (
             "block/conv + bn + relu 93 block/conv/Conv2D block/bn/Norm, block/add 5, "
             "cluster_0 3 out/MatMul",
         ),
-        ("layer", "_retval_loss/mean_0_0 1 0 _Retval", Graph(), "(runtime) 1"),
-        ("line", "_SOURCE 1 0 NoOp", Graph(), "(runtime) 1"),
-        ("layer", "conv1/Relu/_12 1 0 _Send", Graph(), "(runtime) 1"),
-        ("line", "conv1/Relu/_13 1 0 _Recv", Graph(), "(runtime) 1"),
+        ("layer", "_retval_loss/mean_0_0 1 0 _Retval", Graph(), "(added by the runtime) 1"),
+        ("line", "_SOURCE 1 0 NoOp", Graph(), "(added by the runtime) 1"),
+        ("layer", "conv1/Relu/_12 1 0 _Send", Graph(), "(added by the runtime) 1"),
+        ("line", "conv1/Relu/_13 1 0 _Recv", Graph(), "(added by the runtime) 1"),
         ("line", "Fold/mul 1 0, w 1 0", Graph(sources={"w": None}), "(no line) 2"),
         ("line", "a/y 1 0", Graph(FUSED, {"a/y": line(1)}), "net.py:1 1 (no line)"),
         (

@@ -152,7 +152,7 @@ def test_how_many_images_are_processed_without_a_number(monkeypatch):
     monkeypatch.setattr(prepare, "TRAINING_IMAGES", 64)
     for sizes, chosen, images in (
         ((16,), SweepOptions(phase="training"), {16: 64}),
-        ((64,), None, {64: 256}),  # all of the test split
+        ((64,), None, {64: 6400}),  # all of the test split
         ((1, 16), SweepOptions(seconds=1e-9), {1: 16, 16: 16}),
         ((16,), SweepOptions(images=48, seconds=100), {16: 48}),
         ((4, 16), SweepOptions(steps=3), {4: 48, 16: 48}),
@@ -292,8 +292,8 @@ def test_a_batch_size_that_is_refused_leaves_the_others(capsys):
 
 WRONG = (
     *("--batch-sizes 0", "--batch-sizes few", "--batch-sizes 16 1 16", "--images 0"),
-    *("--images 8 --steps 8", "--model toy --batch-sizes 1 512"),
-    *(f"--model toy --batch-sizes 16 {rest}" for rest in ("--steps 17", "--images 8")),
+    *("--images 8 --steps 8", "--model toy --batch-sizes 1 6401"),
+    *(f"--model toy --batch-sizes 16 {rest}" for rest in ("--steps 401", "--images 8")),
     "--model tests.compare.test_command:few_rows",
     "--model tests.compare.test_command:good --phase training",
     *("--configs xlaa", "--phase inferense", "--model toy --plots /dev/null/plots"),

@@ -28,6 +28,7 @@ def step(*nodes: Work, **changes) -> Evidence:
         batch_size=16,
         steps=12,
         step_ns=1_000_000,
+        quick_ns=1_000_000,
         ops_span_ns=800_000,
         traced_outside_ns=9_000_000,
         fed_bytes=4_096,
@@ -63,7 +64,7 @@ def many(count: int, us: float, **said) -> list[Work]:
 
 BIG = work("big", 700, op="Conv2D", line="mine.py:5")
 # 1.6 ms are left of an untraced step
-SLOW = step(*AB, step_ns=2_400_000)
+SLOW = step(*AB, step_ns=2_400_000, quick_ns=1_400_000)
 
 SAID = {
     "ops of a line that only move data: 300 of 800 us of all ops, in 800 us of a step": [
@@ -103,6 +104,7 @@ SAID = {
         )
     ],
     "no reason": [step(*AB, work("c", 300), batch_size=64), step(*AB, batch_size=4)],
+    "a median between quick and slow steps": [replace(SLOW, quick_ns=1_100_000)],
     "an untraced step that was disturbed": [replace(SLOW, traced_outside_ns=240_000)],
     "too few steps": [step(*AB, *moved(), steps=4)],
 }
@@ -147,6 +149,7 @@ HALF = 400  # of 800 us of ops, which are half of a step of 1 ms
             for us, kind in ((400, "none"), (500, "none"), (510, "one op"))
         ),
         (step(work("a", 0), work("t", 0, moves=True, line="x.py:1")), "none"),  # took no time
+        (replace(SLOW, quick_ns=1_140_000), "none"),  # of a quick step
         (replace(SLOW, step_ns=1_140_000), "none"),  # less than three tenths are outside
         (replace(SLOW, step_ns=1_150_000), "session"),
         (replace(SLOW, step_ns=700_000), "none"),
@@ -161,7 +164,7 @@ def test_reasons_are_ranked_by_their_share_of_a_step_and_three_are_told():
     copies = work("c", 150, op="Slice", line="mine.py:30", moves=True)
     less = work("d", 130, op="Slice", line="mine.py:31", moves=True)
     nodes = (less, copies, *moved(), work("a", 110), work("b", 110))
-    reasons = diagnose([step(*nodes, step_ns=1_250_000)])
+    reasons = diagnose([step(*nodes, step_ns=1_250_000, quick_ns=1_250_000)])
     assert [(reason.kind, reason.share) for reason in reasons] == [
         ("session", 0.36),
         ("movement", 0.24),

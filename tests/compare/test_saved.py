@@ -87,7 +87,13 @@ def test_the_exit_status_says_if_a_step_is_slower(files, capsys, factor, spread,
     assert command.main([*paths, "--fail-if-slower", str(percent)]) == status
     said = capsys.readouterr()
     assert "The untraced step" in said.out
-    assert ("by more than" in said.out, said.err) == (True, "")  # once
+    result = {
+        0: "passes",
+        1: "fails for step at batch 4, 16",
+        3: "undecided for step at batch 4, 16",
+    }
+    first = f"Gate, at most {percent} % slower: {result[status]} (exit status {status})."
+    assert (said.out.splitlines()[0], said.out.count("Gate"), said.err) == (first, 1, "")
 
 
 WRONG_FILES = (
@@ -123,7 +129,40 @@ def test_wrong_files_and_arguments_are_a_sentence_and_status_2(
 
 def test_the_gate_names_slower_and_undecided_steps():
     gate = Gate(10.0, ("step at batch 16",), ("step at batch 1", "step at batch 64"))
-    limit = "lower than 'a' by more than 10.0 %"
-    undecided = "step at batch 1, step at batch 64."
-    assert saved.sentence(gate, "a") == f"S{limit}: step at batch 16. Undecided: {undecided}"
-    assert saved.sentence(replace(gate, slower=()), "a") == f"Undecided if s{limit}: {undecided}"
+    limit, unsure = "Gate, at most 10 % slower:", "undecided for step at batch 1, 64 (exit status"
+    assert saved.sentence(gate) == f"{limit} fails for step at batch 16, {unsure} 1)."
+    assert saved.sentence(replace(gate, slower=())) == f"{limit} {unsure} 3)."
+    assert saved.sentence(Gate(7, (), ())) == "Gate, at most 7 % slower: passes (exit status 0)."
+
+
+def said_of(other, usual=None, **options):
+    result = saved.compare("a", "b", usual or content(), other)
+    return " ".join(text.as_text(saved.blocks(result, **options)).split())
+
+
+def test_rows_without_a_difference_are_counted_and_listed_in_full():
+    other = content(rows=2)
+    assert "2 of 4 rows by type that ran: no difference is proven. --full lists them." in said_of(
+        other
+    )
+    assert ("MaxPool" in said_of(other), "MaxPool" in said_of(other, full=True)) == (False, True)
+    assert "--full" not in said_of(other, full=True)
+
+
+def test_steps_without_a_verdict_have_the_reason_and_what_to_do():
+    noisy = content(1.3, spread=(1.0, 1.3, 0.8, 1.0, 1.2))
+    assert "Rounds of one file differ by up to 1.62 x" in said_of(noisy)  # 1.3 / 0.8
+    few = content(spread=(1.0, 1.0))
+    assert "A verdict takes at least 3 rounds: measure with more --images." in said_of(few, few)
+    # The interval alone leaves it open
+    close = content(1.04, spread=(1.0, 1.03, 1.0, 1.02, 1.0))
+    said = said_of(close)
+    assert "cannot tell at batch 4, 16" in said and "differ by up to" not in said
+
+
+def test_only_words_that_are_printed_are_explained():
+    meanings = {"faster": "clear of 1", "alike": "within 5 %", "cannot tell": "nor its absence"}
+    for factor, word in ((0.5, "faster"), (1.0, "alike"), (1.04, "cannot tell")):
+        said = said_of(content(factor, rows=0.5))
+        told = {name for name, meaning in meanings.items() if meaning in said}
+        assert told == {word, "faster"}

@@ -228,6 +228,7 @@ def test_every_field_of_the_evidence():
         batch_size=4,
         steps=3,
         step_ns=800,
+        quick_ns=720,
         ops_span_ns=600,
         traced_outside_ns=350,
         fed_bytes=4 * 3 * 8 * 16 * 4,

@@ -57,7 +57,7 @@ def row(key: str, us: float, share: float) -> OpStats:
 
 
 LAYERS = (
-    row("(runtime)", 20, 0.02),
+    row("(added by the runtime)", 20, 0.02),
     row("conv1", 300, 0.30),
     row("pool1", 80, 0.08),
     row("conv2", 550, 0.55),

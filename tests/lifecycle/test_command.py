@@ -134,7 +134,7 @@ def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(
 ):
     monkeypatch.setenv("COLUMNS", str(width))
     *earlier, ran = walked(name).values()
-    busy = replace(ran, load=Load(2, 10.1, 1.6))
+    busy = replace(ran, load=Load(2, 1.6))
     command.show(choice(model=name), iter([*earlier, busy]), [])
     shown = capsys.readouterr().out.splitlines()
     assert len(shown) < most  # the last line opens TensorBoard

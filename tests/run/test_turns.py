@@ -23,7 +23,7 @@ from tflab.run import turns
 from tflab.run.turns import LINE, OP, PROCESS, STEP, WHOLE, Program, Run
 
 NAMES = ("old.py", "new.py")
-QUIET = Load(2, 0.1, 0.0)
+QUIET = Load(2, 0.0)
 JITTER = (1.0, 1.01, 0.99, 1.0, 1.02, 0.98)
 
 

@@ -109,8 +109,8 @@ CASES = {
     "a line of less than a tenth": but(costliest=records.SampledLine("train.py:9", 469, 400)),
     "a line of a tenth": but(costliest=records.SampledLine("train.py:9", 470, 400)),
     "a line of few samples": but(costliest=records.SampledLine("train.py:9", 985, 100)),
-    "a busy machine": but(load=Load(2, 0.5, 0.6)),
-    "a quiet machine": but(load=Load(2, 2.0, 0.5)),
+    "a busy machine": but(load=Load(2, 0.6)),
+    "a quiet machine": but(load=Load(2, 0.5)),
     "a run that did not end": but(
         process=process(("steps of group 2", 300), ("a run that did not end, of group 2", 700)),
         open_run=records.OpenRun(2, 700, "train.py:9"),

@@ -34,13 +34,4 @@ def test_the_load_during_a_measurement_is_that_of_others(monkeypatch):
         used, clock = iter([start_s, now_s]), iter([50.0, 70.0])
         monkeypatch.setattr(machine_load, "others_s", lambda used=used: next(used))
         monkeypatch.setattr(time, "monotonic", lambda clock=clock: next(clock))
-        assert machine_load.begin(1.5)() == Load(6, 1.5, during)
-
-
-def test_a_beginning_reads_the_average_unless_it_was_read_before(monkeypatch):
-    averages = iter([(9.0, 1.0, 1.0)])
-    monkeypatch.setattr(os, "getloadavg", lambda: next(averages), raising=False)
-    assert machine_load.begin()().before == 9.0
-    assert machine_load.begin(0.0)().before == 0.0
-    monkeypatch.setattr(os, "getloadavg", lambda: os.stat("/no such file"), raising=False)
-    assert machine_load.average() is None
+        assert machine_load.begin()() == Load(6, during)

@@ -140,7 +140,7 @@ def test_the_first_nan_stands_above_everything_then_the_load_and_the_times():
     assert stages.results([PLACEMENT, stage])[1:] == above  # the machine was quiet
     *first, load, facts, table = stages.blocks(stage)[: len(above) + 3]
     assert first == above
-    assert load.startswith("Load: ")
+    assert load.startswith("Other programs used ")
     assert facts.rows[0].label == "untraced step"
     assert table.title.startswith("The most expensive nodes")
 

@@ -19,7 +19,7 @@ from tflab.records.placed import Fate
 KEYS = ("op", "node", "layer", "line")
 # rows with ops of many kinds: only their time per step is meaningful
 STEPWISE = ("layer", "line")
-RUNTIME = "(runtime)"  # nodes that the runtime adds: feeds, fetches, transfers
+RUNTIME = "(added by the runtime)"  # nodes that the runtime adds: feeds, fetches, transfers
 NO_LINE = "(no line)"  # nodes that a pass made, or of a graph from a file
 STEP = "(the optimiser's step)"  # updates by an optimiser that was created on an unknown line
 CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # as SavedModels name their calls

@@ -31,17 +31,16 @@ LARGE_FEED = 2**20  # bytes a step: reading them takes about as long as an empty
 ONE = 0.5  # of a step, spent on one op; the critical path almost certainly contains such an op
 
 TRY = {
-    "movement": "to avoid them, or to use fewer and larger ones",
-    "small ops": "fewer, larger ops (one op on a whole tensor), or XLA (compare --configs xla "
-    "measures whether it helps a model)",
-    "one op": "to reduce its work, or another shape, data format or dtype for it; optimising other "
-    "ops gains less",
-    "feeds": "to feed less: feed only what the step uses, in a smaller dtype, and keep constant "
-    "data in a variable",
-    "copies": "to keep the data in aligned arrays (the documentation of run shows how)",
-    "tables": "an optimiser that updates only these rows, such as gradient descent or, in "
+    "movement": "They compute nothing: try to avoid them, or to use fewer and larger ones",
+    "small ops": "Each call has this overhead: try fewer, larger ops (one op on a whole tensor), "
+    "or XLA (compare --configs xla measures whether it helps a model)",
+    "one op": "Other ops matter less: try less work, or another shape, data format or dtype for it",
+    "feeds": "Reading feeds takes time: try to feed only what the step uses, in a smaller dtype, "
+    "and keep constant data in a variable",
+    "copies": "Try to keep the data in aligned arrays (the documentation of run shows how)",
+    "tables": "Try an optimiser that updates only these rows, such as gradient descent or, in "
     "TensorFlow 1, Adagrad",
-    "session": "a larger batch, or several steps per call",
+    "session": "Each call takes this time once: try a larger batch, or several steps per call",
 }
 
 
@@ -130,6 +129,7 @@ class Evidence:
     batch_size: int  # 0 in a watched program
     steps: int  # traced
     step_ns: float  # untraced, median
+    quick_ns: float  # untraced, p10
     ops_span_ns: float  # in a traced step, from the first op to the end of the last, median
     traced_outside_ns: float  # in a traced step, before the first op and after the last, median
     fed_bytes: int
@@ -138,20 +138,19 @@ class Evidence:
     nodes: tuple[Work, ...]
     runs: str = ""  # of a watched program: `run of group 2`
 
-    @property
-    def outside_ns(self) -> float:
-        """Return the least time that an untraced step spends before its first op and after its
-        last. Tracing lengthens both this time and the ops. So it is at least what the traced ops
-        leave of an untraced step, and at most what they leave of a traced one, unless the machine
-        was disturbed."""
-        return max(0.0, min(self.step_ns - self.ops_span_ns, self.traced_outside_ns))
+    def outside_ns(self, step_ns: float) -> float:
+        """Return the least time that an untraced step of this length spends outside of its ops,
+        before the first and after the last. Tracing lengthens both this time and the ops. So it is
+        at least what the traced ops leave of an untraced step, and at most what they leave of a
+        traced one, unless the machine was disturbed."""
+        return max(0.0, min(step_ns - self.ops_span_ns, self.traced_outside_ns))
 
     def cost_ns(self, nodes: Iterable[Work]) -> float:
         """Return what these nodes cost an untraced step; an upper bound if ops run in parallel."""
         ops_ns = sum(node.ns for node in self.nodes)
         if not ops_ns:
             return 0.0
-        in_ops_ns = min(self.step_ns - self.outside_ns, self.ops_span_ns)
+        in_ops_ns = min(self.step_ns - self.outside_ns(self.step_ns), self.ops_span_ns)
         return sum(node.ns for node in nodes) / ops_ns * in_ops_ns
 
 
@@ -212,10 +211,12 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
 
 
 def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
-    """Yield the time before the first op and after the last. The reason is unaligned feeds, which a
-    session copies; without them large feeds; otherwise the call of the session itself."""
+    """Yield the time before the first op and after the last, if it is a large part of a median step
+    and of a quick one: a median between two peaks describes no step. The reason is unaligned feeds,
+    which a session copies; without them large feeds; otherwise the call of the session itself."""
     copies = batch.copied_bytes > LARGE_FEED
-    if batch.outside_ns > (COPIES if copies else SESSION) * batch.step_ns:
+    least = COPIES if copies else SESSION
+    if all(batch.outside_ns(ns) > least * ns for ns in (batch.step_ns, batch.quick_ns)):
         kind = "copies" if copies else "feeds" if batch.fed_bytes > LARGE_FEED else "session"
         about = (
             "spent before the first op or after the last, with "
@@ -254,12 +255,17 @@ def costliest(
     reasons: list[tuple[Diagnosis, set[str | tuple[str, str]]]] = []
     for step in (step for step in evidence if step.steps >= least):
         for kind, about, nodes, subject in chain.from_iterable(rule(step) for rule in RULES):
-            cost_ns = step.cost_ns(nodes) if nodes else step.outside_ns
+            cost_ns = step.cost_ns(nodes) if nodes else step.outside_ns(step.step_ns)
             share = cost_ns / step.step_ns
-            sentence = (
-                f"{percent(share)} of a median {step.runs or f'step at batch {step.batch_size}'} "
-                f"({time(cost_ns)} of {time(step.step_ns)}) is {about}. Try {TRY[kind]}."
-            )
+            of = step.runs or f"step at batch {step.batch_size}"
+            part = f"{percent(share)} of a median {of} ({time(cost_ns)} of {time(step.step_ns)})"
+            if not nodes:
+                quick_ns = step.outside_ns(step.quick_ns)
+                share = min(share, quick_ns / step.quick_ns)
+                part = f"At least {10 * int(10 * share)} % of a {of} ({time(cost_ns)} of "
+                part += f"{time(step.step_ns)} in the median, {time(quick_ns)} of "
+                part += f"{time(step.quick_ns)} at p10)"
+            sentence = f"{part} is {about}. {TRY[kind]}."
             diagnosis = Diagnosis(sentence, cost_ns, share, step.batch_size, kind)
             reasons.append((diagnosis, {(kind, subject), *(node.name for node in nodes)}))
     chosen = []

@@ -118,10 +118,18 @@ def track(
     items: Iterable[Item],
     total: int,
     about: Callable[[Item], str] | None = None,
+    budget_s: float = 0,
 ) -> Iterator[Item]:
-    """Yield the items, and show how many are done. If given, `about` describes the current one."""
+    """Yield the items, and show how many are done. If given, `about` describes the current one, and
+    `budget_s` is the time after which no item starts: then the time that is left is shown."""
     with phase(label, total) as current:
         for item in items:
+            spent_s, done = time.monotonic() - current.start, current.done
+            if budget_s:
+                rest_s = spent_s / done * (total - done) if done else budget_s
+                current.label = (
+                    f"{label}, up to {max(0, min(rest_s, budget_s - spent_s)):.0f} s left"
+                )
             if about:
                 current.label = f"{label}: {about(item)}"
             yield item

@@ -67,8 +67,6 @@ class SweepOptions:
     images: int | None = None  # from the start of the test split, or of the training split
     steps: int | None = None  # instead: as many images as these steps of the largest batch take
     seconds: float | None = None  # instead: as many images as take about this long
-    # The load of the machine before tflab itself kept it busy, if known
-    load_before: float | None = None
     configs: tuple[str, ...] = (DEFAULT,)  # to race at each batch size, `default` first
     race_s: float = RACE_S  # longer if a verdict requires more observations
 

@@ -28,7 +28,7 @@ from tflab.runtime import dumps, tf_import
 
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
-OF_FILES = ("files", "fail_if_slower", "top", "format")  # options that go with files
+OF_FILES = ("files", "fail_if_slower", "top", "full", "format")  # options that go with files
 OF_PROGRAMS = (*OF_FILES, "steps", "save")
 USAGE = """python -m tflab.compare [OPTION ...]
        python -m tflab.compare [OPTION ...] FILE [FILE] [-- ARGUMENT ...]..."""
@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
         default=[DEFAULT],
         type=command.one_of("configuration", (*CONFIGURATIONS, PASSES)),
         metavar="C",
-        help=f"{', '.join(list(CONFIGURATIONS)[1:])}; passes: each pass off",
+        help=f"{', '.join(list(CONFIGURATIONS)[1:])}; passes: each off (takes up to 5 min)",
     )
     arguments.add(group, "--cluster", "--data-dir")
 

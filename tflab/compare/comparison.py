@@ -52,9 +52,6 @@ def compare(
         for size, batch in batches.items()
     }
     steps = {size: sweep.times(batch, tables[size]) for size, batch in batches.items()}
-    during = prepared.load()
-    if options.cluster:  # tasks are not other programs
-        during = replace(during, during=None)
     evidence = [
         sweep.evidence(batch, placed[size], sweep.table(batch, placed[size], "node"))
         for size, batch in batches.items()
@@ -80,7 +77,7 @@ def compare(
         failure=str(ending.failure) if ending.failure else prepared.refused,
         images=prepared.images,
         tasks=len(options.cluster),
-        load=during,
+        load=None if options.cluster else prepared.load(),  # tasks are not other programs
         diagnosis=slow_steps.costliest(evidence, 3),
         rounds={
             size: Rounds(

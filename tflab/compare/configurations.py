@@ -94,7 +94,7 @@ def observe(prepared: Prepared, step_ns: float) -> Iterator[Observed]:
         jobs[config] = measure.job_of(program, prepared.step, options)
     jobs[CONTROL] = jobs[DEFAULT]
     numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
-    plan = terminal.track("configurations", numbers, OBSERVATIONS)
+    plan = terminal.track("configurations", numbers, OBSERVATIONS, budget_s=budget_s)
     most_s = min(OBSERVATION_S, budget_s / OBSERVATIONS)
     affordable = int(most_s * 1e9 / (len(jobs) * step_ns)) - measure.WARMUP_STEPS
     rounds = max(LEAST_ROUNDS, min(ROUNDS, affordable))

@@ -7,10 +7,11 @@ from itertools import pairwise
 
 from tflab.analysis import verdicts
 from tflab.records.measured import Compared, StepTimes
-from tflab.units import percent
-from tflab.views.words import WIDE, ends_text
+from tflab.units import percent, three_digits
+from tflab.views.words import ends_text
 
 GREW = 0.05  # a smaller change of a share has no sentence
+WIDE = 2  # times its lower end: an interval from below 1 to there says nothing
 
 
 def sentences(
@@ -26,7 +27,8 @@ def largest_share(row: Compared) -> float:
 
 
 def shares(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """Yield the largest share, and the shares that grow and fall most with the batch size."""
+    """Yield the largest share, and the share that changes most up and down with the batch size, if
+    it does so from each size to the next."""
 
     def change(row: Compared) -> float:
         return row.cells[sizes[-1]].share - row.cells[sizes[0]].share
@@ -38,7 +40,10 @@ def shares(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
     everywhere = [row for row in rows if all(size in row.cells for size in sizes)]
     for verb, sign in (("grows", 1), ("falls", -1)):
         row = max(everywhere, key=lambda row: sign * change(row), default=None)
-        if row and sign * change(row) >= GREW:
+        if not row or sign * change(row) < GREW:
+            continue
+        known = [sign * round(row.cells[size].share, 3) for size in sizes]
+        if all(small < large for small, large in pairwise(known)):
             said = (f"{percent(row.cells[size].share)} at {size}" for size in sizes)
             every = ", ".join(said).replace(" at ", " at batch size ", 1)
             yield f"The share of {row.key} {verb} most: {every}."
@@ -49,17 +54,15 @@ def throughput(
 ) -> Iterator[str]:
     """Yield the gain in images per second to the next batch size, as far as it is known."""
     for small, large in pairwise(sizes):
-        times, _ = gain(steps[small], steps[large])
-        if times:
+        times, low, high = gain(steps[small], steps[large])
+        if low > 1 or high < WIDE * low:
             yield f"Batch size {large}: {times} as many {unit}s a second as batch size {small}."
 
 
-def gain(before: StepTimes, after: StepTimes) -> tuple[str, float]:
-    """Return the ratio of images per second with its interval over the rounds, or at least its
-    lower end if the interval is wide, as text ("" if it says nothing); and the lower end."""
+def gain(before: StepTimes, after: StepTimes) -> tuple[str, float, float]:
+    """Return the ratio of images per second with its interval over the rounds, as text; and the
+    ends of the interval, 0 and infinity for too few rounds."""
     rates = zip(before.round_rates, after.round_rates, strict=False)
     low, high = verdicts.interval([second / first for first, second in rates])
     ratio = after.mean_images_per_second / before.mean_images_per_second
-    if low * WIDE > high:
-        return f"{ratio:.2f} x {ends_text(low, high)}", low
-    return (f"at least {low:.2f} x" if low > 1 else ""), low
+    return f"{three_digits(ratio)} x {ends_text(low, high)}", low, high

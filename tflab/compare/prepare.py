@@ -46,7 +46,6 @@ def prepare(
     """Build, differentiate and place a model's step at each batch size. Raise UsageError if there
     are too few images, TflabError if a step fails at every batch size."""
     options = models.with_soft_placement(model, options)
-    before = machine_load.average() if chosen.load_before is None else chosen.load_before
     backward = with_gradients(model, options)
     program, split = backward.program, SPLITS[chosen.phase]
     fixed = program.model.fixed_batch
@@ -90,7 +89,7 @@ def prepare(
         batch_sizes=batch_sizes,
         images=images,
         placed=placed,
-        load=machine_load.begin(before),
+        load=machine_load.begin(),
         refused=" ".join(f"Batch size {size}: {error}" for size, error in refused.items()) or None,
     )
 

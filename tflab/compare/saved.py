@@ -24,7 +24,7 @@ from tflab.exporters import csv, json, text
 from tflab.records import codec
 from tflab.records.blocks import Block
 from tflab.records.measured import Change, Changes, Gate, SavedComparison
-from tflab.units import percent
+from tflab.units import plural, three_digits
 from tflab.views.op_table import NAMES
 
 GIVE = "give two files that `python -m tflab.compare --save FILE` wrote"
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
     if args.fail_if_slower is not None:
         result = replace(result, gate=gate_of(args.fail_if_slower, result.steps))
     changed = {STEP: result.steps, result.by: result.rows}
-    title, shown = f"{result.model}: {first} and {second}", blocks(result, args.top)
+    title, shown = f"{result.model}: {first} and {second}", blocks(result, args.top, args.full)
     show(args, title, result, shown, lambda: csv.changes(changed))
-    return decide(args, result.gate, first)
+    return decide(args, result.gate)
 
 
 def show(
@@ -158,50 +158,72 @@ def gate_of(limit: float, rows: Iterable[Change], widened: bool = True) -> Gate:
     slower, undecided = [], []
     for row, verdict in ((row, row.verdict) for row in rows if row.verdict):
         margin = verdict.control_high if widened else 1
+        name = f"step at batch {row.batch_size}" if row.batch_size else row.key
         if verdict.word == "slower" and verdict.low / margin > factor:
-            slower.append(view.named(row))
+            slower.append(name)
         elif not verdict.high * margin <= factor:
-            undecided.append(view.named(row))
+            undecided.append(name)
     return Gate(limit, tuple(slower), tuple(undecided))
 
 
-def decide(args: argparse.Namespace, gate: Gate | None, first: str) -> int:
-    """Return the exit status: 1 for a slower step, 3 for an undecided one. Text already says why;
-    in other formats, it is printed on standard error."""
-    status = (1 if gate.slower else 3 if gate.undecided else 0) if gate else 0
-    if gate and status and args.format != "text":
-        terminal.say(f"tflab: {visible(sentence(gate, first))}", sys.stderr)
-    return status
+def decide(args: argparse.Namespace, gate: Gate | None) -> int:
+    """Return the exit status of the gate. Text already says why; in other formats, it is printed on
+    standard error."""
+    if gate and status_of(gate) and args.format != "text":
+        terminal.say(f"tflab: {visible(sentence(gate))}", sys.stderr)
+    return status_of(gate) if gate else 0
 
 
-def sentence(gate: Gate, first: str) -> str:
-    limit = percent(gate.percent / 100)
-    undecided = ", ".join(gate.undecided)
-    if gate.slower:
-        others = f" Undecided: {undecided}." if undecided else ""
-        return f"Slower than '{first}' by more than {limit}: {', '.join(gate.slower)}.{others}"
-    if undecided:
-        return f"Undecided if slower than '{first}' by more than {limit}: {undecided}."
-    return f"No step is slower than '{first}' by more than {limit}."
+def status_of(gate: Gate) -> int:
+    """Return the exit status: 1 for a slower step, 3 for an undecided one."""
+    return 1 if gate.slower else 3 if gate.undecided else 0
 
 
-def blocks(result: Changes, top: int = 10) -> Iterator[Block]:
-    yield view.headline_of(result.files, result.steps)
+def sentence(gate: Gate) -> str:
+    """Return `Gate, at most 10 % slower: fails for step at batch 1, 16 (exit status 1).`"""
+    told = (("fails", gate.slower), ("undecided", gate.undecided))
+    said = (f"{word} for {', '.join(names)}" for word, names in told if names)
+    result = ", ".join(said).replace(", step at batch ", ", ") or "passes"
+    return f"Gate, at most {gate.percent:g} % slower: {result} (exit status {status_of(gate)})."
+
+
+def blocks(result: Changes, top: int = 10, full: bool = False) -> Iterator[Block]:
     if result.gate:
-        yield sentence(result.gate, result.files[0])
+        yield sentence(result.gate)
+    first, second = result.files
+    of = f"step of {result.model} {result.phase}"
+    yield f"{second} compared with {first}, {of}: {view.in_words(result.steps)}."
+    yield from noise(result.steps)
     medians = "mean of the rounds' medians"
-    title = f"The untraced step of {result.model}, {result.phase}: {medians}"
-    yield view.compared(title, result.steps, result.files, (view.BATCH,))
-    for size in dict.fromkeys(row.batch_size for row in result.rows):
-        of_size = [row for row in result.rows if row.batch_size == size]
-        of_size.sort(key=lambda row: -max(row.first_ns or 0, row.second_ns or 0))
-        title = f"Batch {size}, traced step by {NAMES[result.by]}: {medians}"
-        yield view.compared(title, of_size, result.files, (view.label(NAMES[result.by]),), top)
+    yield view.compared(f"The untraced step: {medians}", result.steps, result.files, (view.BATCH,))
+    name = NAMES[result.by]
+    shown = view.differing(result.rows, full)
+    title = f"Traced steps by {name}{', where they differ' * (not full)}: {medians}"
+    if shown:
+        labels = view.label(name), view.BATCH
+        yield view.compared(title, shown, result.files, labels, None if full else top)
+    if rest := len(result.rows) - len(shown):
+        of = f"{rest} of {plural(len(result.rows), 'row')} by {name}"
+        yield f"{of}: no difference is proven. --full lists them."
     yield view.reading(
-        "geometric mean of the second file's rounds, divided by that of the first's",
-        f"[1/r, r]: r is the largest ratio of two rounds of a file, at least {verdicts.DRIFT}",
-        ("not covered", "changes of the machine: measure both files one right after the other"),
+        (*result.steps, *shown),
+        f"geometric mean of the rounds of {second}, divided by that of {first}",
+        f"1/r to r: r is the largest ratio of two rounds of a file, at least {verdicts.DRIFT}",
     )
+
+
+def noise(steps: Iterable[Change]) -> Iterator[str]:
+    """Yield why steps have no verdict, if it is the rounds, and what to do."""
+    unsure = [row.verdict for row in steps if row.verdict and row.verdict.word == "cannot tell"]
+    most = max((each.control_high for each in unsure), default=0)
+    if any(each.observations < verdicts.LEAST for each in unsure):
+        yield f"A verdict takes at least {verdicts.LEAST} rounds: measure with more --images."
+    elif most > verdicts.DRIFT:
+        yield (
+            f"Rounds of one file differ by up to {three_digits(most)} x, which hides smaller "
+            "differences of the files. Measure both again, one right after the other, on a machine "
+            "that does nothing else."
+        )
 
 
 text.show_as(Changes, blocks)

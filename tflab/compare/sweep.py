@@ -231,6 +231,7 @@ def evidence(batch: MeasuredBatch, placed: Placement, rows: Sequence[OpStats]) -
         batch_size=batch.batch_size,
         steps=batch.accumulator.steps,
         step_ns=median(batch.untraced_ns),
+        quick_ns=measure.spread(batch.untraced_ns).p10,
         ops_span_ns=median(batch.ops_span_ns),
         traced_outside_ns=median(
             wall - span for wall, span in zip(batch.traced_ns, batch.ops_span_ns, strict=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
@@ -13,16 +13,16 @@ from tflab.compare.findings import gain, largest_share
 from tflab.records.blocks import Block, Column, Table, dearest, listing, numbers, sentences, table
 from tflab.records.graph import grouped
 from tflab.records.measured import Change, Compared, Comparison, Verdict
-from tflab.units import plural, size, three_digits, time
+from tflab.units import plural, rounded, size, three_digits, time
 from tflab.views import execution, op_table
 from tflab.views.op_table import costs, text_or_blank, work
-from tflab.views.words import DIFFERENT, WIDE, control_text, doubt, listed, ratio_text
+from tflab.views.words import DIFFERENT, ends_text, listed
 
 CONCLUSIONS = 4  # sentences on one screen
 LINES = 6  # named in a sentence
 LONG = 16  # characters of a word in the head of a column
 # The columns of one batch size beside others: their headers, and how spare they are
-OF_CALLS = {"calls": ("calls", 3), "total": ("total", 2), "mean": ("a call", 1), "share": ("%", 0)}
+OF_CALLS = {"calls": ("calls", 2), "total": ("total", 3), "mean": ("a call", 1), "share": ("%", 0)}
 OF_STEPS = {"step": ("a step", 1), "share": ("%", 0)}
 
 
@@ -71,22 +71,19 @@ def headline(comparison: Comparison) -> str:
     """Return which batch size processes most images a second, compared with the others."""
     rates = {size: comparison.steps[size].mean_images_per_second for size in comparison.batch_sizes}
     best, *others = sorted(rates, key=lambda size: -rates[size])
-    rate = f"{rate_text(rates[best])} {comparison.unit}s a second"
+    rate = f"{rounded(rates[best])} {comparison.unit}s a second"
     said = f"{comparison.model}: batch size {best} processes {rate}"
     if best > min(rates):
         others.sort()
     for other in others:
-        times, low = gain(comparison.steps[other], comparison.steps[best])
+        times, low, _ = gain(comparison.steps[other], comparison.steps[best])
         if low <= 1:
-            why = times or ("too noisy" if low else "too few rounds")
-            said += f". Not shown to be more than batch size {other} ({why})"
+            said += (
+                f". Cannot tell against batch size {other}: {times if low else 'too few rounds'}"
+            )
         elif other == others[0]:
             said += f", {times} as many as batch size {other}"
     return f"{said}."
-
-
-def rate_text(rate: float) -> str:
-    return f"{rate:,.0f}" if rate >= 100 else three_digits(rate)
 
 
 def protocol(comparison: Comparison) -> str:
@@ -96,11 +93,12 @@ def protocol(comparison: Comparison) -> str:
         f" A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
         "tensors on the wire."
     )
+    brackets = " In brackets: 99 % intervals, over rounds." * (len(comparison.batch_sizes) > 1)
     return (
         f"Steps of {comparison.phase} at each batch size, on {images} of {comparison.data}: "
         "untraced and traced steps alternate. All times are of warm steps: the first "
         f"{comparison.warmup} of both kinds at each size, which are cold, are not counted."
-        f"{tasks * bool(comparison.tasks)}"
+        f"{tasks * bool(comparison.tasks)}{brackets}"
     )
 
 
@@ -114,9 +112,7 @@ def steps(comparison: Comparison) -> Table:
         numbers("p10", lambda row: time(row[1].untraced_ns.p10), 3),
         numbers("median", lambda row: time(row[1].untraced_ns.median)),
         numbers("p90", lambda row: time(row[1].untraced_ns.p90), 3),
-        numbers(
-            f"{comparison.unit}s a second", lambda row: rate_text(row[1].mean_images_per_second)
-        ),
+        numbers(f"{comparison.unit}s a second", lambda row: rounded(row[1].mean_images_per_second)),
         numbers("memory peak", lambda row: size(row[1].peak_bytes), 2),
     )
 
@@ -157,30 +153,33 @@ def fused_lines(comparison: Comparison) -> Iterator[str]:
     into = grouped((line, key.removeprefix(f"{line.rpartition(':')[0]}:")) for line, key in pairs)
     if into:
         fused = listed([f"{line} into {', '.join(into[line])}" for line in into], LINES, "; ")
-        yield f"Ops fused into an op of another line, which has their time: {fused}."
+        yield (
+            "The runtime fused ops of one line into an op of another; the time of both is in the "
+            f"row of the other: {fused}."
+        )
 
 
 # Verdicts, of a race and of files
 
 
-def headline_of(names: tuple[str, str], rows: Iterable[Change]) -> str:
-    """Return a sentence with the verdicts on the second name, compared with the first."""
-    first, second = names
-    said = grouped((in_words(row.verdict), named(row)) for row in rows if row.verdict)
-    verdicts = "; ".join(f"{verdict} ({', '.join(of)})" for verdict, of in said.items())
-    return f"'{second}' compared with '{first}': {verdicts}."
+def in_words(rows: Iterable[Change]) -> str:
+    """Return `slower at batch 64 (1.35 x the time [1.30, 1.40]); cannot tell at batch 1, 16`."""
+    said: dict[tuple[str, str], list[Change]] = {}
+    for row, of in ((row, row.verdict) for row in rows if row.verdict):
+        ratio = f" ({three_digits(of.ratio)} x the time {ends_text(of.low, of.high)})"
+        said.setdefault((of.word, ratio * (of.word in DIFFERENT)), []).append(row)
+    return "; ".join(
+        f"{word} at batch {', '.join(str(row.batch_size) for row in of)}{ratio}"
+        if of[0].batch_size
+        else f"{' and '.join(row.key for row in of)} {word}{ratio}"
+        for (word, ratio), of in said.items()
+    )
 
 
-def in_words(verdict: Verdict) -> str:
-    """Return `slower, 1.35 x the time: 99 % interval 1.30 to 1.40 x`."""
-    ratio = f"{three_digits(verdict.ratio)} x the time" if verdict.word in DIFFERENT else ""
-    said = ", ".join(filter(None, (verdict.word, ratio or doubt(verdict))))
-    ends = f": 99 % interval {three_digits(verdict.low)} to {three_digits(verdict.high)} x"
-    return said + ends * isfinite(verdict.high)
-
-
-def named(row: Change) -> str:
-    return f"step at batch {row.batch_size}" if row.batch_size else row.key
+def differing(rows: Iterable[Change], full: bool) -> list[Change]:
+    """Return the rows that differ or are in one only, the largest change first; if `full`, all."""
+    differ = [row for row in rows if full or not row.verdict or tone(row)]
+    return sorted(differ, key=lambda row: -abs((row.second_ns or 0) - (row.first_ns or 0)))
 
 
 def configs(comparison: Comparison) -> Iterator[Block]:
@@ -193,14 +192,9 @@ def configs(comparison: Comparison) -> Iterator[Block]:
 
 def decided(comparison: Comparison) -> Iterator[str]:
     """Yield what each configuration, and each pass that makes a difference, does to a step."""
-    said: dict[str, list[str]] = {}
-    for row in raced(comparison):
-        if row.verdict and (tone(row) or not row.key.startswith(WITHOUT)):
-            ratio = f" ({three_digits(row.verdict.ratio)} x)" * bool(tone(row))
-            word = doubt(row.verdict) or row.verdict.word
-            said.setdefault(row.key, []).append(f"{word} at {row.batch_size}{ratio}")
-    for config, words in said.items():
-        yield f"{config}: {', '.join(words).replace(' at ', ' at batch size ', 1)}."
+    rows = (row for row in raced(comparison) if tone(row) or not row.key.startswith(WITHOUT))
+    for config, of in grouped((row.key, row) for row in rows).items():
+        yield f"{config}: {in_words(of)}."
 
 
 def raced(comparison: Comparison) -> Iterator[Change]:
@@ -229,8 +223,8 @@ def passes(comparison: Comparison) -> Iterator[Block]:
         title = "The untraced step without each graph pass, in turn with all of them"
         columns = (
             Column("pass", lambda row: known[row.key].name, elastic=True, name=True),
-            numbers("nodes changed", lambda row: f"{known[row.key].changed_nodes:,}"),
-            numbers("first run", lambda row: text_or_blank(known[row.key].first_run_ns, time), 3),
+            numbers("nodes changed", lambda row: f"{known[row.key].changed_nodes:,}", 3),
+            numbers("first run", lambda row: text_or_blank(known[row.key].first_run_ns, time), 5),
             *(BATCH,) * (len(comparison.batch_sizes) > 1),
         )
         yield compared(title, rows, ("all passes", "without it"), columns)
@@ -255,19 +249,23 @@ def compared(
     names: tuple[str, str],
     labels: Iterable[Column],
     top: int | None = None,
-    last: Iterable[Column] = (),
 ) -> Table:
     """Return a table of changes: their labels, both times, their ratio, and its control, without
     the columns that would be empty. Long names would leave no room for the times."""
     long = any(len(word) > LONG for name in names for word in name.split())
     usual, other = ("first", "second") if long else names
+
+    def judged(show: Callable[[Verdict], str]) -> Callable[[Change], str]:
+        return lambda row: show(row.verdict) if row.verdict else ""
+
     columns = (
         *labels,
-        numbers(usual, lambda row: text_or_blank(row.first_ns, time), 1),
-        numbers(other, lambda row: text_or_blank(row.second_ns, time), 1),
-        Column("ratio", lambda row: ratio_text(row.verdict) if row.verdict else ""),
-        Column("control", lambda row: control_text(row.verdict) if row.verdict else "", spare=4),
-        *last,
+        numbers(usual, lambda row: text_or_blank(row.first_ns, time), 4),
+        numbers(other, lambda row: text_or_blank(row.second_ns, time), 4),
+        numbers("ratio", judged(lambda of: f"{three_digits(of.ratio)} x" * isfinite(of.high))),
+        Column("99 % interval", judged(lambda of: ends_text(of.low, of.high)), spare=1),
+        Column("control", judged(lambda of: ends_text(of.control_low, of.control_high)), spare=2),
+        Column("verdict", judged(lambda of: of.word)),
     )
     filled = (column for column in columns if any(map(column.cell, rows)))
     return table(title, rows, *filled, most=top or len(rows), tone=tone)
@@ -281,22 +279,31 @@ def basis(comparison: Comparison) -> Iterator[Table]:
     """Yield how to read what `configs` and `passes` show."""
     anew = "its time may differ from row to row, and from the table of steps"
     times = "default: mean of the observations' medians, each in new processes; step: this x ratio"
-    control = "the default divided by itself in the same turns; in brackets its 90 % interval"
     if rows := [*raced(comparison)]:
-        last = ("default anew", anew), ("times", times)
-        yield reading(f"step divided by default: mean of {observations(rows)}", control, *last)
+        yield reading(
+            rows,
+            f"step divided by default: mean of {observations(rows)}",
+            "90 % interval of the default divided by itself in the same turns",
+            *(("default anew", anew), ("times", times)),
+        )
 
 
-def reading(ratio: str, control: str, *last: tuple[str, str]) -> Table:
-    """Return how to read ratios, their controls and verdicts."""
+def reading(rows: Iterable[Change], ratio: str, control: str, *last: tuple[str, str]) -> Table:
+    """Return how to read ratios, their controls and the verdicts of these rows."""
     clear = "the interval is clear of the control, and clear of 1 even if it is widened, so that"
+    words = {row.verdict.word for row in rows if row.verdict}
     facts = (
-        ("ratio", f"{ratio}; in brackets its 99 % interval"),
+        ("ratio", ratio),
         ("control", control),
-        ("slower, faster", f"{clear} all verdicts together err once in 100 comparisons"),
-        ("alike", "the interval is within 5 % of 1"),
-        ("cannot tell", "otherwise"),
-        ("too noisy", f"cannot tell: the interval ends at more than {WIDE} x its beginning"),
+        (
+            ", ".join(sorted(words & {*DIFFERENT})),
+            f"{clear} all verdicts together err once in 100 comparisons",
+        ),
+        ("alike" * ("alike" in words), "the interval is within 5 % of 1"),
+        (
+            "cannot tell" * ("cannot tell" in words),
+            "neither a difference nor its absence is proven",
+        ),
         *last,
     )
-    return listing("", ((name, [text]) for name, text in facts))
+    return listing("", ((name, [text]) for name, text in facts if name))

@@ -13,7 +13,7 @@ from tflab.records.options import Model
 
 FIRST_Y, FIRST_Z = 2.0, 1.0
 TRUE_Y, TRUE_Z = 3.0, 2.0
-ROWS = {"train": 1024, "test": 256}
+ROWS = {"train": 1024, "test": 6400}
 
 
 def build() -> Model:

@@ -203,7 +203,6 @@ class Load:
     """What else kept the processors of the machine busy, as far as it is known."""
 
     processors: int
-    before: float | None  # processes that ran or waited in the minute before the measurement, mean
     during: float | None  # processors that were not available to it, mean
 
 
@@ -213,7 +212,7 @@ class Diagnosis:
 
     sentence: str
     cost_ns: float  # the part of a step that is lost to it, at most; 0 if nothing stands out
-    share: float  # of the untraced step at that batch size, by which reasons are ranked
+    share: float  # of the untraced step at that batch size, at least: reasons are ranked by it
     batch_size: int
     kind: str  # movement, format, small ops, one op, session, feeds, or none
 
@@ -273,7 +272,6 @@ class Programs:
     # What the group of runs fetches that is compared as the step; None if no group ran twice
     steps: tuple[str | None, str | None]
     whole: tuple[Change, ...]  # the median step, if both have one, and the whole process
-    least_slower: Mapping[str, float]  # key of `whole` -> the ratio from which it is shown, if any
     ops: tuple[Change, ...]  # by type, in a traced step
     lines: tuple[Change, ...]  # by code, in the whole process
     load: Load | None

@@ -18,7 +18,7 @@ from tflab.records.options import BATCH_SIZES, Options, Program, Saved
 from tflab.records.stages import Execution, Frontend, Stage
 from tflab.report import contents
 from tflab.report.contents import EPOCHS, Lab, Walked
-from tflab.runtime import devices, machine_load
+from tflab.runtime import devices
 from tflab.train import trainer
 
 STEPS = 50  # measured steps of each walk
@@ -54,7 +54,6 @@ def measure(
 
 def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> Iterator[Lab]:
     """Yield the lab after each part. If a signal ended a part, raise KeyboardInterrupt after it."""
-    load_before = machine_load.average()  # before tflab itself loads the machine
     model = lab.model
     if "walked" in needs:
         announce(f"the stages of {model}")
@@ -74,9 +73,7 @@ def parts(lab: Lab, needs: Set[str], options: Options, announce: Announce) -> It
         turns = f", then under {', '.join(configs[1:])} for about {contents.CONFIGS_S} s"
         sizes = ", ".join(map(str, BATCH_SIZES))
         announce(f"{model} at batch sizes {sizes}{turns if configs[1:] else ''}")
-        sweep = SweepOptions(
-            seconds=SWEEP_S, load_before=load_before, configs=configs, race_s=contents.CONFIGS_S
-        )
+        sweep = SweepOptions(seconds=SWEEP_S, configs=configs, race_s=contents.CONFIGS_S)
         compared = compare_batch_sizes(model, BATCH_SIZES, sweep, options=options)
         if compared.failure:
             raise TflabError(compared.failure)

@@ -328,6 +328,7 @@ class Largest:
             batch_size=0,
             steps=group.traced,
             step_ns=float(np.median(group.times)),
+            quick_ns=float(np.quantile(group.times, 0.1)),
             ops_span_ns=float(np.median([span for span, _ in group.spans])),
             traced_outside_ns=float(np.median([outside for _, outside in group.spans])),
             fed_bytes=group.fed_bytes,

@@ -29,14 +29,14 @@ from tflab.cli import command, interrupts, output_paths, temporary, terminal
 from tflab.compare import RACE_S, WHAT, saved, view
 from tflab.errors import TflabError, UsageError
 from tflab.exporters import csv
-from tflab.records.blocks import Block, numbers
+from tflab.records.blocks import Block
 from tflab.records.measured import Change, Gate, Load, Programs
 from tflab.records.watched import Group, Watched
 from tflab.run import launch, program_graph, summary
 from tflab.run.view import program_ns
 from tflab.runtime import machine_load, processes
+from tflab.units import plural
 from tflab.views import execution
-from tflab.views.op_table import text_or_blank
 
 FIRST = ((0,), (1,))  # the places of the programs in the rounds at the beginning
 ORDER = ((0, 1, 0), (1, 0, 1))  # in the others, again and again
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
         if args.fail_if_slower is not None:
             result = replace(result, gate=gate_of(result, args.fail_if_slower))
         changed = {WHOLE: result.whole, OP: result.ops, LINE: result.lines}
-        title, shown = " and ".join(result.programs), blocks(result, args.top)
+        title, shown = " and ".join(result.programs), blocks(result, args.top, args.full)
         saved.show(args, title, result, shown, lambda: csv.changes(changed))
         saved.save(args, result)
     if result.failure:
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace, lists: Sequence[Sequence[str]]) -> int:
         if args.format == "csv":  # has no place to say so
             terminal.say("".join(execution.partial(True, None)), sys.stderr)
         return command.INTERRUPTED
-    return saved.decide(args, result.gate, result.programs[0])
+    return saved.decide(args, result.gate)
 
 
 def programs_of(files: Sequence[str], lists: Sequence[Sequence[str]]) -> list[Program]:
@@ -135,7 +135,7 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
     groups: dict[int, str] = {}
     order = (*FIRST, *islice(cycle(ORDER), MOST_ROUNDS))
 
-    for number, places in enumerate(terminal.track("rounds", order, len(order))):
+    for number, places in enumerate(terminal.track("rounds", order, len(order), None, budget_s)):
         enough = number >= len(FIRST) + LEAST_ROUNDS
         if enough and time.monotonic() - start > budget_s:
             return
@@ -230,19 +230,13 @@ def name_of(group: Group) -> str:
 
 
 def concluded(names: Sequence[str], rounds: Sequence[Round], load: Load | None) -> Programs:
-    whole = tuple(changes(rounds, WHOLE))
     counted = [each.place for each in counted_of(rounds)]
     groups = {each.place: each.group for each in reversed([*chain(*rounds)])}  # of the first runs
     return Programs(
         programs=(names[0], names[1]),
         runs=(counted.count(0), counted.count(1)),
         steps=(groups.get(0), groups.get(1)),
-        whole=whole,
-        least_slower={
-            change.key: verdicts.least_slower(*observed(rounds, (WHOLE, change.key)), len(whole))
-            for change in whole
-            if change.verdict and change.verdict.observations >= verdicts.LEAST
-        },
+        whole=tuple(changes(rounds, WHOLE)),
         ops=tuple(changes(rounds, OP)),
         lines=tuple(changes(rounds, LINE)),
         load=load,
@@ -298,34 +292,38 @@ def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
 # View
 
 
-def blocks(result: Programs, top: int) -> Iterator[Block]:
-    names, least = result.programs, result.least_slower.get
-    yield from execution.partial(result.interrupted, result.failure)
-    yield view.headline_of(names, result.whole)
-    if result.gate and result.least_slower:
-        yield saved.sentence(result.gate, names[0])
+def blocks(result: Programs, top: int, full: bool = False) -> Iterator[Block]:
+    names, rounds = result.programs, sum(result.runs) // len(ORDER[0])
+    partial = [*execution.partial(result.interrupted, result.failure)]
+    yield from partial
+    if result.gate and not partial:
+        yield saved.sentence(result.gate)
+    yield f"{names[1]} compared with {names[0]}: {view.in_words(result.whole)}."
     yield from execution.load_line(result.load)
     steps = " and, of the second, ".join(dict.fromkeys(step or NO_STEP for step in result.steps))
-    yield f"Runs: {' and '.join(map(str, result.runs))}. A step is {steps}."
-    last = [numbers("smallest shown", lambda row: text_or_blank(least(row.key), "{:.2f} x".format))]
-    yield view.compared("Both programs", result.whole, names, (view.label("what"),), last=last)
-    if not result.least_slower:
+    runs = " and ".join(f"{n} of {name}" for n, name in zip(result.runs, names, strict=True))
+    yield f"{plural(rounds, 'round')} of three runs: {runs}. A step is {steps}."
+    yield view.compared("Both programs", result.whole, names, (view.label("what"),))
+    if rounds < verdicts.LEAST:
+        yield f"A verdict takes at least {verdicts.LEAST} rounds. --steps N makes rounds shorter."
         return
+    shown = [*result.whole]
     for what, key, rows in (
         ("Types of ops in a traced step", "type that ran", result.ops),
         ("Lines in the whole process", "code", result.lines),
     ):
-        differ = [row for row in rows if not row.verdict or view.tone(row)]
-        differ.sort(key=lambda row: -abs((row.second_ns or 0) - (row.first_ns or 0)))
+        differ = view.differing(rows, full)
+        shown += differ
         if differ:
-            title = f"{what}, where they differ"
+            title = f"{what}{', where they differ' * (not full)}"
             yield view.compared(title, differ, names, (view.label(key),), top)
         else:
-            yield f"{what}: none is known to differ."
+            seen = "no difference is proven" if rows else "none was seen in all runs of a program"
+            yield f"{what}: {seen}."
     yield view.reading(
+        shown,
         "the middle one of three runs that take turns, A B A or B A B, divided by the mean of the "
         f"others; mean of {view.observations(result.whole)}",
-        "the two others divided by each other; in brackets its 90 % interval",
+        "90 % interval of the two others divided by each other",
         ("times", "of the first: geometric mean of its runs; of the second: this x the ratio"),
-        ("smallest shown", "the least slow-down called slower if runs vary as these did"),
     )

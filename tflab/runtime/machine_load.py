@@ -1,5 +1,5 @@
-"""Machine load: what else keeps the processors of the machine busy before and during a measurement,
-by the time of all processors in /proc/stat, and that of the host of a virtual machine."""
+"""Machine load: what else keeps the processors of the machine busy during a measurement, by the
+time of all processors in /proc/stat, and that of the host of a virtual machine."""
 
 from __future__ import annotations
 
@@ -13,28 +13,17 @@ from tflab.records.measured import Load
 STAT = Path("/proc/stat")
 
 
-def begin(before: float | None = None) -> Callable[[], Load]:
-    """Start to measure the load. Return a function that returns the Load from now until its call.
-    `before` is the load average of the last minute, if it was read earlier."""
-    before = average() if before is None else before
+def begin() -> Callable[[], Load]:
+    """Return a function that returns the Load from now until its call."""
     others_before, start, processors = others_s(), time.monotonic(), os.cpu_count() or 1
 
     def load() -> Load:
         others, elapsed, during = others_s(), time.monotonic() - start, None
         if others is not None and others_before is not None and elapsed > 0:
             during = min(processors, max(0.0, (others - others_before) / elapsed))
-        return Load(processors, before, during)
+        return Load(processors, during)
 
     return load
-
-
-def average() -> float | None:
-    """Return the mean number of processes that ran or waited in the last minute; None if it is
-    unknown."""
-    try:
-        return os.getloadavg()[0]
-    except (AttributeError, OSError):  # Windows; a container without /proc
-        return None
 
 
 def others_s(stat: Path = STAT) -> float | None:

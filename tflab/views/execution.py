@@ -53,11 +53,11 @@ def tables(stage: Execution) -> Iterator[Block]:
 
 
 def load_line(load: Load | None) -> Iterable[str]:
-    """Yield the line on what else kept the machine busy, and whether that was much."""
-    if load and load.before is not None and load.during is not None:
-        busy = f"{load.during:.1f} of {plural(load.processors, 'processor')} busy with others"
-        again = " Measure again." * is_busy(load)
-        yield f"Load: {load.before:.1f} processes in the minute before, {busy}.{again}"
+    """Yield how much of the machine other programs used, and what follows if it was much."""
+    if load and load.during is not None:
+        busy = ": times may be too long" * is_busy(load)
+        of = plural(load.processors, "processor")
+        yield f"Other programs used {load.during:.1f} of {of}{busy}."
 
 
 def is_busy(load: Load | None) -> bool:

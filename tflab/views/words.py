@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import isfinite
 
-from tflab.analysis.verdicts import LEAST
 from tflab.records.graph import Node, Source, Tensor, edge_count
-from tflab.records.measured import Verdict
 from tflab.units import plural, three_digits
 
 FATES = {  # the meaning of each; `analysis.fates` decides them
@@ -22,7 +20,6 @@ FATES = {  # the meaning of each; `analysis.fates` decides them
     "compiled": "in a cluster of nodes that XLA compiled",
 }
 DIFFERENT = "slower", "faster"  # verdicts
-WIDE = 2  # times its lower end: an interval that ends there says nothing
 
 
 def place(source: Source | None) -> str:
@@ -52,26 +49,6 @@ def listed(names: Sequence[str], most: int, comma: str = ", ") -> str:
     """Return `a, b, c and 5 more`."""
     more = len(names) - most
     return comma.join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def doubt(verdict: Verdict) -> str:
-    """Return why a verdict cannot tell, if its interval is WIDE; otherwise ""."""
-    if verdict.word != "cannot tell" or verdict.high <= WIDE * verdict.low:
-        return ""
-    few = f"too few observations ({verdict.observations})"
-    return few if verdict.observations <= LEAST else "too noisy"
-
-
-def ratio_text(verdict: Verdict) -> str:
-    """Return `slower 1.35 x [1.30, 1.40]`; without a difference, `alike [0.98, 1.02]`."""
-    ratio = f" {three_digits(verdict.ratio)} x" * (verdict.word in DIFFERENT)
-    ends = ends_text(verdict.low, verdict.high)
-    return f"{doubt(verdict) or verdict.word}{ratio} {ends}".rstrip()
-
-
-def control_text(verdict: Verdict) -> str:
-    """Return the interval of the control, `[0.98, 1.02]`; "" with too few observations."""
-    return ends_text(verdict.control_low, verdict.control_high)
 
 
 def ends_text(low: float, high: float) -> str:
