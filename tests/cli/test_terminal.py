@@ -117,6 +117,15 @@ def test_a_command_that_counts_its_phases_is_done_by_parts(monkeypatch):
     assert shares == [0, 0.25, 0.25, 0.375, 0.5]
 
 
+def test_the_time_left_is_that_of_the_items_before_up_to_the_budget(monkeypatch):
+    start, spent = terminal.time.monotonic(), iter((0, 10, 90, 400))
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: start + next(spent))
+    labels = [terminal.phases[-1].label for _ in terminal.track("rounds", "abcd", 4, None, 300)]
+    # 3 more of 10 s; 2 of 45 s; the budget is over
+    left = ("300", "30", "90", "0")
+    assert labels == [f"rounds, up to {seconds} s left" for seconds in left]
+
+
 @pytest.mark.slow
 def test_one_bar_shows_all_phases_of_a_command_which_prints_between_them(monkeypatch):
     stream = Terminal()

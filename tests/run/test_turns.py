@@ -130,7 +130,14 @@ def test_a_row_counts_that_a_program_has_in_every_run_and_the_other_in_every_or_
     assert rows == [("Both", pytest.approx(2), pytest.approx(2)), ("New", None, pytest.approx(3))]
 
 
-def test_what_differs_is_shown_with_the_smallest_slow_down_that_is_or_that_nothing_does():
+def test_types_that_no_run_traced_are_not_said_to_be_alike():
+    result = turns.concluded(NAMES, a_race(), QUIET)
+    for ops, said in ((result.ops, ", where they differ"), ((), ": none was seen in all runs")):
+        shown = text.as_text(turns.blocks(replace(result, ops=ops), 10))
+        assert f"Types of ops in a traced step{said}" in shown
+
+
+def test_what_differs_is_shown_and_that_nothing_does():
     made = a_race(slower=1.2, **{"line_loss = g(x)": 5e6})
     for each in chain(*made):
         if each.place:
@@ -242,7 +249,9 @@ def test_what_was_measured_is_kept_if_a_program_fails_or_the_command_is_interrup
     shown = capsys.readouterr().out
     assert sentence in shown.splitlines()[0]
     assert "cannot tell" in " ".join(shown.split())  # it may be chance
-    assert "No step is slower" not in shown
+    assert "Gate" not in shown  # the exit status is another
+    assert "1 round of three runs: 2 of " in shown and "[" not in shown
+    assert "A verdict takes at least 3 rounds. --steps N makes rounds shorter." in shown
     found = json.loads(kept.read_text())
     step = found["whole"][0]
     assert found["runs"] == [2, 1]

@@ -93,7 +93,7 @@ def protocol(comparison: Comparison) -> str:
         f" A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
         "tensors on the wire."
     )
-    brackets = " In brackets: 99 % intervals, over rounds." * (len(comparison.batch_sizes) > 1)
+    brackets = " In brackets: 99 % intervals." * (len(comparison.batch_sizes) > 1)
     return (
         f"Steps of {comparison.phase} at each batch size, on {images} of {comparison.data}: "
         "untraced and traced steps alternate. All times are of warm steps: the first "
@@ -154,8 +154,8 @@ def fused_lines(comparison: Comparison) -> Iterator[str]:
     if into:
         fused = listed([f"{line} into {', '.join(into[line])}" for line in into], LINES, "; ")
         yield (
-            "The runtime fused ops of one line into an op of another; the time of both is in the "
-            f"row of the other: {fused}."
+            "The runtime fused ops of some lines into ops of other lines, whose rows have the time "
+            f"of both: {fused}."
         )
 
 
@@ -171,7 +171,7 @@ def in_words(rows: Iterable[Change]) -> str:
     return "; ".join(
         f"{word} at batch {', '.join(str(row.batch_size) for row in of)}{ratio}"
         if of[0].batch_size
-        else f"{' and '.join(row.key for row in of)} {word}{ratio}"
+        else f"{word} for the {' and the '.join(row.key for row in of)}{ratio}"
         for (word, ratio), of in said.items()
     )
 
@@ -302,7 +302,7 @@ def reading(rows: Iterable[Change], ratio: str, control: str, *last: tuple[str, 
         ("alike" * ("alike" in words), "the interval is within 5 % of 1"),
         (
             "cannot tell" * ("cannot tell" in words),
-            "neither a difference nor its absence is proven",
+            "neither a difference nor its absence is proven; a quieter machine may tell",
         ),
         *last,
     )
