@@ -76,8 +76,8 @@ SLICES = {
     "wall": 1_000_000,
     "lanes": ["CPU:0", "CPU:1"],
     "slices": [
-        (0, 0, 600_000, "layer/first", "MatMul", True),
-        (1, 600_000, 20_000, "layer/second", "Relu", False),
+        (0, 0, 600_000, "layer/first", "layer/first (MatMul)", True),
+        (1, 600_000, 20_000, "layer/second", "layer/second (Relu): 20.0 us, from 600 us on", False),
     ],
 }
 BATCH_SIZE = 150  # of a training: ten steps an epoch even with what stands in for MNIST

@@ -50,6 +50,7 @@ def test_a_drawing_is_seen_with_its_controls_and_can_be_read_in_every_window(at,
         viewer = page.locator(f"#{model} .viewer")
         assert overflow(viewer) == [0, 0] or letters(viewer) == pytest.approx(10, abs=0.01)
         assert letters(viewer) >= LEGIBLE
+        assert model != "toy" or overflow(viewer)[0] == 0
         top = viewer.bounding_box()["y"]
         paper = viewer.locator(".paper").bounding_box()
         assert paper["y"] + paper["height"] - top <= window[1]

@@ -21,7 +21,7 @@ import { Layout, PRESENTING, READING, spaced, visibleBoxes } from "../../tflab/r
 import { editWords, linesBelow, under } from "../../tflab/report/page/picture.js";
 import { judged } from "../../tflab/report/page/predict.js";
 import { Routes, curve } from "../../tflab/report/page/routes.js";
-import { changed, ticks, timeText } from "../../tflab/report/page/slices.js";
+import { changed, ticks } from "../../tflab/report/page/slices.js";
 import { rowsOf } from "../../tflab/report/page/table.js";
 import { goalOf, nodeCount } from "../../tflab/report/page/timeline.js";
 
@@ -33,7 +33,7 @@ const NODE = Object.fromEntries(data.nodes.map((node, number) => [node.name, num
 const BOX = Object.fromEntries(data.boxes.map((box, number) => [box.label, number]));
 const [WRITTEN, GRADIENTS, REMAPPER, FED] = data.states.keys();
 const LETTER = 10; // pixels, of every letter in these tests
-const laidOut = (open = [], of = graph) => new Layout(of, "", READING, (text) => text.length * LETTER).run(new Set(open));
+const laidOut = (open = [], of = graph, room = Infinity) => new Layout(of, "", READING, (text) => text.length * LETTER).run(new Set(open), room);
 const view = (state, colour, open = [], of = graph) => ({ graph: of, layout: laidOut(open, of), state, colour });
 
 /* The edges of a state as "from -> to", those of closed scopes bundled, with how many they are. */
@@ -164,12 +164,14 @@ test("the legend of times has every step of the scale, the shortest first", () =
 });
 
 test("the legends of kinds, fates and devices name what Python sent", () => {
-  assert.deepEqual(legendEntries(graph, "kind", nothing), [
+  const kinds = legendEntries(graph, "kind", (selector) => selector.startsWith(".box.kind-"));
+  assert.deepEqual(kinds, [
     ["kind-forward", "forward"],
     ["kind-gradient", "gradient"],
     ["kind-update", "update"],
     ["kind-runtime", "made by the runtime"],
   ]);
+  assert.deepEqual(legendEntries(graph, "kind", (selector) => selector === ".box.kind-update"), [kinds[2]]);
   assert.deepEqual(legendEntries(graph, "fate", nothing), [
     ["fate-fused", "fused"],
     ["fate-runtime", "runtime"],
@@ -309,11 +311,31 @@ test("closed scopes stand in the rows of the data, as wide as their longest line
 test("tracks stand side by side with room between them for their edges", () => {
   const { tracks, width } = laidOut();
   assert.deepEqual(tracks, [
-    { x: 20, width: 126 + 10 + 76 }, // x and _arg_x
-    { x: 20 + 212 + 44, width: 182 },
-    { x: 20 + 212 + 44 + 182 + 44, width: 162 },
+    { x: 20, width: 126 + 10 + 76, top: 0 }, // x and _arg_x
+    { x: 20 + 212 + 44, width: 182, top: 0 },
+    { x: 20 + 212 + 44 + 182 + 44, width: 162, top: 0 },
   ]);
   assert.equal(width, 20 + 212 + 44 + 182 + 44 + 162 + 20);
+});
+
+test("on a small screen, a track stands below the other if they do not fit side by side", () => {
+  const wide = 20 + 196 + 44 + 176 + 44 + 156 + 20; // each box is 6 narrower, and 6 from the next
+  assert.equal(laidOut([], graph, wide).stacked, false);
+  const layout = laidOut([], graph, wide - 1);
+  const { tracks, width, gutters } = layout;
+  assert.deepEqual([layout.stacked, width], [true, 20 + 196 + 20]);
+  assert.deepEqual(tracks.map((track) => [track.x, track.width]), tracks.map(() => [20, 196]));
+  const tops = tracks.map(({ top }) => top);
+  assert.ok(0 === tops[0] && tops[0] < tops[1] && tops[1] < tops[2] && tops[2] < layout.height);
+  const within = (label, track) => tops[track] < layout.rects.get(BOX[label]).y && layout.rects.get(BOX[label]).y < (tops[track + 1] ?? layout.height);
+  assert.ok(within("x", 0) && within("loss", 0) && within("layer gradients", 1));
+  assert.ok(gutters.every(({ top, bottom }) => !tops.some((y) => top <= y && y < bottom)));
+});
+
+test("what does not fit into the room of a small screen moves to the left, as far as there is room", () => {
+  const right = (layout) => Math.max(...[...layout.rects.values()].map(({ x, width }) => x + width));
+  assert.equal(laidOut([], graph, 196 + 40).width, 196 + 40);
+  assert.ok(right(laidOut([], graph, 100)) <= 20 + 196); // its widest row is what it is
 });
 
 test("boxes that an edge joins stand below each other", () => {
@@ -431,7 +453,6 @@ test("a timeline has round ticks, keeps the time under the pointer, and stays wi
   assert.deepEqual(changed({ from: 0, to: 150 }, 1_000, 2), { from: 0, to: 100 });
   assert.deepEqual(changed({ from: 100, to: 300 }, 1_000, 1, 0, 0.1), { from: 120, to: 320 });
   assert.deepEqual(changed({ from: 10, to: 110 }, 1_000, 1, 0, -0.5), { from: 0, to: 100 });
-  assert.deepEqual([812, 999.6, 18_340, 2_400_000, 1.25e9].map(timeText), ["812 ns", "1.00 us", "18.3 us", "2.40 ms", "1.25 s"]);
 });
 
 test("a prediction is right, close within a quarter, or so much too high or low", () => {

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from tflab.exporters.plots import style
 from tflab.report import contents
 
 
@@ -24,7 +25,8 @@ def undrawn(monkeypatch):
 
     def picture(name, draw, *records):
         what = "; ".join(map(described, records))
-        caption = f"{draw.__module__.rpartition('.')[2]} of {what}"
+        english = style.translation.get() is str
+        caption = f"{draw.__module__.rpartition('.')[2]} of {what}" if english else "图"
         return contents.Picture(name, caption, "<svg/>", b"")
 
     monkeypatch.setattr(contents, "picture", picture)

@@ -79,6 +79,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
                 from tflab.exporters.plots import style
                 from tflab.report import chapters, handout, html
                 from tflab.report import lab as measuring
+                from tflab.views import execution
             start = time.monotonic()
 
             def announce(part: str) -> None:
@@ -93,7 +94,8 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             (run.work / "report.md").write_text(handout.page(report), encoding="utf-8")
             (run.work / "report.html").write_text(html.page(report), encoding="utf-8")
         out = run.final
-        text.show_blocks([handout.numbers(report)])
+        load = execution.load_line(lab.compared.load if lab.compared else None)
+        text.show_blocks([handout.numbers(report), *load])
         terminal.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from tflab.analysis import critical_path, timeline
+from tflab.analysis import critical_path, fates, timeline
 from tflab.analysis.slow_steps import LEAST_STEPS
 from tflab.compare import CONFIGURATIONS, view
 from tflab.compare.findings import GREW
@@ -34,10 +34,11 @@ ABOUT = "What TensorFlow does between a line of Python and the machine."
 PARTIAL = " Partial: these are the measurements before the interruption."
 TOP = 10  # rows of a table of ops
 STORED = ("VarHandleOp", "ReadVariableOp", "AssignVariableOp", "Const")  # variables, constants
+ONEDNN = "Types that begin with _Mkl are oneDNN's, which the runtime uses for the program's."
 PEAK = "The memory peak is the most alive at once in a traced step, of what its ops requested."
 NO_CAUSE = (
-    f"None of these stands out in {LEAST_STEPS} or more traced steps: one node that takes half of "
-    "a step, many small ops, ops that only move data, time outside of all ops."
+    f"No single cause stands out. Looked for, in {LEAST_STEPS} or more traced steps: a node that "
+    "takes half of a step, many small ops, ops that only move data, time outside of all ops."
 )
 Draft = tuple[str, str, Iterable[Part], str]  # name of a chapter, its title, parts and result
 Row = list[plots.graph.Box | plots.graph.Lane]
@@ -74,13 +75,16 @@ def results(lab: Lab) -> Iterator[Fact]:
         yield Fact("nodes of the graph", counts, " / ".join(graphs))
     if lab.compared:
         steps = lab.compared.steps
-        times = " / ".join(time(step.mean_step_ns) for step in steps.values())
+        times = " / ".join(time(step.untraced_ns.median) for step in steps.values())
         at = " / ".join(map(str, steps))
-        yield Fact(f"mean step of {lab.compared.phase}", times, f"batch size {at}")
-        phase, last = lab.compared.phase, lab.compared.batch_sizes[-1]
+        yield Fact(f"median step of {lab.compared.phase}", times, f"batch size {at}")
+        last = lab.compared.batch_sizes[-1]
         if rows := lab.compared.tables.get(last):
-            note = f"{percent(rows[0].share)} of the op time, {phase} at batch size {last}"
-            yield Fact("most expensive op type", rows[0].key, note)
+            first = [row for row in rows[:2] if rows[0].share < questions.CLEAR * row.share]
+            shares = " and ".join(percent(row.share) for row in first)
+            keys = ", ".join(row.key for row in first)
+            label = f"most expensive op type{'s' * (len(first) > 1)}"
+            yield Fact(label, keys, f"{shares} of the op time at batch size {last}")
     if lab.history and lab.history.epochs and classified(lab.history):
         accuracy = training_view.accuracy_percent(lab.history.epochs[-1].test_accuracy)
         epoch, data = lab.history.epochs[-1].epoch, lab.history.settings.data
@@ -95,7 +99,7 @@ def drafts(lab: Lab) -> Iterator[Draft]:
     if walked and (maps := walked.execution.maps) and len(maps.maps) > 1:
         yield "network", "What the network saw", network(walked, maps), ""
     if history or not lab.interrupted:
-        parts = (*trained(lab), *(curves(history) if history else ()))
+        parts = (*(curves(history) if history else ()), *trained(lab))
         yield "training", training_title(history), parts, ""
     if walked:
         title = f"The ten most expensive ops of {graph_states.phase(walked.stages)}"
@@ -104,9 +108,10 @@ def drafts(lab: Lab) -> Iterator[Draft]:
         yield "batch-sizes", "Batch sizes", batch_sizes(compared), ""
         causes = [reason.sentence for reason in compared.diagnosis]
         slow = sentences("Largest cost first", causes) if causes else NO_CAUSE
-        yield "slow", "Why a step is slow", (slow, view.protocol(compared)), ""
+        yield "slow", "Why a step is slow", (slow,), ""
     if walked:
-        yield "times", "Where a step's time goes", times(walked), ""
+        title = f"Where a step's time goes in {graph_states.phase(walked.stages)}"
+        yield "times", title, times(walked), ""
     if compared:
         result = " ".join(map("A step with {}".format, view.decided(compared)))
         yield "configurations", "Configurations", configurations(compared), result
@@ -143,10 +148,10 @@ def graph(walked: Walked) -> Iterator[Part]:
         histories=walked.histories,
         ns=ns,
     )
+    yield views.story(walked.stages)
     nodes = walked.stages[0].nodes
     if any(node.source for node in nodes):
         yield frontend.lines(nodes)
-    yield views.story(walked.stages)
     for stage in walked.stages:
         if isinstance(stage, Backward):
             yield from backward.chain_rule_tables(stage)
@@ -185,7 +190,6 @@ def times(walked: Walked) -> Iterator[Part]:
     slices = plots.timeline.slices(runs, middle, step.critical_path)
     yield replace(drawn, title=title, slices=slices)
     yield fact_table(execution.parallel(step.critical_path))
-    yield warm(walked)
 
 
 def memory(walked: Walked) -> Iterator[Part]:
@@ -244,7 +248,7 @@ def trained(lab: Lab) -> Iterator[Part]:
 
 def curves(history: History) -> Iterator[Part]:
     yield contents.picture("curves", plots.curves.draw, history)
-    yield from training_view.blocks(history)
+    yield from training_view.blocks(history, brief=True)
 
 
 # Comparisons of batch sizes and configurations
@@ -341,7 +345,8 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
         title = f"Step 4: {training_title(lab.history).lower()}"
         yield Chapter(title, tuple(curves(lab.history)))
     if compared := lab.compared:
-        yield Chapter("Step 5: the ten most expensive ops", tuple(types_of_ops(compared)))
+        types = types_of_ops(compared, lab.walked)
+        yield Chapter("Step 5: the ten most expensive ops", tuple(types))
         drawn = contents.picture("batch_sizes", plots.batch_sizes.draw, compared)
         ops = view.at_each_size(compared, TOP)
         yield Chapter("Step 6: batch sizes", (*found(compared), PEAK, ops, drawn))
@@ -352,17 +357,28 @@ def hand_in(lab: Lab) -> Iterator[Chapter]:
         yield Chapter("Step 7: hardware and configuration", tuple(filter(None, changes)))
 
 
-def types_of_ops(comparison: Comparison) -> Iterator[Part]:
+def types_of_ops(comparison: Comparison, walked: Walked | None) -> Iterator[Part]:
     last = comparison.batch_sizes[-1]
     rows = comparison.tables[last]
     yield from (finding(row.key, row) for row in rows[:1])
     traced = plural(comparison.steps[last].steps, "traced step")
     yield f"A row is an op type: its calls and total in {traced}, and its mean time of a call."
-    yield op_table.costs(comparison, last, TOP)
+    ops = {node.name: node.op for node in walked.stages[0].nodes} if walked else {}
+    costs = op_table.costs(comparison, last, TOP)
+    own = Column("in the program", lambda row: in_program(row, ops), elastic=True, name=True)
+    yield replace(costs, columns=(*costs.columns, *([own] if any(map(own.cell, rows)) else [])))
+    if any(row.key.startswith("_Mkl") for row in rows[:TOP]):
+        yield ONEDNN
     if len(rows) < TOP:
         yield f"A step runs only {plural(len(rows), 'type')} of op: the table has them all."
     yield contents.picture("op_bars", plots.op_bars.draw, rows, "op")
     yield from (*execution.load_line(comparison.load), view.protocol(comparison))
+
+
+def in_program(row: OpStats, ops: Mapping[str, str]) -> str:
+    """Return `2 Conv2D, 2 Relu` for a type whose nodes do the work of these ops of the program."""
+    names = (name for name in (*row.fused_from, *row.nodes) if name in ops)
+    return words.counted(ops[name] for name in names) or fates.ROLES.get(row.key, "")
 
 
 def picture_of_graph(walked: Walked) -> Iterator[Part]:

@@ -262,8 +262,8 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
 
 # The report of the lab in Chinese, from one dictionary, page/chinese.txt
 #
-# What the dictionary does not have, such as the name of an op, stays as it is. Pictures keep their
-# English, because Matplotlib's font has no Chinese letters; each gets a Chinese title below it.
+# What the dictionary does not have, such as the name of an op, stays as it is. Pictures are drawn
+# in Chinese.
 
 PAGE = Path(__file__).resolve().parent / "page"  # the folder of templates and scripts
 SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
@@ -293,8 +293,6 @@ def chinese_part(item: Part) -> Part:
     if isinstance(item, Table):
         columns = tuple(map(chinese_column, item.columns))
         return replace(item, title=chinese(item.title), columns=columns, more=0)
-    if isinstance(item, Picture):
-        return replace(item, title=chinese(item.name), caption=chinese(item.name))
     return item
 
 

@@ -66,18 +66,20 @@ def accuracy_percent(accuracy: float) -> str:
     return "" if math.isnan(accuracy) else f"{100 * accuracy:.2f} %"
 
 
-def blocks(history: History) -> Iterable[Block]:
+def blocks(history: History, brief: bool = False) -> Iterable[Block]:
+    """Yield the epochs and, unless `brief`, their result as a sentence, and what is averaged."""
     if not history.epochs:
         yield f"No epoch finished; {plural(len(history.steps), 'step')} were done."
         return
     last, ns = history.epochs[-1], 1e9 * sum(epoch.seconds for epoch in history.epochs)
-    if len(history.epochs) > 1:
+    if brief or len(history.epochs) > 1:
         yield epochs(history)
-    yield (
-        f"Test {result(last.test_loss, last.test_accuracy)}; training "
-        f"{result(last.train_loss, last.train_accuracy)}; epoch {last.epoch} of "
-        f"{history.settings.epochs}, {time(ns)} of training."
-    )
+    if not brief:
+        yield (
+            f"Test {result(last.test_loss, last.test_accuracy)}; training "
+            f"{result(last.train_loss, last.train_accuracy)}; epoch {last.epoch} of "
+            f"{history.settings.epochs}, {time(ns)} of training."
+        )
     yield "Training: mean over the epoch, each batch before its update. Test: after the epoch."
 
 

@@ -42,3 +42,13 @@ def test_ticks_are_round_numbers_of_one_unit_from_0_to_the_limit(limit, words, e
     axes.set_xlim(0, 2 * limit)
     style.ruled(axes.xaxis, limit, words)
     assert ticks(axes.xaxis) == expected
+
+
+def test_a_chinese_line_ends_after_a_comma_or_a_stop_and_gets_no_space():
+    one, two, three = (
+        "批大小从 1 增加到 64\uff1a",
+        "单步耗时变为 4.72 倍\uff0c",
+        "每秒处理 3 张\u3002",
+    )
+    lines = style.wrapped(one + two + three, 56)
+    assert [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines] == [one + two, three]

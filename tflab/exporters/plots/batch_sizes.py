@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -10,6 +12,8 @@ from tflab.exporters import fitting
 from tflab.exporters.plots import style
 from tflab.records.measured import Compared, Comparison
 from tflab.units import plural, three_digits, time
+
+ZEROS = re.compile(r"\.0+(?= )")  # decimals of a tick that say nothing
 
 # Colour, marker and dashes of each line; the first are those of the whole step
 LOOKS = (
@@ -73,7 +77,7 @@ def draw(comparison: Comparison) -> Figure:
         axes.set_yscale("log")
         low, high = axes.get_ylim()  # a tick at each power of ten, or at more within two of them
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: time(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda ns, _: ZEROS.sub("", time(ns))))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_minor_locator(NullLocator())
         axes.set_xticks(list(steps), [f"{size:,}" for size in steps])

@@ -22,7 +22,7 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
     if not rows:
         return style.message("No op ran", "There are no op runs to add up.")
     bars = list(rows) if by == "layer" else sorted(rows, key=lambda row: -row.total_ns)[:MOST]
-    names = [fitting.wrapped(visible(row.key), 36) for row in bars]
+    names = [fitting.wrapped(visible(row.key), 36, hanging=0) for row in bars]
     drawn = [(row.step_ns, row.share, row.share > THRESHOLD) for row in bars]
     by = "op type" if by == "op" else by
     above = sum(marked for *_, marked in drawn)
@@ -49,7 +49,7 @@ def draw(rows: Sequence[OpStats], by: str) -> Figure:
     limit = 1.3 * (max(ns for ns, *_ in drawn) or 1)
     axes.set_xlim(0, limit)
     axes.set_ylim(len(names) - 0.4, -0.7)
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), names, ma="right")
     axes.tick_params(axis="y", length=0, labelcolor=style.INK)
     style.ruled(axes.xaxis, limit, time, 4)
     axes.set_xlabel("time in a step")

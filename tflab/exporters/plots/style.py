@@ -119,8 +119,13 @@ def wrapped(words: str, letters: int) -> list[str]:
     """Return a text in lines. A number and its unit stay together."""
     joined = re.sub(r"(?<=\d) ", "\N{NO-BREAK SPACE}", words)
     wide = len(re.findall("[\u3000-\uffff]", joined))  # Chinese letters have twice the width
+    if wide:  # lines end after a Chinese comma or stop, which needs no space
+        joined = re.sub(
+            "(?<=[\u3002\uff0c\uff1a\uff1b])", " ", joined.replace(" ", "\N{NO-BREAK SPACE}")
+        )
     fitting = letters * len(joined) // (len(joined) + wide or 1)
-    return textwrap.wrap(joined, max(1, fitting), break_on_hyphens=False)
+    lines = textwrap.wrap(joined, max(1, fitting), break_on_hyphens=False)
+    return [line.replace(" ", "") for line in lines] if wide else lines
 
 
 def message(title: str, sentence: str) -> Figure:

@@ -21,6 +21,7 @@ BAR = 0.8  # height of a bar, in lanes
 
 # A run: its lane, start and duration in ns, name, type, and whether it is on the critical path
 Slice = tuple[int, int, int, str, str, bool]
+ON_PATH = "; on the critical path"
 
 
 class Slices(TypedDict):
@@ -87,7 +88,9 @@ def slices(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Slices:
             starts, ends = timeline.clipped(lane, step)
             times = (starts - step.start_ns).tolist(), (ends - starts).tolist()
             for run, start, ns in zip(lane, *times, strict=True):
-                bars.append((len(names), start, ns, run.name, run.op, run.name in critical))
+                on = run.name in critical
+                said = f"{run.name} ({run.op}): {time(ns)}, from {time(start)} on{ON_PATH * on}"
+                bars.append((len(names), start, ns, run.name, said, on))
             names.append("" if number else style.short_name(device, 16))
     return {"wall": step.wall_ns, "lanes": names, "slices": bars}
 

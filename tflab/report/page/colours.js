@@ -41,7 +41,7 @@ export function legendEntries(graph, colour, has) {
   const drawn = (classes, text) => (has(`.box.${classes}`) ? [[classes.split(":")[0], text]] : []);
   /** @type {[string, string][]} */
   const entries = [];
-  if (colour === "kind") words.kind.forEach(([kind, text]) => entries.push([`kind-${kind}`, text]));
+  if (colour === "kind") words.kind.forEach(([kind, text]) => entries.push(...drawn(`kind-${kind}`, text)));
   if (colour === "device") {
     words.device.forEach((device, i) => entries.push([`device-${i % HUES}`, device]));
     entries.push(...drawn("device-many", "several"), ...drawn("device-none:not(.gone)", "not assigned yet"));

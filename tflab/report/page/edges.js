@@ -37,7 +37,7 @@ export function drawEdge(view, edge) {
 
 /** What edges carry, beside them, the most important first; shapes and counts only where they lie on no box, label or edge.
  * @param {import("./data").View} view */
-export function labelsOfEdges({ drawn, layout, routes }) {
+export function labelsOfEdges({ drawn, graph, layout, routes }) {
   const taken = layout.solid.map(({ x, y, width, height }) => ({ x: x - 3, y: y - 2, width: width + 6, height: height + BELOW, edge: null }));
   for (const edge of drawn) {
     const points = routes.points(edge.a, edge.b, ALONG);
@@ -52,6 +52,7 @@ export function labelsOfEdges({ drawn, layout, routes }) {
   const order = drawn.map((edge) => ({ edge, text: edgeLabel(edge) })).filter(({ text }) => text);
   order.sort((p, q) => weight(q.edge) - weight(p.edge));
   for (const { edge, text } of order) {
+    if (layout.stacked && weight(edge) < 2 && graph.track(edge.a) !== graph.track(edge.b)) continue; // its way is that of others
     const width = textWidth(text, layout.fonts.type) + 4;
     const at = (x, y) => ({ x: x - width / 2, y: y - height / 2, width, height });
     const [aside, above] = [width / 2 + BESIDE, height / 2 + APART];

@@ -4,6 +4,7 @@ import { READING } from "./layout.js";
 
 const LEGIBLE = 10; // pixels on the screen: no drawing becomes smaller by itself, but scrolls
 export const LEAST = LEGIBLE / READING.type;
+const SMALL = 1000; // pixels of a drawing with the smallest letters
 const READABLE = 11; // pixels on the screen: letters of a drawing that need not be enlarged
 const ENOUGH = READABLE / READING.type;
 const [SMALLEST, LARGEST] = [0.02, 2.5];
@@ -11,6 +12,9 @@ const MOST_FITTED = 1.5; // a small drawing does not become larger than that to 
 const LOWEST = 200; // pixels of a paper, however low the window is
 const TURN = 0.002; // of the scale, for each pixel of the wheel
 const STILL = 4; // pixels that a click may move
+
+/* The width that a drawing may have, if so many pixels are that of a small screen. */
+export const roomFor = (pixels) => (pixels / LEAST < SMALL ? pixels / LEAST : Infinity);
 
 export class Frame {
   /** @param {import("./viewer.js").Viewer} viewer */
@@ -39,6 +43,7 @@ export class Frame {
     this.fitted = true;
     this.width = paper.clientWidth;
     if (!this.width) return; // it is not shown
+    if (viewer.layout.room !== roomFor(this.width)) viewer.arrange();
     paper.style.maxHeight = viewer.presenting ? "" : `${this.room()}px`;
     viewer.part("panel").style.minHeight = paper.style.maxHeight;
     const least = viewer.root.closest(".annotated") ? LEAST / 2 : LEAST; // beside a program the whole comes first

@@ -47,11 +47,7 @@ function link(viewer, text, kind, action) {
 /* A column for each batch size. */
 function timesOf(times) {
   const row = (cells, tag) => make("tr", {}, make("th", {}, cells[0]), ...cells.slice(1).map((cell) => make(tag, {}, cell)));
-  const table = make(
-    "table",
-    {},
-    make("thead", {}, row(times.rows[0], "th")),
-    make("tbody", {}, ...times.rows.slice(1).map((cells) => row(cells, "td"))),
-  );
-  return [make("h5", {}, times.title), make("div", { class: "scroll" }, table)];
+  const head = make("thead", {}, row(times.rows[0], "th"));
+  const body = make("tbody", {}, ...times.rows.slice(1).map((cells) => row(cells, "td")));
+  return [make("h5", {}, times.title), make("div", { class: "scroll" }, make("table", {}, head, body))];
 }

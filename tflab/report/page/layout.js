@@ -10,7 +10,7 @@ import { CONTROLS, INPUTS, OP, saysOp, valueLines } from "./graph.js";
 export const READING = { name: 13, type: 13, rowGap: 15, pad: 6, both: true }; // pixels of letters, and between rows; both: op and values
 export const PRESENTING = { name: 20, type: 17, rowGap: 11, pad: 4, both: false }; // for a projector
 export const LEADING = 3; // between the lines of a box
-const NODE_GAP = 10; // between boxes of a row
+const [WIDE, NARROW] = [{ gap: 10, edge: 8 }, { gap: 6, edge: 5 }]; // pixels between boxes of a row, and beside their text
 export const TRACK_GAP = 44; // room for the edges between forward, backward and update
 export const BUS = 14; // from a track to the edges beside it
 const LANE = 8; // width of a long edge in a row that it passes
@@ -73,33 +73,40 @@ export class Layout {
     this.pairs.get(around).set(`${a}>${b}`, [a, b]);
   }
 
-  /* Sizes from the inside out, then places from the outside in. */
-  run(open) {
+  /* Sizes from the inside out, then places from the outside in; a small screen has so much `room` for the width. */
+  run(open, room = Infinity) {
     this.open = open;
+    this.room = room;
+    this.spare = room < Infinity ? NARROW : WIDE;
     this.rects = new Map();
     this.lanes = new Map();
     this.solid = []; // what an edge must not pass behind
     const inner = this.data.tracks.map((track) => this.arranged(track));
-    const count = Math.max(...inner.map((arranged) => arranged.rows.length));
-    const heights = Array.from({ length: count }, (_, row) =>
-      most(inner.map((arranged) => arranged.heights[row] || 0)),
-    );
-    let x = MARGIN + BUS;
-    this.tracks = inner.map((arranged) => {
-      const track = { x, width: Math.max(arranged.width, NARROWEST) };
-      const shift = x + (track.width - arranged.width) / 2;
-      this.settle(arranged, shift, this.head + MARGIN, heights);
-      x += track.width + TRACK_GAP;
-      return track;
-    });
-    this.width = x - TRACK_GAP + BUS + MARGIN;
-    let y = this.head + MARGIN;
-    this.gutters = heights.map((height) => {
-      const top = y;
-      y += height ? height + this.sizes.rowGap : 0;
-      return { top, bottom: top + height, gutter: top + height + this.sizes.rowGap / 2 };
-    });
-    this.height = y - this.sizes.rowGap + BUS;
+    const widths = inner.map((arranged) => Math.max(arranged.width, NARROWEST));
+    const around = 2 * (MARGIN + BUS);
+    const abreast = widths.reduce((sum, width) => sum + width + TRACK_GAP, around - TRACK_GAP);
+    this.stacked = room < abreast; // then a track stands below the other
+    this.width = this.stacked ? Math.max(...widths) + around : abreast;
+    this.tracks = [];
+    this.gutters = [];
+    this.height = 0;
+    for (const group of this.stacked ? inner.map((arranged) => [arranged]) : [inner]) {
+      const count = Math.max(...group.map((arranged) => arranged.rows.length));
+      const heights = Array.from({ length: count }, (_, row) => most(group.map((arranged) => arranged.heights[row] || 0)));
+      const top = this.height;
+      let [x, y] = [MARGIN + BUS, top + this.head + MARGIN];
+      for (const arranged of group) {
+        const width = this.stacked ? this.width - around : widths[this.tracks.length];
+        this.settle(arranged, x + (width - arranged.width) / 2, y, heights);
+        this.tracks.push({ x, width, top });
+        x += width + TRACK_GAP;
+      }
+      for (const height of heights) {
+        this.gutters.push({ top: y, bottom: y + height, gutter: y + height + this.sizes.rowGap / 2 });
+        y += height ? height + this.sizes.rowGap : 0;
+      }
+      this.height = y - this.sizes.rowGap + BUS;
+    }
     return this;
   }
 
@@ -126,7 +133,7 @@ export class Layout {
     texts.push(...[...types, ...values].map((text) => this.textWidth(text, this.fonts.type)));
     const first = types.length ? 1 : 0;
     const lines = this.sizes.both ? first + values.length : Math.max(first, values.length);
-    return { id, width: Math.max(44, ...texts) + 16, height: this.high(names.length, lines) };
+    return { id, width: Math.max(44, ...texts) + 2 * this.spare.edge, height: this.high(names.length, lines) };
   }
 
   /* The height of a box with so many lines of its name, and below it. */
@@ -149,11 +156,11 @@ export class Layout {
     );
     this.link(container, rows);
     rows.forEach((row) => {
-      const total = row.reduce((sum, entry) => sum + entry.width + NODE_GAP, -NODE_GAP);
+      const total = row.reduce((sum, entry) => sum + entry.width + this.spare.gap, -this.spare.gap);
       let x = -total / 2;
       row.forEach((entry) => {
         entry.x = x + entry.width / 2;
-        x += entry.width + NODE_GAP;
+        x += entry.width + this.spare.gap;
       });
     });
     for (let sweep = 0; sweep < SWEEPS; sweep++) {
@@ -168,13 +175,18 @@ export class Layout {
           goals.map((goal) => goal.x),
           goals.map((goal) => goal.weight),
           row.map((entry) => entry.width),
-          NODE_GAP,
+          this.spare.gap,
         ).forEach((x, i) => (row[i].x = x));
       }
     }
     const all = rows.flat();
     const start = least(all.map((entry) => entry.x - entry.width / 2));
     all.forEach((entry) => (entry.x -= start));
+    for (const row of rows) { // what is wider than the room moves to the left
+      const [left, right] = [least(row.map((entry) => entry.x - entry.width / 2)), most(row.map((entry) => entry.x + entry.width / 2))];
+      const over = Math.min(left, right + 2 * (MARGIN + BUS) - this.room);
+      if (over > 0) row.forEach((entry) => (entry.x -= over));
+    }
     const heights = rows.map((row) => most(row.map((entry) => entry.height)));
     const filled = heights.filter((height) => height > 0).length;
     return {

@@ -79,14 +79,14 @@ function headings(view) {
   const lines = listed(view);
   const left = layout.tracks[1]?.x;
   const texts = lines.flatMap(([number, text], i) => {
-    const y = PROGRAM_TOP + (i + 1) * PROGRAM_ROW;
+    const y = layout.tracks[1].top + PROGRAM_TOP + (i + 1) * PROGRAM_ROW;
     const fill = make("rect", { class: `line-${graph.colourOfLine.get(number)}`, x: left, y: y - PROGRAM_LETTER * 2 + 3, width: PROGRAM_LETTER * PROGRAM_DIGITS - 4, height: PROGRAM_ROW });
     return [fill, make("text", { x: left, y }, text)];
   });
-  const about = make("text", { x: left, y: PROGRAM_TOP - 4 }, "The program; boxes have the numbers of their lines");
+  const about = make("text", { x: left, y: layout.tracks[1].top + PROGRAM_TOP - 4 }, "The program; boxes have the numbers of their lines");
   const group = make("g", { class: "headings" }, ...(lines.length ? [make("g", { class: "listed" }, about, ...texts)] : []));
   layout.tracks.forEach((track, index) => {
-    if (graph.inside[data.tracks[index]].length) group.append(make("text", { x: track.x + track.width / 2, y: MARGIN + 8 }, data.headings[index]));
+    if (graph.inside[data.tracks[index]].some((node) => graph.seen(node, view.state))) group.append(make("text", { x: track.x + track.width / 2, y: track.top + MARGIN + 8 }, data.headings[index]));
   });
   return group;
 }
@@ -97,22 +97,20 @@ function headings(view) {
 function listed({ beside, graph, layout, state }) {
   const { program, states, tracks } = graph.data;
   if (beside || !layout.sizes.both || !graph.inside[tracks[1]]?.length || states[state].stage !== "frontend") return [];
-  const [room, most] = [layout.width - layout.tracks[1].x - MARGIN, Math.floor((layout.height - PROGRAM_TOP) / PROGRAM_ROW)];
+  const [room, most] = [layout.width - layout.tracks[1].x - MARGIN, Math.floor((layout.height - layout.tracks[1].top - PROGRAM_TOP) / PROGRAM_ROW)];
   const letters = Math.floor(room / PROGRAM_LETTER) - PROGRAM_DIGITS;
   if (letters < 2 * PROGRAM_DIGITS || most < 2) return [];
-  /** @type {[number, string][]} */
-  const rows = program.map(([number, code]) => [number, `${String(number).padStart(PROGRAM_DIGITS - 1)} ${code.length > letters ? `${code.slice(0, letters - 1)}…` : code}`]);
+  const rowOf = (head, line, code) => /** @type {[number, string]} */ ([line, `${String(head).padStart(PROGRAM_DIGITS - 1)} ${code}`]);
+  const parts = new RegExp(`.{1,${letters}},?(\\s|$)|.{1,${letters}}`, "g");
+  const whole = program.flatMap(([line, code]) => code.match(parts).map((part, i) => rowOf(i ? "" : line, line, part)));
+  const rows = whole.length <= most ? whole : program.map(([line, code]) => rowOf(line, line, code.length > letters ? `${code.slice(0, letters - 1)}…` : code));
   return rows.length > most ? [...rows.slice(0, most - 1), [0, `${" ".repeat(PROGRAM_DIGITS)}… ${rows.length - most + 1} more lines`]] : rows;
 }
 
 /** @param {import("./data").View} view */
 function drawFrame({ graph, layout }, id, here) {
-  return make("rect", {
-    "data-frame": id,
-    class: `frame kind-${graph.data.boxes[id].kind}${here.length ? "" : " gone"}`,
-    ...rounded(layout.rects.get(id)),
-    rx: 8,
-  });
+  const kind = `frame kind-${graph.data.boxes[id].kind}${here.length ? "" : " gone"}`;
+  return make("rect", { "data-frame": id, class: kind, ...rounded(layout.rects.get(id)), rx: 8 });
 }
 
 /** @param {import("./data").View} view */

@@ -1,5 +1,4 @@
-/* Predict: the page asks before it shows, and puts predictions beside what was measured.
- */
+/* Predict: the page asks before it shows, and puts predictions beside what was measured. */
 
 import { make, pieces, round } from "./elements.js";
 

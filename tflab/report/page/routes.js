@@ -100,9 +100,10 @@ export class Routes {
   /* From one track to another: level where nothing stands in the way, else through the gap
    * between two rows. */
   across(from, to, [a, b]) {
-    if (b < a) return curve([[from.x, port(from, OUT)], [to.x + to.width, port(to, INTO)]], false);
+    if (b < a && !this.layout.stacked) return curve([[from.x, port(from, OUT)], [to.x + to.width, port(to, INTO)]], false);
     const start = this.way(from, a, 1);
     const end = this.way(to, b, -1);
+    if (this.layout.stacked) return this.between(start, end, this.layout.tracks[Math.max(a, b)]);
     const points = [start.gate, end.gate];
     if (b - a > 1) {
       const row = this.layout.gutters.find((gutter) => gutter.bottom >= to.y) || this.layout.gutters.at(-1);
@@ -111,6 +112,13 @@ export class Routes {
       points.splice(2, 0, [crossed.x + crossed.width + TRACK_GAP / 4, row.gutter]);
     }
     return start.path + curve(points, false).replace(start.path ? /^M[^CL]*/ : "", "") + end.path;
+  }
+
+  /* From one track to another below or above it: along the right of both, the gap between them, and the left. */
+  between(start, end, { x, width, top }) {
+    const [left, right, gap] = [x - BUS, x + width + BUS, top - 4];
+    const corners = [[right, start.gate[1]], [right, gap], [left, gap], [left, end.gate[1]], end.gate];
+    return (start.path || `M${start.gate.map(round)}`) + corners.map((corner) => `L${corner.map(round)}`).join("") + end.path;
   }
 
   /* How an edge gets from a box to the side of its track (1: right, -1: left), or back. */

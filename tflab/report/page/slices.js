@@ -12,14 +12,6 @@ const LEAST_PIXELS = 0.5; // of a slice after another one
 const NOTCH = 1.25; // of one notch of the wheel
 const HELP = "Dark: on the critical path, by median times. The wheel or + and - zoom, dragging or arrows move, 0 fits. Point at an op for its name and time.";
 
-/** A time as Python writes it: 812 ns, 18.3 us.
- * @param {number} ns */
-export function timeText(ns) {
-  const [unit, factor] = TIME_UNITS.findLast(([, one]) => ns >= one * 0.9995) || TIME_UNITS[0];
-  const value = ns / factor;
-  return `${unit === "ns" ? value.toFixed(0) : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${unit}`;
-}
-
 /** Round times from `from` to `to`, at most `most` of them, each with its text.
  * @param {number} from
  * @param {number} to
@@ -87,9 +79,7 @@ export class Slices {
   }
 
   say(slice) {
-    if (!slice) return;
-    const [, start, length, name, op, critical] = this.data.slices[Number(slice.dataset.slice)];
-    this.said.textContent = `${name} (${op}): ${timeText(length)}, from ${timeText(start)} on${critical ? "; on the critical path" : ""}`;
+    if (slice) this.said.textContent = this.data.slices[Number(slice.dataset.slice)][4];
   }
 
   draw() {
@@ -101,7 +91,7 @@ export class Slices {
       make("text", x(at) + textWidth(text, SLICE_FONT) + 3 < width ? { class: "tick", x: round(x(at)) + 3, y: 12 } : { class: "tick", x: round(x(at)) - 3, y: 12, "text-anchor": "end" }, text),
     ]);
     const ends = this.data.lanes.map(() => -1); // of what is drawn already, in pixels
-    const drawn = this.data.slices.flatMap(([lane, start, length, name, , critical], number) => {
+    const drawn = this.data.slices.flatMap(([lane, start, length, name, said, critical], number) => {
       if (start + length < from || start > to || x(start + length) < ends[lane] + LEAST_PIXELS) return [];
       const left = Math.max(0, x(start));
       ends[lane] = x(start + length);
@@ -109,7 +99,7 @@ export class Slices {
       const label = [name, name.slice(name.lastIndexOf("/") + 1)].find((text) => textWidth(text, SLICE_FONT) < wide - 8);
       const y = AXIS + lane * SLICE;
       return [make("g", { "data-slice": number, class: critical ? "critical" : null },
-        make("title", {}, `${name}, ${timeText(length)}`),
+        make("title", {}, said),
         make("rect", { x: round(left), y: y + BETWEEN / 2, width: round(wide), height: SLICE - BETWEEN }),
         label === undefined ? null : make("text", { x: round(left + 4), y: y + SLICE / 2 + 4 }, label))];
     });

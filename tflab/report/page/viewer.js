@@ -8,7 +8,7 @@ import { drawPicture } from "./picture.js";
 import { NodeTable } from "./table.js";
 import { Timeline } from "./timeline.js";
 import { showHistory } from "./history.js";
-import { Frame, LEAST } from "./frame.js";
+import { Frame, LEAST, roomFor } from "./frame.js";
 
 export class Viewer {
   /** @param {HTMLElement} root
@@ -238,7 +238,7 @@ export class Viewer {
   }
 
   arrange() {
-    this.layout.run(this.open);
+    this.layout.run(this.open, roomFor(this.part("paper").clientWidth));
     this.routes = new Routes(this.layout);
     this.visible = visibleBoxes(this.graph, this.layout);
     this.draw();
