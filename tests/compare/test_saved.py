@@ -89,8 +89,8 @@ def test_the_exit_status_says_if_a_step_is_slower(files, capsys, factor, spread,
     assert "The untraced step" in said.out
     result = {
         0: "passes",
-        1: "fails for step at batch 4, 16",
-        3: "undecided for step at batch 4, 16",
+        1: "fails for the step at batch 4, 16",
+        3: "undecided for the step at batch 4, 16",
     }
     first = f"Gate, at most {percent} % slower: {result[status]} (exit status {status})."
     assert (said.out.splitlines()[0], said.out.count("Gate"), said.err) == (first, 1, "")
@@ -129,8 +129,11 @@ def test_wrong_files_and_arguments_are_a_sentence_and_status_2(
 
 def test_the_gate_names_slower_and_undecided_steps():
     gate = Gate(10.0, ("step at batch 16",), ("step at batch 1", "step at batch 64"))
-    limit, unsure = "Gate, at most 10 % slower:", "undecided for step at batch 1, 64 (exit status"
-    assert saved.sentence(gate) == f"{limit} fails for step at batch 16, {unsure} 1)."
+    limit, unsure = (
+        "Gate, at most 10 % slower:",
+        "undecided for the step at batch 1, 64 (exit status",
+    )
+    assert saved.sentence(gate) == f"{limit} fails for the step at batch 16, {unsure} 1)."
     assert saved.sentence(replace(gate, slower=())) == f"{limit} {unsure} 3)."
     assert saved.sentence(Gate(7, (), ())) == "Gate, at most 7 % slower: passes (exit status 0)."
 

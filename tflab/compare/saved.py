@@ -180,9 +180,9 @@ def status_of(gate: Gate) -> int:
 
 
 def sentence(gate: Gate) -> str:
-    """Return `Gate, at most 10 % slower: fails for step at batch 1, 16 (exit status 1).`"""
+    """Return `Gate, at most 10 % slower: fails for the step at batch 1, 16 (exit status 1).`"""
     told = (("fails", gate.slower), ("undecided", gate.undecided))
-    said = (f"{word} for {', '.join(names)}" for word, names in told if names)
+    said = (f"{word} for the {', '.join(names)}" for word, names in told if names)
     result = ", ".join(said).replace(", step at batch ", ", ") or "passes"
     return f"Gate, at most {gate.percent:g} % slower: {result} (exit status {status_of(gate)})."
 

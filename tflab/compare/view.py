@@ -277,14 +277,13 @@ def tone(row: Change) -> str:
 
 def basis(comparison: Comparison) -> Iterator[Table]:
     """Yield how to read what `configs` and `passes` show."""
-    anew = "its time may differ from row to row, and from the table of steps"
-    times = "default: mean of the observations' medians, each in new processes; step: this x ratio"
+    anew = "mean of the observations' medians, in new processes, so not that of the table of steps"
     if rows := [*raced(comparison)]:
         yield reading(
             rows,
             f"step divided by default: mean of {observations(rows)}",
             "90 % interval of the default divided by itself in the same turns",
-            *(("default anew", anew), ("times", times)),
+            ("default anew", f"{anew}; step: this x ratio"),
         )
 
 

@@ -300,7 +300,7 @@ def blocks(result: Programs, top: int, full: bool = False) -> Iterator[Block]:
         yield saved.sentence(result.gate)
     yield f"{names[1]} compared with {names[0]}: {view.in_words(result.whole)}."
     yield from execution.load_line(result.load)
-    steps = " and, of the second, ".join(dict.fromkeys(step or NO_STEP for step in result.steps))
+    steps = f"; of {names[1]}, ".join(dict.fromkeys(step or NO_STEP for step in result.steps))
     runs = " and ".join(f"{n} of {name}" for n, name in zip(result.runs, names, strict=True))
     yield f"{plural(rounds, 'round')} of three runs: {runs}. A step is {steps}."
     yield view.compared("Both programs", result.whole, names, (view.label("what"),))
