@@ -83,7 +83,7 @@ def headline(comparison: Comparison) -> str:
             )
         elif other == others[0]:
             said += f", {times} as many as batch size {other}"
-    return f"{said}."
+    return f"{said}.{' In brackets: 99 % intervals.' * ('[' in said)}"
 
 
 def protocol(comparison: Comparison) -> str:
@@ -93,12 +93,11 @@ def protocol(comparison: Comparison) -> str:
         f" A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
         "tensors on the wire."
     )
-    brackets = " In brackets: 99 % intervals." * (len(comparison.batch_sizes) > 1)
     return (
         f"Steps of {comparison.phase} at each batch size, on {images} of {comparison.data}: "
         "untraced and traced steps alternate. All times are of warm steps: the first "
         f"{comparison.warmup} of both kinds at each size, which are cold, are not counted."
-        f"{tasks * bool(comparison.tasks)}{brackets}"
+        f"{tasks * bool(comparison.tasks)}"
     )
 
 
