@@ -226,7 +226,7 @@ def test_the_loss_and_gradients_of_a_program_are_run(run, text, fetches, notes):
     stage = by_stage(run(text))["values"]
     told = stage["parts"]["In short"]
     assert facts_of(stage)["fetches"] == fetches
-    others = ("Fed are seeded values: x ", "Load: ")
+    others = ("Fed are seeded values: x ", "Other programs used ")
     assert [note for note in told[:-1] if not note.startswith(others)] == notes
 
 
