@@ -138,7 +138,6 @@ def with_graph(file: str) -> Watched:
     gone = notation.takeovers("m fused y, init removed")
     ledger = "x executed, m fused y, six folded, y executed, init unreached, g executed"
     graph = Recorded(
-        group=2,
         nodes=nodes,
         derived={"g": "y"},
         variables=1,

@@ -160,7 +160,7 @@ test("the legend of times has every step of the scale, the shortest first", () =
     ["heat-6", "1.10 us"],
   ]);
   const idle = legendEntries(graph, "time", (selector) => selector === ".box.heat-none");
-  assert.deepEqual(idle.at(-1), ["heat-none", "did not run"]);
+  assert.deepEqual(idle.at(-1), ["heat-none", "no time"]);
 });
 
 test("the legends of kinds, fates and devices name what Python sent", () => {

@@ -131,7 +131,7 @@ def test_the_costliest_lines_have_their_times(seen):
     assert layout(table)[-1:] == ["code gives way to 12 goes 1"]
     assert grid(table)[1:] == [
         ("line", "forward", "backward", "waiting", "Python", "code"),
-        ("4", "500 ns*", "250 ns*", "", "", code[3]),
+        ("4", "500 ns*", "200 ns*", "", "", code[3]),
         ("1", "", "", "5 ns", "90 to 210 ns", code[0]),
         0,
     ]

@@ -43,6 +43,7 @@ def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
         "elsewhere": {},
         "in_data": {},
         "for_children": {},
+        "in_runs": {},
         "runs": 0,
         "in_run_ns": 0,
         "in_run_at": None,
@@ -82,7 +83,8 @@ def test_an_import_is_looked_at_by_the_main_thread_itself_once_that_is_due(clock
     assert now() == 100
 
 
-def test_between_runs_time_is_shared_out_by_what_was_seen_there(clock):
+def test_between_runs_time_is_shared_out_by_what_was_seen_there(clock, monkeypatch):
+    monkeypatch.setattr(clock, "line_of", lambda stack: LOOP)
     clock.look(110)
     for start in (120, 220, 320, 420):  # each lasts 60, and 40 pass before the next
         clock.enter(start)
@@ -94,6 +96,7 @@ def test_between_runs_time_is_shared_out_by_what_was_seen_there(clock):
     segment = clock.segment()
     assert segment["lines"] == {LOOP: (10 + 105, 1 + 3), BATCH: (35, 1)}
     assert segment["called"] == {BATCH: (10, 1)}
+    assert segment["in_runs"] == {LOOP: (40 + 3 * 60, 4)}  # since the look before
     assert segment["owners"] == {
         sampler.START: 100,
         sampler.BEFORE: 10,

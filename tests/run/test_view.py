@@ -40,7 +40,7 @@ def process(*owners):
     return records.Process(sum(owner.ns for owner in owners), owners)
 
 
-LATER = group(*("later groups", (), {}, 151, 9.0, 9, 9), traced=9, first_runs=150)
+LATER = group(*("all later runs", (), {}, 151, 9.0, 9, 9), traced=9, first_runs=150)
 OF_STEP = replace(TRAIN, graph="function step", fetches=("step",))
 UNTRACED = replace(TRAIN, traced=0, cold_ns=0, total_ns=1_000)
 NUMBERED = tuple((f"owner {number}", number**3) for number in range(1, 10))
@@ -92,10 +92,10 @@ CASES = {
         for_children=records.SampledLine("a.py:9 in main", 4_924, 40)
     ),
     "nine types of ops": but(
-        ops=tuple(records.WatchedOp(f"Op{at}", 1, 9 - at, 0.1) for at in range(9))
+        ops=tuple(records.WatchedOp(f"Op{at}", 9 - at, 0.1) for at in range(9))
     ),
     "many shapes": but(groups=(TRAIN, replace(TRAIN, feeds={"x:0": "(9, 4)"}), LATER)),
-    "a function": but(groups=(OF_STEP,)),
+    "a function": but(groups=(INIT, OF_STEP)),
     "sessions and a function": groups(OF_STEP),
     "a group without names": groups(group("other graphs", calls=3, cold_ns=500)),
     "no traces": but(groups=(INIT, replace(TRAIN, traced=0))),
@@ -108,6 +108,10 @@ CASES = {
     ),
     "a line of less than a tenth": but(costliest=records.SampledLine("train.py:9", 469, 400)),
     "a line of a tenth": but(costliest=records.SampledLine("train.py:9", 470, 400)),
+    "a line with runs": but(
+        costliest=records.SampledLine("train.py:9", 470, 400),
+        with_runs=records.SampledLine("train.py:9", 4_925, 1_000),
+    ),
     "a line of few samples": but(costliest=records.SampledLine("train.py:9", 985, 100)),
     "a busy machine": but(load=Load(2, 0.6)),
     "a quiet machine": but(load=Load(2, 0.5)),
@@ -164,11 +168,19 @@ CASES |= {
     "NaN fetched by another group": nan(FOUND, 1),
     "no NaN fetched": nan(LOOKED),
     "NaN fetched, without recorded values": but(groups=(INIT, FOUND)),
-    "NaN returned by a function": but(groups=(replace(OF_STEP, not_finite={"result 0": 12}),)),
+    "NaN returned by a function": but(
+        groups=(
+            INIT,
+            replace(OF_STEP, not_finite={"result 0": 12}),
+        )
+    ),
     "NaN of a function that ran op by op": nan(group=0, function="step", run=12, values=()),
     "NaN of a function that ran op by op, whose next call returned it": replace(
         nan(group=0, function="step", run=11, values=()),
-        groups=(replace(OF_STEP, not_finite={"result 0": 12}),),
+        groups=(
+            INIT,
+            replace(OF_STEP, not_finite={"result 0": 12}),
+        ),
     ),
     "no NaN in a function that ran op by op": nan(
         group=0, function="step", run=12, values=(), origins=()
@@ -179,7 +191,10 @@ CASES |= {
     ),
     "the recorded call was finite, before the one that returned NaN": replace(
         nan(group=0, function="step", run=11, values=(), origins=()),
-        groups=(replace(OF_STEP, not_finite={"result 0": 12}),),
+        groups=(
+            INIT,
+            replace(OF_STEP, not_finite={"result 0": 12}),
+        ),
     ),
     "a variable had NaN long before a run fetched some": nan(FOUND, run=2, origins=(W,)),
 }

@@ -93,7 +93,7 @@ def run_recorded(args: argparse.Namespace) -> int:
         raise UsageError(f"'{args.run}' keeps no graph. {why}")
     stages = recorded.stages(graph)
     histories = recorded.histories(graph, stages, seen.values)
-    history = node_history.find(args.node, histories, f"group {graph.group} in '{args.run}'")
+    history = node_history.find(args.node, histories, f"the graph in '{args.run}'")
     show(history, stages, recorded.time(graph, history))
     return 0
 

@@ -20,8 +20,8 @@ from tflab.records.values import NotFinite, Value
 class Group:
     """Runs of a session with the same graph, fetches and fed shapes, or calls of one function."""
 
-    # `graph 1`, `function step`, `other graphs` that are not kept, or `later groups`: all that runs
-    # after the first groups, without fetches and feeds
+    # `graph 1`, `function step`, `other graphs` that are not kept, or `all later runs`, after the
+    # first groups, without fetches and feeds
     graph: str
     fetches: tuple[str, ...]  # tensors, and nodes that only had to run
     feeds: Mapping[str, str]  # tensor -> fed shape
@@ -83,7 +83,6 @@ class WatchedOp:
     """The ops of a type in all runs but the first ones, estimated from the traced runs."""
 
     op: str  # the type that ran
-    calls: int
     ns: int
     share: float  # of the time of all ops
 
@@ -178,7 +177,6 @@ class Compiled:
 class Recorded:
     """The graph of the largest group, from the nodes of the program to the graph that ran."""
 
-    group: int  # its place among the groups, from 1
     nodes: tuple[Node, ...]  # of the program
     derived: Mapping[str, str]  # node of a gradient -> the node that it is derived from
     variables: int  # trained variables
@@ -223,6 +221,7 @@ class Watched:
     stopped: bool  # by --steps
     fates: Mapping[str, int]  # nodes of the graph of the largest group, by fate
     costliest: SampledLine | None  # if the samples show that no other line took as long
+    with_runs: SampledLine | None  # the same line with the runs that it began
     elsewhere: SampledLine | None  # likewise in other threads
     open_run: OpenRun | None
     for_children: SampledLine | None  # the time in which it waited for its child processes
@@ -244,7 +243,7 @@ class Watched:
 # The file of a watched program
 
 KIND = "tflab run"
-FORMAT = 7  # a file that older versions would misread gets the next number
+FORMAT = 8  # a file that older versions would misread gets the next number
 FILE = "run.json"  # in a logdir
 GIVE = "give a file that `python -m tflab.run --save FILE` wrote"
 

@@ -25,6 +25,7 @@ LEAST = 3  # nodes of a scope with a box; nodes of smaller scopes are drawn sepa
 CROWD = 500  # boxes of a scope; if there are more, they are combined in the order of their nodes
 MOST = 0.75  # of the forward nodes: a larger scope is always open
 KINDS = ("forward", "gradient", "update")  # of nodes, in the order of their tracks
+CAPTURED = "captured tensors"  # the scope of a function's nodes that have numbers as names
 TRACKS = {kind: track for track, kind in enumerate(KINDS)}  # where each kind is drawn
 
 Path = tuple[str, ...]  # the scopes that contain a node, and its own label
@@ -58,7 +59,7 @@ def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequenc
     """Return the track and path of each node. A node of the runtime is in the scope of the call
     that was expanded into it, or with a node whose work it does, or with a user."""
     homes: Homes = {
-        name: (TRACKS[histories[name].kind], tuple(name.split("/")))
+        name: (TRACKS[histories[name].kind], (*(CAPTURED,) * name.isdecimal(), *name.split("/")))
         for name in waits
         if histories[name].kind in TRACKS
     }

@@ -17,6 +17,7 @@ from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
 from tflab.report.contents import Annotated, Chapter, DrawnGraph, Report, Script, ScriptLine, State
 from tflab.run import sampler, view
+from tflab.views.words import listed
 
 MOST_LINES = 5_000  # of a file that is shown completely
 
@@ -35,7 +36,7 @@ def report(seen: Watched, command: str) -> Report:
     annotated = Annotated(tuple(scripts(seen)), graph)
     if annotated.scripts:
         about_times = (EXPLAINED,) if annotated.hottest else ()
-        parts = (annotated, *((OF_GROUP,) if graph else ()), *about_times)
+        parts = (annotated, *((OF_GRAPH,) if graph else ()), *about_times)
         chapters.insert(0, Chapter("The program, line by line", parts))
     lead = " ".join(map(str, about)).removeprefix(f"tflab: {name} ")
     return Report(name, lead, command, tuple(chapters))
@@ -52,15 +53,10 @@ def life(seen: Watched) -> storage.Life | None:
 
 EXPLAINED = (
     "Forward, backward, updates and waiting (for data): times of the nodes that a line made, "
-    "estimated from the traced runs. Python and TensorFlow: times of the line itself and of its "
-    "calls to TensorFlow and Keras, sampled outside of runs. Ops may run at the same time: without "
-    "the nodes of a line the program is faster by at most their time. "
-    f"{view.ONCE} marks a time from one traced run."
+    f"estimated from the traced runs ({view.ONCE} from one). Python and TensorFlow: sampled times "
+    "of the line itself and of its calls to TensorFlow and Keras, without runs."
 )
-OF_GROUP = (
-    "The drawing shows the group that took longest, without nodes that it does not need. Point at "
-    "a line to see its nodes; click a node to see its line."
-)
+OF_GRAPH = "The drawing shows the graph whose steps took longest. Point at a line to see its nodes."
 
 
 # The lines of the program
@@ -121,10 +117,12 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     plain = drawing.draw(stages, histories)
     how = f"Times are means of {units.plural(graph.traced, 'traced run')} of the program."
     about = "The ops ran in the order of their dependencies."
+    if not graph.executed:
+        about = "The ops of the function ran; this is its graph before the runtime rewrote it."
     ran = State(stage="execution", title="Execution", about=about, lines=(how,))
-    states = (*plain.states, ran) if graph.executed and graph.traced else plain.states
+    states = (*plain.states, ran) if graph.traced else plain.states
     return DrawnGraph(
-        name=f"the graph of group {graph.group}",
+        name=f"the graph of {listed(graph.fetches, view.NAMED)}",
         drawing=replace(plain, states=states),
         histories=histories,
         ns={name: op.ns / graph.traced for name, op in graph.ops.items()} if graph.traced else {},

@@ -324,7 +324,7 @@ class Largest:
             )
 
         evidence = slow_steps.Evidence(
-            runs=f"call of {group.function}" if group.function else f"run of group {group.number}",
+            runs=f"{'call' if group.function else 'run'} of {', '.join(group.fetches)}",
             batch_size=0,
             steps=group.traced,
             step_ns=float(np.median(group.times)),
@@ -353,7 +353,6 @@ class Largest:
             )
         derived = {op.name: nodes.forward_of(graph, op.name) for op in graph.get_operations()}
         recorded = Recorded(
-            group=group.number,
             nodes=self.nodes,
             derived={name: origin for name, origin in derived.items() if origin},
             variables=len(graph.get_collection("trainable_variables")),

@@ -43,10 +43,11 @@ BETWEEN = "Python between steps"
 AFTER = "Python after the last step"
 
 # The time of a line in the main thread: its own Python, and what it calls of TensorFlow and Keras.
-# Then all its time in other threads; the part of that in functions that TensorFlow called; and the
-# part of its own Python that waits for child processes.
+# Then all its time in other threads; the part of that in functions that TensorFlow called; the
+# part of its own Python that waits for child processes; and its runs, in proportion.
 LINES, CALLS = "lines", "called"
-KINDS = ELSEWHERE, IN_DATA, FOR_CHILDREN = "elsewhere", "in_data", "for_children"
+ELSEWHERE, IN_DATA, FOR_CHILDREN, IN_RUNS = "elsewhere", "in_data", "for_children", "in_runs"
+KINDS = ELSEWHERE, IN_DATA, FOR_CHILDREN, IN_RUNS
 
 PROGRAM, LIBRARY, IMPORTLIB, TENSORFLOW = range(4)  # kinds of files
 PACKAGES = ("site-packages", "dist-packages")
@@ -81,7 +82,7 @@ class Sampler:
         self.inside: tuple[int, int, int] = (0, 0, 0)
         self.assigned_ns = perf_counter_ns() - start_ns  # time outside of runs with an owner
         self.before_ns = self.assigned_ns  # before the first sample
-        # Of owners and lines, and of ELSEWHERE, IN_DATA and FOR_CHILDREN: ns and number of samples
+        # Of owners and lines, and of KINDS: ns and number of samples
         self.spent: Spent = {}
         # The last sample: number of finished runs (-1: in a run), and its time
         self.looked = (0, perf_counter_ns())
@@ -145,7 +146,7 @@ class Sampler:
         # begins, it is nobody's
         stack = [*dropwhile(begins, outwards(frame) if frame else stacks.get(self.main, ()))]
         ended_ns, began_ns, runs = state
-        owner, line = ("", None) if began_ns else self.owner_of(stack)
+        owner, line = ("", self.line_of(stack)) if began_ns else self.owner_of(stack)
         if self.inside is not state:
             return  # the main thread has moved on meanwhile
         self.importing = owner in (IMPORT_TENSORFLOW, IMPORTS)
@@ -160,6 +161,8 @@ class Sampler:
             self.mixed_ns += spent_ns
             if owner:
                 add(self.weights, owner, line, passed_ns, samples)
+            else:
+                add(self.spent, IN_RUNS, line, passed_ns, 1)
         elif owner != BETWEEN:
             add(self.spent, owner, line, spent_ns, samples)
         else:

@@ -27,7 +27,7 @@ STEPS = "steps of group"
 OPEN = "a run that did not end, of group"
 WAITING = "waiting for data in group"
 FUNCTION = "function"
-LATER = "later groups"
+LATER = "all later runs"
 END = "end of Python"
 WAITS = "waits"  # what lines have of runs, besides the phases
 # Kind of sampled time -> its lines in a segment
@@ -84,6 +84,7 @@ def watched(
     ops = [[*op_times(group, segment["graphs"])] for group in groups]
     large = max((group["total_ns"] for group in groups), default=0) >= LEAST_SHARE * wall_ns
     compiled = (records.Compiled(**made) for made in segment["compiled"])
+    costliest = costliest_line(segment[sampler.LINES], segment[sampler.CALLS])
     for_children = None
     if spent := segment["for_children"]:  # at the line that waited most, with the time of all
         at, sums = max(spent, key=lambda line: spent[line][0]), zip(*spent.values(), strict=True)
@@ -96,7 +97,8 @@ def watched(
         exit_status=status,
         stopped=segment["stopped"],
         fates=fates.get("counts", {}),
-        costliest=costliest_line(segment["lines"], segment["called"]),
+        costliest=costliest,
+        with_runs=with_runs(costliest, segment),
         elsewhere=costliest_line(segment["elsewhere"]),
         open_run=open_run(segment),
         for_children=for_children,
@@ -130,6 +132,18 @@ def costliest_line(*spent: Spent) -> records.SampledLine | None:
     return records.SampledLine(place(*at, function), ns, samples)
 
 
+def with_runs(line: records.SampledLine | None, segment: Segment) -> records.SampledLine | None:
+    """Return the line with the runs that it began; None if too few of them were sampled."""
+    spent = segment[sampler.IN_RUNS]
+    own = [sums for at, sums in spent.items() if line and place(*at) == line.place]
+    share_ns, samples = map(sum, zip((0, 0), *own, strict=True))
+    if line is None or samples < LEAST_SAMPLES:
+        return None
+    runs_ns = sum(sum(group["main_ns"]) for group in segment["groups"])
+    runs_ns = runs_ns * share_ns // sum(ns for ns, _ in spent.values())
+    return records.SampledLine(line.place, line.ns + runs_ns, line.samples + samples)
+
+
 def open_run(segment: Segment) -> records.OpenRun | None:
     """Return the run of the main thread that had not ended when the process was last seen."""
     if not segment["in_run_of"]:
@@ -148,7 +162,6 @@ class OpTime(NamedTuple):
     op: str  # the type that ran; "" if unknown
     phase: str
     line: Place | None
-    runs: int
     ns: int
 
     @property
@@ -160,27 +173,25 @@ def op_times(group: Segment, graphs: Sequence[Any]) -> Iterator[OpTime]:
     graph = graphs[group["graph"] - 1] if group["graph"] else ()
     known = {name: (op, phase, line and line[:2]) for name, phase, line, op in graph}
     shared = group["function"] and [op for *_, op in graph].count(DATA_OPS[0]) > 1
-    for name, (runs, ns, traced_runs, most_ns) in group["ops"].items():
+    for name, (_, ns, traced_runs, most_ns) in group["ops"].items():
         if group["function"] and name not in known:
             continue  # a profile also has the ops of tf.data, which run meanwhile
         op, phase, line = known.get(name, ("", "", None))
         if shared and name == DATA_OPS[0]:  # one name stands for all of them
             line = None
-        all_runs = round(runs * (group["calls"] - 1) / group["traced"])
         all_ns = round(without_longest(traced_runs, ns, most_ns) * group["scale"])
-        yield OpTime(name, group["types"].get(name, op), phase, line, all_runs, all_ns)
+        yield OpTime(name, group["types"].get(name, op), phase, line, all_ns)
 
 
 def ops_of(of_groups: Iterable[Iterable[OpTime]]) -> tuple[records.WatchedOp, ...]:
     """Return the types of ops, the most expensive first. Ops that wait for data are left out."""
-    calls, spent = Counter[str](), Counter[str]()
+    spent = Counter[str]()
     for row in chain(*of_groups):
         if row.op and not row.waits:
-            calls[row.op] += row.runs
             spent[row.op] += row.ns
     whole = spent.total() or 1
     ranked = sorted(spent, key=lambda op: (-spent[op], op))
-    return tuple(records.WatchedOp(op, calls[op], spent[op], spent[op] / whole) for op in ranked)
+    return tuple(records.WatchedOp(op, spent[op], spent[op] / whole) for op in ranked)
 
 
 def lines_of(
@@ -314,11 +325,12 @@ def notes_of(segment: Segment, wall_ns: int) -> Iterator[str]:
         yield unknown if known_s else "The process ended before tflab wrote anything."
     if segment["forked"]:
         yield "Forked child processes were not watched."
-    for at, group in enumerate(segment["groups"], 1):
+    for group in segment["groups"]:
         least_ns, most_ns = (waited(group, ns) for ns in group["waited_ns"])
         if most_ns - least_ns > max(least_ns, wall_ns / 100):
+            waits = f"{units.time(least_ns)} to {units.time(most_ns)}"
             yield (
-                f"Group {at} waited for data for {units.time(least_ns)} to {units.time(most_ns)}: "
-                "data also arrive while TensorFlow's profiler starts."
+                f"{', '.join(group['fetches'])} waited for data for {waits}: data also arrive "
+                "while TensorFlow's profiler starts."
             )
     yield from segment["notes"]

@@ -11,29 +11,25 @@ from typing import NamedTuple
 
 from tflab import units
 from tflab.records.blocks import Block, Column, Fact, Table, fact_table, numbers, table
-from tflab.records.timed import Owner
 from tflab.records.watched import Compiled, Group, RecordedValues, Watched, WatchedLine
 from tflab.run import sampler, summary
-from tflab.run.groups import FEW
 from tflab.views import execution, values
 from tflab.views.op_table import text_or_blank
-from tflab.views.words import listed
+from tflab.views.words import FATES, listed
 
 ROWS = 7  # of the table of owners
 SMALL = 0.02  # of the time: more is a row of its own
 OPS = 8  # of the table of ops
+LEAST_OP = 0.01  # of the time of ops: less is not in the table
+MANY = 5  # traced runs: of fewer, an estimate has one digit
 CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
 TOLD = 0.01  # of the time, from which on waiting for data and tracing again are told
-HEADLINE = 0.1  # of the program's own time, from which on a line is told in the first lines
+HEADLINE = 0.1  # of the program's own time: a smaller part, or line, is not in the first lines
 NAMED = 3  # lines, arguments and functions in a sentence
 MOST_LINES = 15
 PRECISE = 0.1  # the largest error of a time that is shown as one number
 ONCE = "*"  # marks a time that comes from one traced run
 ORIGINS = 2  # of NaN and Inf, each with a sentence
-GROUPS = (
-    "A group is the runs of one graph with the same fetches and fed shapes, or of one tracing of a "
-    "tf.function. The first run of each is in the first runs, all others are its steps."
-)
 ALIKE = (
     "with arguments that read the same: for another object, graph, device or strategy, or because "
     "the first tracing created variables"
@@ -53,14 +49,12 @@ class Row(NamedTuple):
 
 def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     took = f"tflab: {name_of(seen)} took {units.time(seen.process.wall_ns)}"
-    ending = f" and ended with exit status {seen.exit_status}."
+    ending = f" and ended with exit status {seen.exit_status}" * bool(seen.exit_status)
     if seen.exit_status < 0:
-        ending = f" and was ended by signal {-seen.exit_status}."
+        ending = f" and was ended by signal {-seen.exit_status}"
     if seen.stopped:
-        ending = "; --steps interrupted it."
-    yield " ".join((f"{took}{ending}", *in_short(seen)))
-    if sentences := [*(values_of(seen.values) if seen.values else ()), *fetched(seen)]:
-        yield " ".join(sentences)
+        ending = "; --steps interrupted it"
+    yield " ".join((f"{took}{ending}.", *in_short(seen)))
     yield from traced_again(seen)
     yield from seen.notes
     if execution.is_busy(seen.load):
@@ -79,18 +73,21 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
         Column("", lambda row: row.about, hanging=True),
         drawing=True,
     )
-    if any(map(is_run, seen.process.owners)):
-        yield GROUPS
     yield from seen.findings
     yield from waiting(seen)
     yield from growing(seen)
     if seen.ops:
         yield ops(seen)
-    if seen.fates:
+    if seen.fates and seen.groups:
         size = units.plural(sum(seen.fates.values()), "node")
-        counts = sorted(seen.fates.items(), key=lambda fate: -fate[1])
-        fates = ", ".join(f"{count:,} {fate}" for fate, count in counts)
-        yield f"The largest group's graph has {size}. In its first run: {fates}."
+        most = max(seen.groups, key=lambda group: (group.total_ns, group.cold_ns))
+        yield table(
+            f"What became of the graph's {size} in the first run of {runs_of(most)}",
+            sorted(seen.fates.items(), key=lambda fate: -fate[1]),
+            Column("fate", lambda fate: fate[0]),
+            numbers("nodes", lambda fate: f"{fate[1]:,}"),
+            Column("meaning", lambda fate: FATES.get(fate[0], "")),
+        )
     yield from compiled(seen.compiled)
 
 
@@ -106,28 +103,39 @@ def program_ns(seen: Watched) -> int:
 
 
 def in_short(seen: Watched) -> Iterator[str]:
-    """Yield the largest part of all time and of the program's own, the most expensive line, a run
-    that did not end, and what happened in other threads."""
+    """Yield NaN and Inf, the steps that took longest, the largest part of all time and of the
+    program's own, the most expensive line, and what happened at the end and in other threads."""
+    if seen.values:
+        yield from values_of(seen.values, seen.groups)
+    yield from fetched(seen)
     all_ns, others = program_ns(seen), sum(group.in_other_threads for group in seen.groups)
     parts = [owner for owner in seen.process.owners if owner.owner != summary.OWN]
     parts.sort(key=lambda owner: -owner.ns)
     own = [owner for owner in parts if owner.owner not in NOT_OWN]
-    largest = dict.fromkeys((*parts[:1], *own[:1]))
-    if shares := [f"{part.owner}, {units.percent(part.ns / all_ns)}" for part in largest]:
-        yield f"Largest part{'s' * (len(shares) - 1)}: {', and '.join(shares)}."
     least_ns = HEADLINE * sum(part.ns for part in own)
+    largest = dict.fromkeys((*parts[:1], *(part for part in own[:1] if part.ns >= least_ns)))
+    if steps := next((part for part in own if part.owner.startswith(summary.STEPS)), None):
+        group = seen.groups[int(steps.owner.rpartition(" ")[2]) - 1]
+        waiting = steps.owner.replace(summary.STEPS, summary.WAITING)
+        share = sum(part.ns for part in own if part.owner in (steps.owner, waiting)) / all_ns
+        yield f"Steps ({runs_of(group)}): {count_of(group)}, {units.percent(share)} of the time."
+        largest.pop(steps, None)
+    if shares := [f"{plain(part.owner)}, {units.percent(part.ns / all_ns)}" for part in largest]:
+        yield f"Largest part{'s' * (len(shares) - 1)}: {', and '.join(shares)}."
     if (line := seen.costliest) and line.ns >= least_ns:
-        part, samples = line.ns / all_ns, line.samples
-        share = sampled(part, samples, lambda share: units.percent(min(share, 1)))
-        yield f"Most expensive line of Python: {line.place}, {share}."
-    if not any(map(is_run, seen.process.owners)):
+        shares = [
+            sampled(of.ns / all_ns, of.samples, lambda part: units.percent(min(part, 1)))
+            for of in (line, seen.with_runs)
+            if of
+        ]
+        yield f"Most expensive line of Python: {line.place}, {', with its runs '.join(shares)}."
+    names = [part.owner for part in parts]
+    if summary.FIRST_RUNS not in names and names == [*map(plain, names)]:
         where = " in its main thread" if seen.groups else ""
         yield f"tflab saw no session.run and no tf.function that ran a graph{where}."
     if run := seen.open_run:
-        began = f"it began {units.time(run.ns)} before the end" + f", at {run.place}" * bool(
-            run.place
-        )
-        yield f"A run of group {run.group} did not end: {began}."
+        at = f" at {run.place}" * bool(run.place)
+        yield f"A run of {runs_of(seen.groups[run.group - 1])}{at} did not end."
     if others:
         runs = units.plural(sum(group.calls for group in seen.groups), "run")
         yield f"{others:,} of {runs} happened in other threads; the parts are the main thread's."
@@ -140,43 +148,47 @@ def is_function(group: Group) -> bool:
     return group.graph.startswith(f"{summary.FUNCTION} ")
 
 
-def is_run(owner: Owner) -> bool:
-    return owner.owner == summary.FIRST_RUNS or owner.owner.startswith(
-        (summary.STEPS, summary.WAITING, summary.OPEN)
-    )
+def plain(owner: str) -> str:
+    """Return the name of an owner without its group's number."""
+    return re.sub(",? (of|in) group [0-9]+", "", owner)
+
+
+def runs_of(group: Group, most: int = NAMED) -> str:
+    """Return what the runs of a group fetch, or call, if that is known."""
+    return listed(group.fetches, most) or group.graph
+
+
+def count_of(group: Group) -> str:
+    """Return `399 runs, median 1.94 ms`."""
+    middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
+    waits = " with waiting for data" * bool(middle and group.waited_ns[0])
+    return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{waits}"
 
 
 def rows(seen: Watched) -> Iterator[Row]:
-    """Yield the owners in order. Small ones are combined, but not the group that took longest, nor
-    where it and the slowest input pipeline waited for data."""
-    all_ns, about = program_ns(seen), dict[str, str]()
+    """Yield the owners in order. Small ones are combined, but not the group that took longest."""
+    all_ns, firsts = program_ns(seen), sum(group.first_runs for group in seen.groups)
+    about = {summary.FIRST_RUNS: f"{units.plural(firsts, 'run')}: the first of each kind"}
     for at, group in enumerate(seen.groups, 1):
-        runs = units.plural(group.calls - group.first_runs, "run")
-        middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
-        middle += " with waiting for data" * bool(middle and group.waited_ns[0])
+        names = runs_of(group, len(group.fetches))
         traced = f", {group.traced:,} traced" if group.traced else ""
-        later = group.graph == summary.LATER
-        unnamed = "runs unlike those of all earlier groups" if later else "compiled steps"
-        names = ", ".join(group.fetches) or unnamed
-        about[f"{summary.STEPS} {at}"] = f"{runs}{middle}{traced}: {names}"
-        about[f"{summary.WAITING} {at}"] = "in the same runs, estimated"
+        about[f"{summary.STEPS} {at}"] = f"{names}: {count_of(group)}{traced}"
+        about[f"{summary.WAITING} {at}"] = f"{names}: estimated"
+        about[f"{summary.OPEN} {at}"] = names
     owners = {owner.owner: owner.ns for owner in seen.process.owners}
     steps = [name for name in owners if name.startswith(summary.STEPS)]
     first = max(steps, key=lambda name: owners[name], default="")
-    kept = {first, first.replace(summary.STEPS, summary.WAITING)}
-    if data := seen.input_pipeline:
-        kept.add(f"{summary.WAITING} {data.group}" if data.group else sampler.DATA)
-    largest = sorted(owners, key=lambda name: (name not in kept, -owners[name]))
+    largest = sorted(owners, key=lambda name: (name != first, -owners[name]))
     # tflab's own time is no part of the shares
     shown = {summary.OWN, *(largest if len(owners) <= ROWS else largest[: ROWS - 1])}
     shown |= {name for name, ns in owners.items() if ns > SMALL * all_ns}
     for name, ns in owners.items():
         if name in shown:
             share = None if name == summary.OWN else ns / all_ns
-            yield Row(name, ns, share, about.get(name, ""))
+            yield Row(plain(name), ns, share, about.get(name, ""))
     if rest := {name: ns for name, ns in owners.items() if name not in shown}:
         rest_ns = sum(rest.values())
-        parts = dict.fromkeys(re.sub(r"group \d+", "other groups", name) for name in rest)
+        parts = dict.fromkeys("other " * (name != plain(name)) + plain(name) for name in rest)
         yield Row("all else", rest_ns, rest_ns / all_ns, ", ".join(parts))
 
 
@@ -184,14 +196,13 @@ def ops(seen: Watched) -> Table:
     profiled = any(is_function(group) and group.traced for group in seen.groups)
     traced = sum(group.traced for group in seen.groups)
     lack = ", which may lack the shortest ops of functions" * profiled
-    runs, digits = units.plural(traced, "traced run"), int(traced >= FEW)
+    runs, digits = units.plural(traced, "traced run"), int(traced >= MANY)
     return table(
-        f"The most expensive ops in all but the first runs, estimated from {runs}{lack}",
-        seen.ops[:OPS],
+        f"The most expensive ops in the steps, estimated from {runs}{lack}",
+        [row for row in seen.ops[:OPS] if row.share >= LEAST_OP],
         Column("type", lambda row: row.op),
-        numbers("op runs", lambda row: f"{row.calls:,}"),
-        numbers("time", lambda row: units.time(row.ns)),
-        numbers("share of ops", lambda row: f"{100 * row.share:.{digits}f} %"),
+        numbers("time", lambda row: rounded(row.ns, digits)),
+        numbers("share of ops", lambda row: f"{100 * float(f'{row.share:.{digits}e}'):.0f} %"),
         drawing=True,
     )
 
@@ -200,7 +211,8 @@ def waiting(seen: Watched) -> Iterator[str]:
     """Yield what the program waits for: data, and child processes."""
     data, children, all_ns = seen.input_pipeline, seen.for_children, program_ns(seen)
     if data and data.waited_ns >= TOLD * all_ns:
-        who, what = (f"group {data.group}", "run") if data.group else ("the program", "step")
+        who = runs_of(seen.groups[data.group - 1]) if data.group else "the program"
+        what = "run" if data.group else "step"
         waited, share = units.time(data.waited_ns), units.percent(data.waited_ns / all_ns)
         said = [f"Input pipeline: {who} waited {waited} for data, {share} of the time"]
         if data.runs:
@@ -275,8 +287,8 @@ def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
         )
 
 
-def values_of(recorded: RecordedValues) -> Iterator[str]:
-    """Yield where NaN and Inf began, and `Values of run 3 of group 2: 148 tensors, all finite.`"""
+def values_of(recorded: RecordedValues, groups: Sequence[Group]) -> Iterator[str]:
+    """Yield where NaN and Inf began, and `Values of run 3 (loss:0): 148 tensors, all finite.`"""
     yield from map(values.origin, recorded.origins[:ORIGINS])
     if recorded.group and recorded.origins and not recorded.not_finite:
         yield values.consequence(())
@@ -287,7 +299,8 @@ def values_of(recorded: RecordedValues) -> Iterator[str]:
         count = sum(value.not_finite > 0 for value in recorded.values)
         all_of = units.plural(len(recorded.values), "tensor")
         what = f"{count:,} of {all_of} have NaN or Inf" if count else f"{all_of}, all finite"
-        yield f"Values of run {recorded.run:,} of group {recorded.group}: {what}."
+        runs = runs_of(groups[recorded.group - 1])
+        yield f"Values of run {recorded.run:,} ({runs}): {what}."
     elif recorded.function:
         found = "" if recorded.origins else ": no op made NaN"
         yield f"Call {recorded.run:,} of {recorded.function} ran op by op{found}."
@@ -299,7 +312,7 @@ def fetched(seen: Watched) -> Iterator[str]:
     for at, group in enumerate(seen.groups, 1):
         if group.not_finite:
             name, first = min(group.not_finite.items(), key=lambda item: item[1])
-            what = f"Run {first:,} of group {at} was the first to fetch"
+            what = f"Run {first:,} ({runs_of(group)}) was the first to fetch"
             if is_function(group):
                 what = f"Call {first:,} of {group.fetches[0]} was the first to return"
                 if recorded and recorded.function and recorded.origins:
@@ -364,7 +377,7 @@ def times(line: WatchedLine) -> tuple[tuple[int, str], ...]:
     once = ONCE if line.traced == 1 else ""
     of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
     return (
-        *((ns, f"{units.time(ns)}{once}" if ns else "") for ns in of_nodes),
+        *((ns, f"{rounded(ns, int(line.traced >= MANY))}{once}" if ns else "") for ns in of_nodes),
         (line.python_ns, sampled(line.python_ns, line.python_samples)),
         (line.tensorflow_ns, sampled(line.tensorflow_ns, line.tensorflow_samples)),
         (line.elsewhere_ns, sampled(line.elsewhere_ns, line.elsewhere_samples)),
@@ -384,6 +397,12 @@ def sampled(value: float, samples: int, say: Callable[[float], str] = units.time
     low, high = value - error, value + error
     if error <= PRECISE * value:
         return say(value)
-    (least, small), (most, unit) = (say(float(f"{bound:.1e}")).split(" ") for bound in (low, high))
-    first = f"{float(least):g}" if small == unit else f"{float(least):g} {small}"
-    return f"{first} to {float(most):g} {unit}"
+    least, most = rounded(low, 1, say), rounded(high, 1, say)
+    number, unit = least.split(" ")
+    return f"{number if most.endswith(f' {unit}') else least} to {most}"
+
+
+def rounded(value: float, more: int, say: Callable[[float], str] = units.time) -> str:
+    """Return a value with one digit, and so many more: `1.2 s`."""
+    number, unit = say(float(f"{value:.{more}e}")).split(" ")
+    return f"{float(number):g} {unit}"

@@ -59,7 +59,7 @@ export function legendEntries(graph, colour, has) {
   }
   if (colour === "time") {
     words.time.forEach((text, i) => entries.push([`heat-${i}`, text]));
-    entries.push(...drawn("heat-none", "did not run"));
+    entries.push(...drawn("heat-none", "no time"));
   }
   if (colour === "kind") entries.push(...drawn("bookkeeping", "bookkeeping: not part of a formula"));
   entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed"));

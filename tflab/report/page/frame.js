@@ -46,8 +46,7 @@ export class Frame {
     if (viewer.layout.room !== roomFor(this.width)) viewer.arrange();
     paper.style.maxHeight = viewer.presenting ? "" : `${this.room()}px`;
     viewer.part("panel").style.minHeight = paper.style.maxHeight;
-    const least = viewer.root.closest(".annotated") ? LEAST / 2 : LEAST; // beside a program the whole comes first
-    this.scale(viewer.presenting ? this.whole(paper.clientHeight) : Math.max(least, this.whole(this.room())));
+    this.scale(viewer.presenting ? this.whole(paper.clientHeight) : Math.max(LEAST, this.whole(this.room())));
   }
 
   /* The scale at which the whole drawing is in a room of so many pixels. */

@@ -43,12 +43,19 @@ export class Viewer {
     this.arrange();
     this.frame.fit();
     if (!this.frame.isReadable() && this.open.size) this.openOnly([]);
+    if (root.closest(".annotated")) this.frame.centre(this.hottest());
   }
 
   /* What the colours say in this state: what the reader chose, or what its stage is about. */
   get colour() {
     if (this.chosen !== "stage" && !this.asking) return this.chosen;
     return this.data.stops.find((stop) => this.state <= stop.last).colour;
+  }
+
+  /* The box in view on which most time was spent. */
+  hottest() {
+    const heat = (id) => (this.data.boxes[id].framed && !this.open.has(id) ? (this.data.boxes[id].heat ?? -1) : -1);
+    return [...this.layout.rects.keys()].reduce((most, id) => (heat(id) > heat(most) ? id : most));
   }
 
   controls() {
