@@ -1,5 +1,7 @@
 """How the report's page looks: on a phone, a laptop, a projector and paper, in light and dark."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.browser.conftest import (
@@ -15,7 +17,7 @@ from tests.browser.conftest import (
     title,
 )
 from tflab.report import graph_states
-from tflab.report.contents import Chapter
+from tflab.report.contents import Annotated, Chapter, Script, ScriptLine
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
@@ -74,6 +76,27 @@ def test_the_toy_is_whole_and_readable_on_the_first_screen(page, toy, tmp_path, 
     assert place["y"] + place["height"] <= window[1]
     assert overflow(page.locator(".viewer")) == [0, 0]
     assert letters(page.locator(".viewer")) >= 12
+
+
+def test_beside_a_program_letters_can_be_read_and_what_took_longest_is_in_view(
+    page, lenet, tmp_path
+):
+    script = Script("a.py", "", (ScriptLine(1, "x", (), None, ()),))
+    _, backward, *_ = lenet
+    graph = drawn_graph("lenet", lenet, ns={backward.update_nodes[-1]: 9_000.0})
+    graph = replace(graph, start=1)
+    page.set_viewport_size({"width": LAPTOP[0], "height": LAPTOP[1]})
+    page.goto(save(tmp_path / "a.html", Chapter("A", (Annotated((script,), graph),))).as_uri())
+    viewer = page.locator(".annotated .viewer")
+    assert overflow(viewer) != [0, 0]
+    assert letters(viewer) >= LEGIBLE
+    viewer.locator("[data-part=colour]").select_option("time")
+    box, paper = (
+        viewer.locator(".box.heat-6").bounding_box(),
+        viewer.locator(".paper").bounding_box(),
+    )
+    for side, size in (("x", "width"), ("y", "height")):
+        assert paper[side] <= box[side] <= box[side] + box[size] <= paper[side] + paper[size]
 
 
 def test_the_wheel_and_the_mouse_move_a_drawing_that_the_reader_is_in(at, page):

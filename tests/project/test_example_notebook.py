@@ -86,4 +86,4 @@ def test_a_watched_cell_shows_where_its_time_went(cells):
     text, page = only(cells["import numpy as np"])
     assert " runs, median " in text
     assert " runs, median " in page
-    assert "What became of the graph's " in " ".join(text.split())
+    assert "The most expensive ops in the steps, estimated from " in " ".join(text.split())

@@ -178,6 +178,13 @@ def test_an_update_stands_beside_the_one_layer_whose_variable_it_changes():
     assert anchors == {"a": "a", "b": "b", "up": "b"}
 
 
+def test_tensors_that_a_function_captured_have_one_scope():
+    waits = Waits({"x": set(), "12": set(), "13": set()})
+    homes = drawing.homes_of(waits, named(dict.fromkeys(waits, "forward")), ())
+    assert homes["12"] == (0, ("captured tensors", "12"))
+    assert (homes["x"], homes["13"][1][0]) == ((0, ("x",)), "captured tensors")
+
+
 def test_what_the_runtime_made_lives_where_what_it_took_over_or_its_user_lives():
     runtimes = dict.fromkeys(("_arg", "made", "alone"), "runtime")
     histories = named({"s/x": "forward", "t/y": "gradient", **runtimes})

@@ -73,6 +73,7 @@ def test_everything_that_a_page_says(seen):
     for name, graph in cases.items():
         of_graph = said(replace(seen, functions=(STEP, OTHER), values=VALUES, graph=graph))
         shown += ["", f"## {name}", *unlike(usual, of_graph)]
+    assert "before the runtime rewrote it" in page.drawn_graph(traced).drawing.states[-1].about
     alone = replace(seen, graph=None)
     assert page.life(alone) is None
     assert 'class="annotated alone"' in html.page(page.report(alone, ""))

@@ -20,7 +20,6 @@ from tflab.records import watched as records
 from tflab.records.measured import Load
 from tflab.records.timed import Owner
 from tflab.run import sampler, view
-from tflab.run.program_graph import NOT_TAKEN
 
 
 def but(**fields):
@@ -59,7 +58,6 @@ CASES = {
     "a module": but(program=("-m", "package.train"), exit_status=3),
     "ended by a signal": but(exit_status=-15),
     "interrupted by --steps": but(stopped=True, notes=("A note.",)),
-    "four fates": but(fates={"fused": 2, "executed": 1_203, "unreached": 11, NOT_TAKEN: 5}),
     "groups of other fetches": groups(LATER),
     "a growing graph": but(
         grown_graphs=(records.GrownGraph(1, 30, 182, 11, 10, {"a.py:3": 150, "a.py:4": 2}),)

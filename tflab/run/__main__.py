@@ -3,9 +3,8 @@
     python -m tflab.run train.py --epochs 3
     python -m tflab.run --lines -m package.training
 
-When the program has ended, tflab says on standard error where the time of the process went, which
-runs of graphs it saw, and what became of the nodes of the graph. With --format json it writes an
-object to standard output.
+When the program has ended, tflab says on standard error where the time of the process went, and
+which runs of graphs it saw. With --format json it writes an object to standard output.
 """
 
 from __future__ import annotations

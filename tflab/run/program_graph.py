@@ -142,8 +142,8 @@ SMALL = 2**16  # bytes of a constant up to which its shape gives its size
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
 NO_FATES = (
-    "The fates of the nodes are not shown: the runtime's dumps of its passes are missing or too "
-    "large, or do not explain each node that ran."
+    "The graph is not kept: the runtime's dumps of its passes are missing or too large, or do not "
+    "explain each node that ran."
 )
 NOT_TAKEN = "in a branch that no traced run took"
 LATER = "made later"  # than the first run of the largest group, which cannot have needed them
@@ -278,7 +278,7 @@ class Largest:
         return {"findings": self.findings(), "counts": dict(+counts)}
 
     def notes(self) -> Iterator[str]:
-        """Yield which reads and writes in a session have no order, and that fates are missing."""
+        """Yield which reads and writes in a session have no order."""
         from tflab.analysis import access_order
         from tflab.runtime import functions
         from tflab.views import frontend as view
@@ -287,8 +287,6 @@ class Largest:
             step = access_order.Step(self.nodes, self.group.fetches, self.group.feeds)
             rows = access_order.unordered(step, functions.of_graph(self.group.graph))
             yield from (f"{fact.label.capitalize()}: {fact.text}." for fact in view.unordered(rows))
-            if not self.ledger:
-                yield NO_FATES
 
     def findings(self) -> list[str]:
         """Return why its runs are slow, as sentences."""

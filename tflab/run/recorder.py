@@ -509,7 +509,9 @@ class Recorder:
             for sentence in largest.notes():
                 self.note(sentence)
             known = largest.segment()
-            if settings.keeps and (group.function or largest.ledger):
+            if settings.keeps and not (group.function or largest.ledger):
+                self.note(program_graph.NO_FATES)
+            elif settings.keeps:
                 largest.save(settings.folder)
         except TflabError as error:
             self.note(str(error))

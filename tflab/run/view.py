@@ -15,7 +15,7 @@ from tflab.records.watched import Compiled, Group, RecordedValues, Watched, Watc
 from tflab.run import sampler, summary
 from tflab.views import execution, values
 from tflab.views.op_table import text_or_blank
-from tflab.views.words import FATES, listed
+from tflab.views.words import listed
 
 ROWS = 7  # of the table of owners
 SMALL = 0.02  # of the time: more is a row of its own
@@ -78,16 +78,6 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
     yield from growing(seen)
     if seen.ops:
         yield ops(seen)
-    if seen.fates and seen.groups:
-        size = units.plural(sum(seen.fates.values()), "node")
-        most = max(seen.groups, key=lambda group: (group.total_ns, group.cold_ns))
-        yield table(
-            f"What became of the graph's {size} in the first run of {runs_of(most)}",
-            sorted(seen.fates.items(), key=lambda fate: -fate[1]),
-            Column("fate", lambda fate: fate[0]),
-            numbers("nodes", lambda fate: f"{fate[1]:,}"),
-            Column("meaning", lambda fate: FATES.get(fate[0], "")),
-        )
     yield from compiled(seen.compiled)
 
 
