@@ -137,6 +137,13 @@ def test_types_that_no_run_traced_are_not_said_to_be_alike():
         assert f"Types of ops in a traced step{said}" in shown
 
 
+def test_a_type_of_one_program_stands_beside_the_empty_column_of_the_other():
+    result = turns.concluded(NAMES, a_race(), QUIET)
+    only = replace(result.ops[0], second_ns=None, verdict=None)
+    shown = text.as_text(turns.blocks(replace(result, ops=(only,)), 10)).splitlines()
+    assert "  type that ran  old.py  new.py" in shown
+
+
 def test_what_differs_is_shown_and_that_nothing_does():
     made = a_race(slower=1.2, **{"line_loss = g(x)": 5e6})
     for each in chain(*made):

@@ -250,7 +250,7 @@ def compared(
     top: int | None = None,
 ) -> Table:
     """Return a table of changes: their labels, both times, their ratio, and its control, without
-    the columns that would be empty. Long names would leave no room for the times."""
+    other columns that would be empty. Long names would leave no room for the times."""
     long = any(len(word) > LONG for name in names for word in name.split())
     usual, other = ("first", "second") if long else names
 
@@ -266,8 +266,8 @@ def compared(
         Column("control", judged(lambda of: ends_text(of.control_low, of.control_high)), spare=2),
         Column("verdict", judged(lambda of: of.word)),
     )
-    filled = (column for column in columns if any(map(column.cell, rows)))
-    return table(title, rows, *filled, most=top or len(rows), tone=tone)
+    kept = (of for of in columns if of.header in (usual, other) or any(map(of.cell, rows)))
+    return table(title, rows, *kept, most=top or len(rows), tone=tone)
 
 
 def tone(row: Change) -> str:
