@@ -320,8 +320,8 @@ test("tracks stand side by side with room between them for their edges", () => {
 
 test("on a small screen, a track stands below the other if they do not fit side by side", () => {
   const wide = 20 + 196 + 44 + 176 + 44 + 156 + 20; // each box is 6 narrower, and 6 from the next
-  assert.equal(laidOut([], graph, wide).stacked, false);
-  const layout = laidOut([], graph, wide - 1);
+  assert.deepEqual([laidOut([], graph, wide).width, laidOut([], graph, 600).stacked], [wide, false]);
+  const layout = laidOut([], graph, 599);
   const { tracks, width, gutters } = layout;
   assert.deepEqual([layout.stacked, width], [true, 20 + 196 + 20]);
   assert.deepEqual(tracks.map((track) => [track.x, track.width]), tracks.map(() => [20, 196]));

@@ -87,7 +87,8 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
             lab = measuring.measure(args.model, names, args.data_dir, args.trust, announce)
             chinese = args.language == "zh"
-            with style.translated(contents.chinese if chinese else str):
+            words = contents.chinese if chinese else str
+            with style.translated(words):
                 report = chapters.report(lab, repeated(args), names)
             report = contents.in_chinese(report) if chinese else report
             handout.write_pictures(report, run.work / "report_files")
@@ -95,7 +96,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             (run.work / "report.html").write_text(html.page(report), encoding="utf-8")
         out = run.final
         load = execution.load_line(lab.compared.load if lab.compared else None)
-        text.show_blocks([handout.numbers(report), *load])
+        text.show_blocks([handout.numbers(report), *map(words, load)])
         terminal.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
 

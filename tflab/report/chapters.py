@@ -365,7 +365,7 @@ def types_of_ops(comparison: Comparison, walked: Walked | None) -> Iterator[Part
     yield f"A row is an op type: its calls and total in {traced}, and its mean time of a call."
     ops = {node.name: node.op for node in walked.stages[0].nodes} if walked else {}
     costs = op_table.costs(comparison, last, TOP)
-    own = Column("in the program", lambda row: in_program(row, ops), elastic=True, name=True)
+    own = Column("in the program", lambda row: in_program(row, ops), elastic=True)
     yield replace(costs, columns=(*costs.columns, *([own] if any(map(own.cell, rows)) else [])))
     if any(row.key.startswith("_Mkl") for row in rows[:TOP]):
         yield ONEDNN

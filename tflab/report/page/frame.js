@@ -4,7 +4,7 @@ import { READING } from "./layout.js";
 
 const LEGIBLE = 10; // pixels on the screen: no drawing becomes smaller by itself, but scrolls
 export const LEAST = LEGIBLE / READING.type;
-const SMALL = 1000; // pixels of a drawing with the smallest letters
+const SMALL = 1000; // pixels of a window whose drawings are closely spaced
 const READABLE = 11; // pixels on the screen: letters of a drawing that need not be enlarged
 const ENOUGH = READABLE / READING.type;
 const [SMALLEST, LARGEST] = [0.02, 2.5];
@@ -13,8 +13,8 @@ const LOWEST = 200; // pixels of a paper, however low the window is
 const TURN = 0.002; // of the scale, for each pixel of the wheel
 const STILL = 4; // pixels that a click may move
 
-/* The width that a drawing may have, if so many pixels are that of a small screen. */
-export const roomFor = (pixels) => (pixels / LEAST < SMALL ? pixels / LEAST : Infinity);
+/* The width that a drawing may have in so many pixels of a small window; in a large one it is as wide as it is. */
+export const roomFor = (pixels) => (window.innerWidth < SMALL ? pixels / LEAST : Infinity);
 
 export class Frame {
   /** @param {import("./viewer.js").Viewer} viewer */

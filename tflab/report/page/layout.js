@@ -17,6 +17,7 @@ const LANE = 8; // width of a long edge in a row that it passes
 const PAD = 12; // around what is in an open scope
 export const MARGIN = 6;
 const NARROWEST = 90; // of a track
+const PHONE = 600; // pixels of a drawing: in less room its tracks need not be side by side
 const SWEEPS = 24; // over the rows, each time with straighter edges
 const LITTLE = 0.1; // the weight of constants and the like in finding places
 
@@ -77,6 +78,7 @@ export class Layout {
   run(open, room = Infinity) {
     this.open = open;
     this.room = room;
+    this.limit = room < PHONE ? room : Infinity;
     this.spare = room < Infinity ? NARROW : WIDE;
     this.rects = new Map();
     this.lanes = new Map();
@@ -85,7 +87,7 @@ export class Layout {
     const widths = inner.map((arranged) => Math.max(arranged.width, NARROWEST));
     const around = 2 * (MARGIN + BUS);
     const abreast = widths.reduce((sum, width) => sum + width + TRACK_GAP, around - TRACK_GAP);
-    this.stacked = room < abreast; // then a track stands below the other
+    this.stacked = this.limit < abreast; // then a track stands below the other
     this.width = this.stacked ? Math.max(...widths) + around : abreast;
     this.tracks = [];
     this.gutters = [];
@@ -184,7 +186,7 @@ export class Layout {
     all.forEach((entry) => (entry.x -= start));
     for (const row of rows) { // what is wider than the room moves to the left
       const [left, right] = [least(row.map((entry) => entry.x - entry.width / 2)), most(row.map((entry) => entry.x + entry.width / 2))];
-      const over = Math.min(left, right + 2 * (MARGIN + BUS) - this.room);
+      const over = Math.min(left, right + 2 * (MARGIN + BUS) - this.limit);
       if (over > 0) row.forEach((entry) => (entry.x -= over));
     }
     const heights = rows.map((row) => most(row.map((entry) => entry.height)));
