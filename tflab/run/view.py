@@ -24,7 +24,7 @@ LEAST_OP = 0.01  # of the time of ops: less is not in the table
 MANY = 5  # traced runs: of fewer, an estimate has one digit
 CHILDREN = 0.5  # of the time, from which on waiting for child processes is told
 TOLD = 0.01  # of the time, from which on waiting for data and tracing again are told
-HEADLINE = 0.1  # of the program's own time: a smaller part, or line, is not in the first lines
+HEADLINE = 0.1  # of all time: a part in the first lines; of the program's own time: a line
 NAMED = 3  # lines, arguments and functions in a sentence
 MOST_LINES = 15
 PRECISE = 0.1  # the largest error of a time that is shown as one number
@@ -103,7 +103,8 @@ def in_short(seen: Watched) -> Iterator[str]:
     parts.sort(key=lambda owner: -owner.ns)
     own = [owner for owner in parts if owner.owner not in NOT_OWN]
     least_ns = HEADLINE * sum(part.ns for part in own)
-    largest = dict.fromkeys((*parts[:1], *(part for part in own[:1] if part.ns >= least_ns)))
+    large = (part for part in own[:1] if part.ns >= HEADLINE * all_ns)
+    largest = dict.fromkeys((*parts[:1], *large))
     if steps := next((part for part in own if part.owner.startswith(summary.STEPS)), None):
         group = seen.groups[int(steps.owner.rpartition(" ")[2]) - 1]
         waiting = steps.owner.replace(summary.STEPS, summary.WAITING)
@@ -178,8 +179,8 @@ def rows(seen: Watched) -> Iterator[Row]:
             yield Row(plain(name), ns, share, about.get(name, ""))
     if rest := {name: ns for name, ns in owners.items() if name not in shown}:
         rest_ns = sum(rest.values())
-        parts = dict.fromkeys("other " * (name != plain(name)) + plain(name) for name in rest)
-        yield Row("all else", rest_ns, rest_ns / all_ns, ", ".join(parts))
+        kinds = dict.fromkeys("other " * n.startswith(summary.STEPS) + plain(n) for n in rest)
+        yield Row("all else", rest_ns, rest_ns / all_ns, ", ".join(kinds))
 
 
 def ops(seen: Watched) -> Table:
