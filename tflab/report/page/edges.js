@@ -60,8 +60,7 @@ export function labelsOfEdges({ drawn, graph, layout, routes }) {
       if (edge.cut) return [at(x, y)];
       return upright ? [at(x + aside, y), at(x - aside, y)] : [at(x, y - above), at(x, y + above)];
     });
-    const isFree = (rect) => !taken.some((other) => !(edge.cut && other.edge === edge) && overlap(rect, other));
-    const free = places.find(isFree) ?? (weight(edge) > 1 ? places[0] : null);
+    const free = places.find((rect) => !taken.some((other) => !(edge.cut && other.edge === edge) && overlap(rect, other))) ?? (weight(edge) > 1 ? places[0] : null);
     if (!free) continue;
     taken.push({ ...free, edge: null });
     const kind = edge.cut ? "cross" : edge.transfers.length ? "transfer" : "";

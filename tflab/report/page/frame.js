@@ -5,8 +5,7 @@ import { READING } from "./layout.js";
 const LEGIBLE = 10; // pixels on the screen: no drawing becomes smaller by itself, but scrolls
 export const LEAST = LEGIBLE / READING.type;
 const SMALL = 1000; // pixels of a window whose drawings are closely spaced
-const READABLE = 11; // pixels on the screen: letters of a drawing that need not be enlarged
-const ENOUGH = READABLE / READING.type;
+const ENOUGH = 11 / READING.type; // letters of 11 pixels on the screen need not be enlarged
 const [SMALLEST, LARGEST] = [0.02, 2.5];
 const MOST_FITTED = 1.5; // a small drawing does not become larger than that to fit
 const LOWEST = 200; // pixels of a paper, however low the window is

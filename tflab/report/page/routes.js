@@ -46,9 +46,7 @@ export class Routes {
     if (tracks[0] !== tracks[1]) return this.across(from, to, tracks);
     const lanes = this.lanesOf(a, b);
     const middle = (rect) => rect.x + rect.width / 2;
-    let sign = 0;
-    if (from.y + from.height <= to.y) sign = 1;
-    else if (to.y + to.height <= from.y) sign = -1;
+    const sign = from.y + from.height <= to.y ? 1 : to.y + to.height <= from.y ? -1 : 0;
     if (!sign) {
       const right = from.x < to.x ? 1 : -1;
       const start = [right > 0 ? from.x + from.width : from.x, port(from, OUT)];
