@@ -88,6 +88,22 @@ def watch(monkeypatch, stream: io.StringIO, patience: float) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize(
+    ("done", "total", "past", "said"),
+    [
+        (1, 4, 2.0, ", about 6 s left"),
+        (3, 4, 30.0, ", about 10 s left"),
+        (0, 4, 30.0, ""),  # unknown
+        (3, 0, 30.0, ""),
+        (1, 4, 1.0, ""),  # short
+        (4, 4, 30.0, ""),
+    ],
+)
+def test_the_time_left_of_a_phase_is_as_long_a_part_as_what_is_left_of_it(done, total, past, said):
+    start = terminal.time.monotonic() - past
+    assert terminal.Phase("steps", total, done=done, start=start).left() == said
+
+
 @pytest.mark.slow
 def test_a_terminal_shows_what_is_worked_on_from_the_first_item_on(monkeypatch):
     first, second = watch(monkeypatch, Terminal(), 0)

@@ -37,16 +37,21 @@ def test_all_that_is_shown_of_many_steps_of_a_cpu_without_a_graph():
     approve("convert-many.txt", text.as_text(conversion.blocks(conversion.convert(recorded))))
 
 
-def test_a_step_that_is_more_than_twice_as_long_as_the_median_is_not_in_the_totals():
+def test_a_step_that_is_more_than_twice_as_long_as_the_median_is_left_out():
     times = (901, 200, 100)
-    runs = tuple(OpRun(step, "n", "Op", CPU, 0, ns) for step, ns in enumerate(times))
+    runs = tuple(
+        OpRun(step, "n", "Op", CPU, 0, ns, ns, ((0, ns, "cpu"),)) for step, ns in enumerate(times)
+    )
     steps = tuple(StepTime(step, 0, ns) for step, ns in enumerate(times))
     found = conversion.convert(Recording(("0.pb",), ("a", "b", "c"), steps, runs))
     assert found.long_steps == steps[:1]
     assert [(row.calls, row.total_ns) for _, row in found.top_ops] == [(2, 300)]
     assert found.tracks == (conversion.TrackSummary(CPU, "ops", 2, 300),)
-    lines = text.as_text(conversion.blocks(found)).splitlines()
-    assert lines[2].split("  ")[-1] == "a: 901 ns, 4.5 x the step of median length"
+    assert (found.wall_ns, [part.ns for part in found.time_ledger]) == (300, [0, 300, 0, 0])
+    assert (found.memory.peak_bytes, found.memory.curve.step) == (200, 1)
+    step, left_out, *_ = text.as_text(conversion.blocks(found)).splitlines()
+    assert step.endswith("  100 ns from first op to last, c, of median length among 2 steps")
+    assert left_out.endswith("  a (901 ns), longer than 2 x the median, as a first run is")
 
 
 def test_a_path_without_edges_is_not_blamed_on_the_trace():

@@ -15,7 +15,7 @@ OPS = Table(
         ("[red]one[/red] :smile:", 3, "7 ns", ""),
     ),
     more=1234,
-    option="--top",
+    option="--top shows more",
     tone=lambda row: {3: "less", 64: "dearest"}.get(row[1], ""),
 )
 PASSES = listing(

@@ -121,7 +121,7 @@ CURVE = LiveBytes(
         Holder("decay", "Mul", 512, running=False),
     ),
 )
-MEMORY = Memory(7_168, CURVE)
+MEMORY = Memory(CURVE.peak_bytes, CURVE)
 EXECUTION = blank(
     Execution,
     None,
@@ -148,7 +148,6 @@ EXECUTION = blank(
         StepTime(7, 70_000_000, 7_200_000),
     ),
     top_ops=TOTALS,
-    top_types=TOTALS[:2],
     time_ledger=(
         Owner("before the first op (session and feeds)", 1_800_000),
         Owner("at least one op running", 9_000_000),

@@ -43,7 +43,7 @@ def blocks_of(name: str) -> list:
         listing(name, ((name, (name, name)),)),
         sentences(name, (name,)),
         Table(name, columns, (name,)),
-        Table(name, columns, (name,), drawing=True, more=1, option="--top"),
+        Table(name, columns, (name,), drawing=True, more=1, option="--top shows more"),
     ]
 
 

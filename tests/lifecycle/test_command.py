@@ -142,9 +142,9 @@ def test_a_walk_in_short_fits_one_screen_and_begins_with_its_results(
     assert shown[0].startswith(f"{name}: ") and " a step at batch size " in " ".join(shown[:2])
 
 
-def test_a_walk_in_full_ends_with_its_result(walked, capsys):
+def test_a_walk_in_full_begins_with_its_result(walked, capsys):
     command.show(choice(full=True), iter(walked("toy").values()), [])
-    assert capsys.readouterr().out.splitlines()[-1].startswith("toy: 73 nodes built, ")
+    assert capsys.readouterr().out.startswith("toy: 73 nodes built, ")
 
 
 def test_stages_are_shown_in_short_in_full_or_in_a_line():
@@ -177,7 +177,7 @@ def test_the_rows_of_a_long_list_are_shown_with_full_which_the_stage_names():
         blocks = command.blocks_of(choice("toy", "frontend", full), a_frontend(None, scopes))
         tables.append(next(block for block in blocks if isinstance(block, Table) and block.drawing))
     assert [len(table.rows) for table in tables] == [40, 50]
-    assert [table.rest() for table in tables] == ["... and 10 more (--full shows more)", ""]
+    assert [table.rest() for table in tables] == ["... and 10 more (--full shows all)", ""]
 
 
 def test_markdown_has_a_section_for_each_stage_until_the_last_one(run_in):
@@ -189,6 +189,14 @@ def test_markdown_has_a_section_for_each_stage_until_the_last_one(run_in):
 
 
 # Stages and logdirs
+
+
+@pytest.mark.thorough
+def test_the_folder_of_generated_code_is_named_where_code_is_shown(tmp_path):
+    args = ("-m", "tflab.lifecycle", "--stage", "placement", "--logdir", "logs")
+    done = run_python(tmp_path, *args)
+    assert done.stdout.endswith("\nComplete generated code:  logs/code\n")
+    assert [*tmp_path.glob("logs/code/cluster_0/*")]
 
 
 def test_the_logdir_holds_both_graphs_profiles_and_the_life(walk, logdir):

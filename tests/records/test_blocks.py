@@ -19,9 +19,9 @@ def test_a_cell_is_its_columns_function_of_the_row():
 def test_what_was_left_out_is_counted_with_the_option_that_shows_more():
     assert Table("t", COLUMNS, (1,)).rest() == ""
     assert Table("t", COLUMNS, (1,), more=1_234).rest() == "... and 1,234 more"
-    shorter = Table("t", COLUMNS, (1,), more=1, option="--most")
+    shorter = Table("t", COLUMNS, (1,), more=1, option="--most shows more")
     assert shorter.rest() == "... and 1 more (--most shows more)"
-    folded = Table("t", COLUMNS, (1,), option="--full", everything=lambda: (1, 2))
+    folded = Table("t", COLUMNS, (1,), option="--full shows all", everything=lambda: (1, 2))
     assert folded.rest() == "(--full shows all)"
 
 

@@ -6,7 +6,7 @@ from tests.approval import approve
 from tests.examples.printed import approve_view, printed
 from tests.graph_notation import graph, one_pass
 from tests.records_by_hand import CPU_0, CPU_1, a_pass, a_placement
-from tflab.records.blocks import fact_table
+from tflab.records.blocks import fact_table, in_full
 from tflab.records.graph import Node
 from tflab.records.placed import (
     CompiledKernel,
@@ -193,13 +193,19 @@ def test_the_first_run_says_of_each_pass_what_it_changed_and_how_long_passes_too
         FirstPart("remapper on functions", None, 2_000),
         FirstPart("first run of the ops", None, 16_000),
     )
-    stage = replace(
-        STAGE, passes=(PASSES[0], step, *PASSES[2:]), first_run=FirstRun(100_000, parts)
-    )
-    facts = placement.first_run(stage)
+    few = FirstRun(100_000, parts)
+    cheap = (FirstPart(f"part {n}", None, 600 + n) for n in range(6))
+    parts += (FirstPart("layout", 0, 700), FirstPart("idle", None, 5), *cheap)
+    first = FirstRun(sum(part.ns for part in parts), parts)
+    passes = (PASSES[0], step, *PASSES[2:], a_pass("idle", None, 11, 11))
+    stage = replace(STAGE, passes=passes, first_run=first)
+    facts, whole = placement.first_run(stage), placement.first_run_parts(stage, first)
+    assert len(in_full(whole).rows) == len(parts)
+    assert sum(ns for _, ns, _ in whole.rows) == first.wall_ns
     approve_view(
         "views-first-run.txt",
-        [fact_table(facts), placement.first_run_parts(stage, stage.first_run)],
+        [fact_table(facts), whole],
+        {"ten parts or fewer": [placement.first_run_parts(stage, few)]},
     )
     assert [*placement.first_run(STAGE)] == []
 

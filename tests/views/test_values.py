@@ -9,7 +9,7 @@ from tests.examples.histories import value
 from tests.examples.printed import approve_view
 from tests.examples.walk import EXECUTION, PLACEMENT
 from tests.records_by_hand import LOAD, source
-from tflab.records.blocks import fact_table
+from tflab.records.blocks import in_full, offered
 from tflab.records.values import NotFinite, ValuesStep
 from tflab.views import stages, values
 
@@ -50,15 +50,32 @@ VARIABLES = tuple(large(f"v{n}", 2 * n, "variable") for n in range(1, 31))
 
 
 def blocks(rows, **step):
-    return shown(replace(EXECUTION, values=rows, values_step=replace(STEP, **step)))
-
-
-def shown(stage):
-    return [fact_table(values.facts(stage)), *values.tables(stage)]
+    return [*values.tables(replace(EXECUTION, values=rows, values_step=replace(STEP, **step)))]
 
 
 def numbers(count):
     return (value("a:0", tuple(map(float, range(count))), (count,)),)
+
+
+REPEATED = (
+    value("a:0", (1.0, 2.0, 3.0, 4.0, 5.0), (5,)),
+    value("b:0", (1.0, 2.0, 3.0, 4.0, 5.0001), (5,)),
+    value("c:0", (1.0, 2.0, 3.0, 4.0, 5.0), (1, 5)),
+    value("d:0", (1.0, 2.0, 3.0, 4.0), (4,)),
+    value("e:0", (1.0, 2.0, 3.0, 4.0), (4,)),
+    replace(value("gradients/f:0", (1.0, 2.0, 3.0, 4.0, 5.0001), (5,)), phase="backward"),
+    replace(value("train/g:0", (0.5,), ()), phase="update"),
+)
+
+
+def test_numbers_that_a_row_above_has_are_its_name_and_only_in_full_every_node_has_a_row():
+    (shown,) = values.tables(replace(EXECUTION, values=REPEATED, values_step=STEP))
+    every = [cells[-1] for cells in in_full(shown).cells()]
+    assert every[:3] == ["1, 2, 3, 4, 5", "1, 2, 3, 4, 5", "as a"]
+    assert every[3:] == ["1, 2, 3, 4", "1, 2, 3, 4", "as b", "0.5"]
+    in_short = [cells[-1] for cells in shown.cells()]
+    assert in_short == ["1, 2, 3, 4 and 1 more"] * 2 + ["as a"] + ["1, 2, 3, 4"] * 2
+    assert offered(shown, "--full shows all").rest() == "... and 2 more (--full shows all)"
 
 
 def test_every_number_of_a_small_step_is_shown_in_the_order_of_execution():
@@ -68,15 +85,15 @@ def test_every_number_of_a_small_step_is_shown_in_the_order_of_execution():
         "notes": blocks(SMALL, notes=("One thing was not seen.", "Another neither.")),
         "nothing was recorded": blocks((), ns=None, notes=("It was not fetched. No room.",)),
         "no tensors": blocks(()),
-        "not asked for": shown(replace(EXECUTION, values=SMALL, values_step=None)),
+        "not asked for": values.tables(replace(EXECUTION, values=SMALL, values_step=None)),
     }
     approve_view("views-values-small.txt", blocks(SMALL), variants)
 
 
 @pytest.mark.parametrize("tensors, shown", [(64, True), (65, False)])
 def test_all_numbers_are_shown_up_to_sixty_four_tensors(tensors, shown):
-    _, table, *_ = blocks(SMALL[:1] * tensors)
-    assert (table.title == "What every node computes") is shown
+    table, *_ = blocks(SMALL[:1] * tensors)
+    assert (table.title == "What the nodes compute in the first step of all") is shown
 
 
 def test_of_a_large_step_the_largest_variables_and_the_largest_tensors_are_shown():
@@ -137,7 +154,7 @@ def test_where_nan_or_inf_came_from_is_said():
 def test_the_first_nan_stands_above_everything_then_the_load_and_the_times():
     stage = replace(odd((), (FIRST,)), values=SMALL, load=LOAD)
     above = list(values.not_finite(stage))
-    assert stages.results([PLACEMENT, stage])[1:] == above  # the machine was quiet
+    assert stages.results("toy", [PLACEMENT, stage])[1:] == above  # the machine was quiet
     *first, load, facts, table = stages.blocks(stage)[: len(above) + 3]
     assert first == above
     assert load.startswith("Other programs used ")

@@ -22,17 +22,17 @@ import numpy as np
 
 from tflab.analysis import op_runs
 from tflab.analysis.op_runs import OpRuns, sums
-from tflab.analysis.timeline import median_step
 from tflab.records.timed import Holder, LiveBytes, Memory, OpRun, StepTime
 
 US = 1000  # nanoseconds in the unit of allocation times
 
 
 def memory(runs: Iterable[OpRun], steps: Sequence[StepTime]) -> Memory:
-    """Return the peak of all steps, and the whole curve of the step with the median wall time."""
-    table, step = op_runs.of(runs), median_step(steps)
-    curve = live_bytes(table.by_step().get(step.step, ()), step)
-    return Memory(peak_bytes=peak_bytes(table), curve=curve)
+    """Return the peak of all steps, and the whole curve of the first step that reached it."""
+    by_step = op_runs.of(runs).by_step()
+    worst = max(steps, key=lambda step: peak_bytes(by_step.get(step.step, ())))
+    curve = live_bytes(by_step.get(worst.step, ()), worst)
+    return Memory(peak_bytes=curve.peak_bytes, curve=curve)
 
 
 def peak_bytes(runs: Iterable[OpRun]) -> int:

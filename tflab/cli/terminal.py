@@ -100,6 +100,12 @@ class Phase:
     done: int = 0
     start: float = field(default_factory=time.monotonic)
 
+    def left(self) -> str:
+        """Return `, about 40 s left`; empty if it is unknown, or the phase takes less than 5 s."""
+        past = time.monotonic() - self.start
+        whole = past * self.total / self.done if self.done else 0
+        return f", about {whole - past:.0f} s left" if whole > max(past, 5) else ""
+
 
 phases: list[Phase] = []  # the innermost last
 
@@ -165,7 +171,8 @@ def bar() -> Iterator[None]:
         def get_renderables(self) -> Iterable[RenderableType]:
             for task in self.tasks:  # none yet, or the only one
                 task.start_time = phases[0].start
-                self.update(task.id, description=escape(visible(phases[-1].label)))
+                said = visible(phases[-1].label + phases[-1].left())
+                self.update(task.id, description=escape(said))
                 if (share := share_done()) is not None:
                     self.update(task.id, total=1.0, completed=max(share, task.completed))
             if time.monotonic() - phases[0].start > PATIENCE_S:

@@ -29,7 +29,7 @@ OF_STEPS = {"step": ("a step", 1), "share": ("%", 0)}
 def blocks(comparison: Comparison, top: int = 10, full: bool = True) -> Iterable[Block]:
     """Yield the blocks of a comparison, in full or for one screen; `--top` sets rows of a table."""
     for block in parts(comparison, top, full):
-        yield replace(block, option="--top") if isinstance(block, Table) else block
+        yield replace(block, option="--top shows more") if isinstance(block, Table) else block
 
 
 def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:

@@ -27,7 +27,7 @@ from tflab.views import execution
 from tflab.views import op_table as op_columns
 from tflab.views.words import listed
 
-LONG = 2  # times the median step: a longer step, such as a cold one, is not in the totals
+LONG = 2  # times the median step: a longer step, such as a cold one, is left out
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
 
 
@@ -44,12 +44,12 @@ class TrackSummary:
 @dataclass(frozen=True)
 class Conversion:
     recorded: Recording
-    tracks: tuple[TrackSummary, ...]  # without the long steps
+    long_steps: tuple[StepTime, ...]  # that are in nothing below
+    tracks: tuple[TrackSummary, ...]
     wall_ns: int
     time_ledger: tuple[Owner, ...]
     # With the kind of track, by time in descending order; a share refers to its kind
     top_ops: tuple[tuple[str, OpStats], ...]
-    long_steps: tuple[StepTime, ...]  # that are in neither
     critical_path: CriticalPath | None  # unknown without a graph
     memory: Memory
 
@@ -57,34 +57,34 @@ class Conversion:
 def convert(recorded: Recording) -> Conversion:
     """Return the summary of recorded steps. The launch of a GPU kernel and the kernel are rows of
     two kinds; the critical path has the time of the kernels."""
-    runs, middle = op_runs.of(recorded.runs), timeline.median_step(recorded.steps)
-    longest_ns = LONG * middle.wall_ns
+    longest_ns = LONG * timeline.median_step(recorded.steps).wall_ns
     long_steps = [step for step in recorded.steps if 0 < longest_ns < step.wall_ns]
-    usual = runs.where(~np.isin(runs.step, [step.step for step in long_steps]))
-    steps = len(recorded.steps) - len(long_steps)
+    steps = [step for step in recorded.steps if step not in long_steps]
+    runs = op_runs.of(recorded.runs)
+    runs = runs.where(~np.isin(runs.step, [step.step for step in long_steps]))
     tracks = tuple(
         TrackSummary(device, track_kind(device), len(own), int(own.duration_ns.sum()))
-        for device, own in usual.by_device().items()
+        for device, own in runs.by_device().items()
     )
     kinds = dict.fromkeys(track.kind for track in tracks)
-    stats = {kind: op_table.fold(usual.of_kinds(partial(is_node, kind))) for kind in kinds}
+    stats = {kind: op_table.fold(runs.of_kinds(partial(is_node, kind))) for kind in kinds}
     rows = [
         (kind, row)
         for kind, nodes in stats.items()
-        for row in op_table.with_shares(op_table.rows(nodes, "node", steps, images=None))
+        for row in op_table.with_shares(op_table.rows(nodes, "node", len(steps), images=None))
     ]
     path = None
     if recorded.nodes:
         path = critical_path.critical_path(recorded.nodes, runs, recorded.transfers)
     return Conversion(
         recorded=recorded,
-        tracks=tracks,
-        wall_ns=sum(step.wall_ns for step in recorded.steps),
-        time_ledger=timeline.time_ledger(runs, recorded.steps),
-        top_ops=tuple(sorted(rows, key=lambda item: (-item[1].total_ns, item[1].key))),
         long_steps=tuple(long_steps),
+        tracks=tracks,
+        wall_ns=sum(step.wall_ns for step in steps),
+        time_ledger=timeline.time_ledger(runs, steps),
+        top_ops=tuple(sorted(rows, key=lambda item: (-item[1].total_ns, item[1].key))),
         critical_path=path,
-        memory=memory.memory(runs.of_kinds(partial(is_node, None)), recorded.steps),
+        memory=memory.memory(runs.of_kinds(partial(is_node, None)), steps),
     )
 
 
@@ -131,22 +131,21 @@ TOP = 10
 
 
 def blocks(conversion: Conversion) -> Iterable[Block]:
-    recorded, steps = conversion.recorded, conversion.recorded.steps
-    runs, middle = op_runs.of(recorded.runs), timeline.median_step(steps)
-    by_step, several = runs.by_step(), len(steps) > 1
-    which = "the step of median length" if several else "the step"
-    of = f"of median length among {len(steps):,}, " if several else ""
-    facts = [Fact("step", time(middle.wall_ns), f"{of}from first op to last")]
+    recorded = conversion.recorded
+    steps, labels = recorded.steps, recorded.labels
+    usual = [step for step in steps if step not in conversion.long_steps]
+    middle, by_step = timeline.median_step(usual), op_runs.of(recorded.runs).by_step()
+    several, counted = len(steps) > 1, plural(len(usual), "step")
+    which = labels[middle.step] if several else "the step"
+    median = f", of median length among {counted}" * (len(usual) > 1)
+    whole = f"{time(middle.wall_ns)} from first op to last"
+    facts = [Fact("step", whole, f"{which}{median}" * several)]
+    if longer := [f"{labels[one.step]} ({time(one.wall_ns)})" for one in conversion.long_steps]:
+        why = f"longer than {LONG} x the median, as a first run is"
+        facts.append(Fact("left out", listed(longer, 3), why))
     for kind, row in conversion.top_ops[:1]:
         share = f"{percent(row.share)} of the time of all {kind}"
         facts.append(Fact("most expensive node", row.key, share))
-    if conversion.long_steps:
-        times = ((recorded.labels[step.step], step.wall_ns) for step in conversion.long_steps)
-        longer = [
-            f"{label}: {time(ns)}, {ns / middle.wall_ns:,.1f} x {which}" for label, ns in times
-        ]
-        facts.append(Fact("not in totals", listed(longer, 3)))
-    counted = plural(len(steps) - len(conversion.long_steps), "step")
     where = f" in {counted}" if several else ""
     for track in conversion.tracks:
         about = f"{plural(track.op_runs, 'op run')} on {short_device(track.device)}{where}"
@@ -163,7 +162,7 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
             "The steps",
             steps,
             numbers("step", lambda step: str(step.step)),
-            Column("file", lambda step: recorded.labels[step.step], elastic=True, name=True),
+            Column("file", lambda step: labels[step.step], elastic=True, name=True),
             numbers("start to end", lambda step: time(step.wall_ns)),
             numbers("op runs", lambda step: f"{len(by_step[step.step]):,}"),
         )

@@ -54,7 +54,7 @@ def parts(stages: Sequence[Stage]) -> Iterator[tuple[str, Iterable[Block]]]:
             for code in stage.generated:
                 yield "Generated code", placement_view.code_of_cluster(code, stage)
         elif isinstance(stage, Execution):
-            yield "Ops", [execution_view.top_table("Ops", stage.top_ops, stage, "node")]
+            yield "Ops", [execution_view.most_expensive(stage)]
 
 
 # A walk

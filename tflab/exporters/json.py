@@ -29,7 +29,7 @@ CELL = {name: name for name in ("calls", "total_ns", "mean_ns", "share", "gflops
 }
 # What is written of the OpStats in a field: field -> key -> attribute of OpStats. A field that is
 # not listed has those of ROW.
-OP_STATS = {"top_ops": TOTALS, "top_types": TOTALS, "cells": CELL}
+OP_STATS = {"top_ops": TOTALS, "cells": CELL}
 
 
 def document(**parts: object) -> str:

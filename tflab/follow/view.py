@@ -43,7 +43,6 @@ PREPOSITIONS = {
     "bypassed": "in favour of",
     "rewritten": "from",
 }
-LISTING = "`lifecycle --stage placement --full`"
 MOST = 4  # nodes that a line names, and inputs or outputs whose values are shown
 
 
@@ -193,8 +192,9 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"kernel{of}: {kernel.op}{registered}",)
     if history.code:
         ran = history.fate is not None and history.fate.fate == "compiled"
+        about = f"XLA's code{'' if ran else ', not run here'}"
         code = ", ".join(one.name for one in history.code)
-        yield (f"XLA's code{'' if ran else ', not run here'}: {code}, listed by {LISTING}",)
+        yield (f"{about}: {code}, listed by `lifecycle --stage placement`",)
 
 
 def parts_of_touch(touch: Touch) -> Iterator[Part]:
@@ -259,12 +259,11 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
 
 def times(history: NodeHistory) -> Table:
     """Return the times of the node's carrier. A call, branch or loop that was inlined has none."""
-    whose = "" if history.carrier == history.name else f", for the whole of {history.carrier}"
     inlined = CALLS.match(history.op) and history.ran_as in ("Identity", "IdentityN", "NoOp")
     columns = op_table.columns(op_table.ONE_NODE)
     rows = () if inlined else tuple(history.times.items())
     return table(
-        f"A call in warm, traced steps{whose}",
+        f"Calls of {history.carrier} in warm, traced steps",
         rows,
         numbers("batch", lambda item: str(item[0])),
         *(

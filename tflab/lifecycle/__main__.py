@@ -187,6 +187,8 @@ def run_on(choice: Choice, options: Options) -> int:
             apart = "" if is_text and choice.in_short else "\n"
             line = output_paths.opening_line(place.final)
             terminal.say_command(f"{apart}Open it in TensorBoard:", line, stream)
+            if (code := place.final / "code").exists() and not choice.in_short:
+                terminal.say_command("Complete generated code:", visible(str(code)), stream)
             for sentence in filter(None, left_out):
                 terminal.say(visible(sentence), stream)
     ran = find_stage(stages, Execution)
@@ -198,56 +200,46 @@ def run_on(choice: Choice, options: Options) -> int:
 
 
 def show(choice: Choice, walked: Iterator[Stage], stages: list[Stage]) -> None:
-    """Add the stages to a list and print them. Full text is printed stage by stage; the one screen
-    and other formats are printed at the end, also after a failure, but not for a wrong argument."""
+    """Add the stages to a list, then print them, also after a failure, but not for a wrong
+    argument: the result, which is known at the end, is printed first."""
     try:
         with interrupts.held():
-            for number, stage in enumerate(interrupts.interruptible(walked), 1):
+            for stage in interrupts.interruptible(walked):
                 stages.append(stage)
-                if choice.format == "text" and not choice.in_short:
-                    with command.reader_may_leave():
-                        show_stage(choice, number, stage)
-            show_rest(choice, stages, None)
+            show_stages(choice, stages, None)
     except (TflabError, KeyboardInterrupt) as failure:
         with interrupts.held():
             if stages and not isinstance(failure, UsageError):
-                show_rest(choice, stages, str(failure) or "interrupted")
+                show_stages(choice, stages, str(failure) or "interrupted")
         raise
 
 
-def show_stage(choice: Choice, number: int, stage: Stage) -> None:
-    from tflab.exporters import text
-    from tflab.views import stages as views
-
-    if blocks := blocks_of(choice, stage):
-        title, first = f"{number}  {views.title(stage)}", number == 1 or choice.stage != "all"
-        text.show_section(text.console(), title, blocks, first, apart=not choice.in_short)
-
-
-def show_rest(choice: Choice, stages: Sequence[Stage], error: str | None) -> None:
-    """Print what could not be printed before all stages are known."""
+def show_stages(choice: Choice, stages: Sequence[Stage], error: str | None) -> None:
     from tflab.exporters import json, markdown, text
     from tflab.views import stages as views
 
-    results = views.results(stages) if choice.stage == "all" else []
+    results = views.results(choice.model, stages) if choice.stage == "all" else []
     with command.reader_may_leave():
         if choice.format == "json":
             print(json.stages(choice.model, environment.describe(), stages, error))
         elif choice.format == "markdown":
-            titled = {"": results} if results else {}
+            titled: dict[str, Sequence[Block]] = {"": results} if results else {}
             for stage in stages:
-                summary: list[Block] = [f"{views.facts(stage)[0].text}."]
-                titled[views.title(stage)] = blocks_of(choice, stage) or summary
+                summary = f"{views.facts(stage)[0].text}."
+                titled[views.title(stage)] = blocks_of(choice, stage) or [summary]
             title = f"The stages of {choice.model}"
             print(markdown.page(title, environment.describe(), titled, error))
-        elif choice.in_short:
-            for line in (f"{choice.model}: {results[0]}", *results[1:]):
-                text.show_block(text.console(), line, apart=False)
+        else:
+            out, first = text.console(), True
+            for result in results:
+                text.show_block(out, result, apart=False)
             for number, stage in enumerate(stages, 1):
-                show_stage(choice, number, stage)
-            text.show_block(text.console(), MORE, apart=False)
-        elif results:
-            text.show_block(text.console(), f"{choice.model}: {results[0]}")
+                if blocks := blocks_of(choice, stage):
+                    title = f"{number}  {views.title(stage)}"
+                    text.show_section(out, title, blocks, first, apart=not choice.in_short)
+                    first = False
+            if choice.in_short:
+                text.show_block(out, MORE, apart=False)
 
 
 def blocks_of(choice: Choice, stage: Stage) -> list[Block] | None:
@@ -255,8 +247,8 @@ def blocks_of(choice: Choice, stage: Stage) -> list[Block] | None:
     from tflab.views import stages as views
 
     if choice.full or choice.stage == views.name(stage):
-        every = views.blocks(stage)
-        return [in_full(block) if choice.full else offered(block, "--full") for block in every]
+        said, every = "--full shows all", views.blocks(stage)
+        return [in_full(block) if choice.full else offered(block, said) for block in every]
     return views.on_one_screen(stage) if choice.stage == "all" else None
 
 

@@ -99,7 +99,6 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
         runs=op_runs.of(measured.runs),
         step_times=tuple(measured.steps),
         top_ops=op_table.with_shares(op_table.rows(stats, "node", steps, images)),
-        top_types=op_table.with_shares(op_table.rows(stats, "op", steps, images)),
         time_ledger=timeline.time_ledger(of_nodes, measured.steps, on_wire),
         wall_ns=sum(step.wall_ns for step in measured.steps),
         critical_path=critical_path.critical_path(executed, [*measured.runs, *on_wire], sent),

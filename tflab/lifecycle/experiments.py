@@ -67,13 +67,13 @@ def observe(
 ) -> list[list[float]]:
     """Return, for each observation, by how many ns the step of each other job exceeds that of the
     first job, as a median. Observe until the time is over or Ctrl-C comes."""
-    size = options.batch_size
+    size, label = options.batch_size, f"experiments, for {options.experiments} s"
     columns = [*session.feed_columns(placement.program, "train").values()]
     observed = measure.untraced_here(jobs, columns, (size,), ROUNDS, turns=1)
     next(observed)
     added_ns: list[list[float]] = []
     numbers = measure.observations(LEAST, options.experiments)
-    for _, times in zip(terminal.track("experiments", numbers, LEAST), observed, strict=False):
+    for _, times in zip(terminal.track(label, numbers, 0), observed, strict=False):
         usual, *others = (of_job[size] for of_job in times)
         pairs = (zip(other, usual, strict=True) for other in others)
         added_ns.append([median(now - then for now, then in steps) for steps in pairs])

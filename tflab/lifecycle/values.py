@@ -43,7 +43,7 @@ MOST_BYTES = 2**30  # of all tensors of a step
 # Prefixes of the names of outputs that are memory for the op's gradient and may never have been
 # written: the reserved space of a batch norm, the workspace of a pool
 SCRATCH = ("reserve_space", "workspace")
-WHICH = "the first step after initialisation, on the first batch"
+WHICH = "the first step, on the first batch, with graph passes off"
 
 
 def record(execution: Execution, placement: Placement, options: Options) -> Execution:
@@ -163,16 +163,17 @@ def rows(graph: Iterable[Node], values: Fetched) -> Iterator[Value]:
     for tensor, array in values.fed.items():
         yield value_of(array, tensor=tensor, node=node_of(tensor), op="Placeholder", kind=FED)
     for node in graph:
+        about = {"node": node.name, "op": node.op, "phase": node.phase}
         if node.name in values.before:
             before, after = values.before[node.name], values.after.get(node.name)
-            row = value_of(before, tensor=node.name, node=node.name, op=node.op, kind=VARIABLE)
+            row = value_of(before, tensor=node.name, kind=VARIABLE, **about)
             yield row if after is None else replace(row, after=analysis.statistics(after))
         for number in range(len(node.outputs)):
             computed = values.computed.get(output_name(node.name, number))
             if computed is not None:
                 kind = CONSTANT if node.op == analysis.CONSTANT else COMPUTED
                 tensor = f"{node.name}:{number}"
-                yield value_of(computed, tensor=tensor, node=node.name, op=node.op, kind=kind)
+                yield value_of(computed, tensor=tensor, kind=kind, **about)
 
 
 def value_of(array: np.ndarray, **known: Any) -> Value:

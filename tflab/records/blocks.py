@@ -59,7 +59,7 @@ class Table(Shown):
     rows: tuple[Row, ...]
     drawing: bool = False  # rows belong together: use a fixed-width font, without rules
     more: int = 0  # number of rows that were omitted
-    option: str = ""  # option of the command that shows more
+    option: str = ""  # the option of the command that shows more, and how much: `--full shows all`
     # all rows, if `rows` are fewer or folded
     everything: Callable[[], Iterable[Row]] | None = field(default=None, compare=False, repr=False)
     # What a row is among the others: dearest, slower, faster, or less: it matters less
@@ -70,9 +70,9 @@ class Table(Shown):
 
     def rest(self) -> str:
         """Return `... and 37 more (--top shows more)`; empty if all rows are shown."""
-        if not self.more:
-            return f"({self.option} shows all)" if self.everything and self.option else ""
-        return f"... and {self.more:,} more{f' ({self.option} shows more)' if self.option else ''}"
+        more = f"... and {self.more:,} more" if self.more else ""
+        option = f"({self.option})" if self.option and (self.more or self.everything) else ""
+        return " ".join(filter(None, (more, option)))
 
 
 Block = str | Table
@@ -146,7 +146,7 @@ def in_full(block: Block) -> Block:
 
 
 def offered(block: Block, option: str) -> Block:
-    """Return the block. If it omits or folds rows, it names the option that shows all."""
+    """Return the block. If it omits or folds rows, it names the option that shows them."""
     if isinstance(block, Table) and block.everything:
         return replace(block, option=option)
     return block

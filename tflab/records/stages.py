@@ -143,7 +143,6 @@ class Execution(Shown):
     runs: Sequence[timed.OpRun] = field(repr=False)
     step_times: tuple[timed.StepTime, ...]
     top_ops: tuple[measured.OpStats, ...]
-    top_types: tuple[measured.OpStats, ...]
     time_ledger: tuple[timed.Owner, ...]
     wall_ns: int
     critical_path: timed.CriticalPath

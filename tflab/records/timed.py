@@ -92,7 +92,7 @@ class LiveBytes:
 class Memory:
     # the most alive at once in any step, of the memory that the step itself requested
     peak_bytes: int
-    curve: LiveBytes  # of the step with the median wall time
+    curve: LiveBytes  # of the first step with this peak
 
 
 # Tasks of a cluster

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from tflab.records.graph import Shape, Source
+from tflab.records.graph import FORWARD, Shape, Source
 
 if TYPE_CHECKING:  # `--help` does not need NumPy, which takes as long to import as everything else
     import numpy as np
@@ -41,6 +41,7 @@ class Value(Statistics):
     dtype: str
     shape: Shape
     after: Statistics | None  # of a variable: after the step
+    phase: str = field(default=FORWARD, metadata={"json": None})  # of the node
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ def graph(walked: Walked) -> Iterator[Part]:
 def top_ops(walked: Walked) -> Iterator[Part]:
     step = walked.execution
     yield contents.picture("op_bars", plots.op_bars.draw, step.top_ops, "node")
-    yield execution.top_table("The most expensive nodes", step.top_ops, step, "node")
+    yield execution.most_expensive(step)
     yield warm(walked)
 
 

@@ -61,7 +61,7 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
         yield from execution.load_line(seen.load)
     if seen.values and seen.values.values:
         results = seen.groups[seen.values.group - 1].fetches
-        yield from values.statistics(seen.values.values, results)
+        yield from values.statistics(seen.values.values, "the step", results)
     if with_lines:
         yield from of_lines(seen)
     yield table(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from math import inf
 
 from tflab.records.blocks import Block, Column, Fact, Table, dearest, numbers, table
 from tflab.records.graph import Node
-from tflab.records.measured import Experiment, Experiments, Load, OpStats
+from tflab.records.measured import Experiment, Experiments, Load
 from tflab.records.stages import Execution
 from tflab.records.timed import CriticalPath, Memory, Owner
 from tflab.units import percent, plural, short_task, size, time
@@ -36,20 +36,18 @@ def facts(stage: Execution) -> Iterator[Fact]:
         yield Fact("when traced", ", ".join(shares), brief=True)
     yield from parallel(stage.critical_path)
     yield from memory_facts(stage.memory, stage.nodes)
-    yield from values.facts(stage)
     if stage.network and stage.network.unrecorded > 0:
         missing = plural(stage.network.unrecorded, "transfer")
         yield Fact("not recorded", missing, "in other parts of the step, on no critical path")
 
 
 def tables(stage: Execution) -> Iterator[Block]:
-    """Yield what was asked for, the most expensive nodes and types, values and memory."""
+    """Yield what was asked for, the most expensive nodes, memory and values."""
     yield from costs(stage)
     yield from clocks(stage)
-    yield top_table("The most expensive nodes", stage.top_ops, stage, "node")
-    yield top_table("The most expensive op types", stage.top_types, stage, "op")
-    yield from values.tables(stage)
+    yield most_expensive(stage)
     yield from holders(stage.memory, stage.nodes)
+    yield from values.tables(stage)
 
 
 def load_line(load: Load | None) -> Iterable[str]:
@@ -112,16 +110,15 @@ def memory_facts(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Fact]:
     if compiled(nodes):
         yield Fact("memory", "not recorded", "code that XLA compiled ran")
     elif memory.peak_bytes:
-        yield Fact("memory", size(memory.peak_bytes), "alive at once at most, in any traced step")
+        yield Fact("memory", size(memory.peak_bytes), "held at once at most in a traced step")
 
 
 def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
-    """Yield a table of what held the memory at the peak of the step of median length."""
+    """Yield a table of what held the memory at the peak."""
     curve = memory.curve
-    if curve.holders and memory.peak_bytes and not compiled(nodes):
+    if curve.holders and not compiled(nodes):
         yield table(
-            f"What held the {size(curve.peak_bytes)} at the peak of the step of median length, "
-            f"after {time(curve.peak_ns)}",
+            f"What held the {size(curve.peak_bytes)}, {time(curve.peak_ns)} after the step began",
             curve.holders,
             Column("allocated by", lambda holder: holder.name, elastic=True, name=True),
             Column("type that ran", lambda holder: holder.op, spare=1),
@@ -131,16 +128,15 @@ def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
         )
 
 
-def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
-    """Return the first rows by node or by type; a row of a type has no separate name."""
-    names = op_table.NODES_MOST_EXPENSIVE if by == "node" else op_table.TIME_OF_CALLS
+def most_expensive(stage: Execution) -> Table:
+    spare = {"type": 4, "median": 3, "calls": 2, "mean": 2}
     return table(
-        f"{heading} (total time of {plural(stage.steps, 'traced step')})",
-        rows,
-        op_table.key(by),
-        *op_table.columns(names, spare={"type": 4, "median": 3, "calls": 2, "mean": 2}),
+        f"The most expensive nodes (total time of {plural(stage.steps, 'traced step')})",
+        stage.top_ops,
+        op_table.key("node"),
+        *op_table.columns(op_table.NODES_MOST_EXPENSIVE, spare),
         most=TOP,
-        tone=dearest(rows, lambda row: row.total_ns),
+        tone=dearest(stage.top_ops, lambda row: row.total_ns),
     )
 
 
@@ -157,14 +153,19 @@ def adds(row: Experiment, control: Experiment) -> bool:
 
 
 def most_added(experiments: Experiments | None) -> Iterator[str]:
-    """Yield which op adds most to a step when it runs twice, if any adds something."""
+    """Yield by how much a step gets longer if an op runs twice: the op that adds most, if any."""
     if experiments and (control := experiments.control):
         slower = [row for row in experiments.ops if adds(row, control)]
         most = max(slower, key=lambda row: row.once_more_ns, default=None)
-        added = f"{most.name} adds most, {time(most.once_more_ns)}" if most else ""
-        yield f"Ops run twice in a step: {added or f'{NO_DIFFERENCE} seen'}."
+        yield (
+            f"With {most.name} run twice, a step takes {time(most.once_more_ns)} longer, more than "
+            f"with any other op: 95 % interval {interval(most)}, control (an unchanged step) "
+            f"{interval(control)}."
+            if most
+            else f"Steps with an op run twice, a different op in each: {NO_DIFFERENCE} seen."
+        )
     elif experiments:
-        yield "Ops run twice in a step: none."
+        yield "Ops run twice: none."
 
 
 def costs(stage: Execution) -> Iterator[Block]:
@@ -172,7 +173,7 @@ def costs(stage: Execution) -> Iterator[Block]:
     experiments = stage.experiments
     if experiments and (control := experiments.control):
         yield table(
-            "What an op costs a step: the time that running it a second time adds",
+            "What an op adds to a step when it runs twice",
             sorted(experiments.ops, key=lambda row: (not adds(row, control), -row.once_more_ns)),
             Column("node", lambda row: row.name, elastic=True, name=True),
             Column("type that ran", lambda row: row.op, spare=1),

@@ -18,8 +18,9 @@ from tflab.units import percent, plural, short_device, short_task, size, time
 from tflab.views.words import FATES, counted, graph_size, listed, tensor
 
 TITLE = "Placement: the graph is rewritten, given devices and cut into partitions"
-LEAST_SHARE = 0.001  # of the first run, of a part with a row of its own; JSON has all
+DEAREST = 10  # parts of the first run that have a row of their own
 MOST_KERNELS = 10  # rows; JSON has every node
+NOTHING = "nothing"  # changed by a pass
 RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
@@ -105,20 +106,24 @@ def first_run(stage: Placement) -> Iterator[Fact]:
 
 
 def first_run_parts(stage: Placement, first: FirstRun) -> Table:
-    """Return the first run as a table in which every nanosecond has one owner. The parts with the
-    least time have one row."""
-    rows = sorted(first.parts, key=lambda part: -part.ns)
-    large = [part for part in rows if part.ns >= LEAST_SHARE * first.wall_ns]
-    if others := rows[len(large) :]:
-        name = f"{plural(len(others), 'part')} below {percent(LEAST_SHARE)}"
-        large.append(FirstPart(name, None, sum(part.ns for part in others)))
-    return table(
+    """Return the first run as a table in which every nanosecond has one owner. Except in full, all
+    but the dearest parts share two rows: passes that changed nothing, and others."""
+    rows = [(part.owner + again(part), part.ns, changed(stage, part)) for part in first.parts]
+    rows.sort(key=lambda row: -row[1])
+    shown, less = rows[:DEAREST], rows[DEAREST:]
+    for idle in (True, False):
+        if times := [ns for _, ns, found in less if (found == NOTHING) is idle]:
+            shown.append((plural(len(times), "other"), sum(times), NOTHING * idle))
+    return Table(
         "The first run of a new session, by what it did",
-        large,
-        Column("part", lambda part: part.owner + again(part), elastic=True, name=True),
-        numbers("time", lambda part: time(part.ns)),
-        numbers("share", lambda part: percent(part.ns / first.wall_ns)),
-        numbers("nodes changed", lambda part: changed(stage, part)),
+        (
+            Column("part", lambda row: row[0], elastic=True, name=True),
+            numbers("time", lambda row: time(row[1])),
+            numbers("share", lambda row: percent(row[1] / first.wall_ns)),
+            numbers("nodes changed", lambda row: row[2]),
+        ),
+        tuple(shown),
+        everything=(lambda: rows) if less else None,
     )
 
 
@@ -132,7 +137,7 @@ def changed(stage: Placement, part: FirstPart) -> str:
     log = [step.changed for step in stage.passes if (step.name, step.iteration) == key]
     if not log or part.owner in BETWEEN:
         return ""
-    return f"{len(set[str]().union(*log)):,}" if any(log) else "nothing"
+    return f"{len(set[str]().union(*log)):,}" if any(log) else NOTHING
 
 
 def fate_counts(stage: Placement) -> Table:
@@ -208,10 +213,6 @@ def code_of_cluster(code: Generated, stage: Placement) -> Iterable[Block]:
     for kernel in own[:SHOWN]:
         parts = ((language, [about, *lines]) for language, about, lines in listings(kernel))
         yield listing(f"{kernel.name}: {', '.join(kernel.nodes)}{not_run}", parts)
-    yield (
-        f"The complete listings are in the logdir, under code/{code.cluster}, if the command runs "
-        "all stages or has --logdir DIR."
-    )
 
 
 def listings(kernel: CompiledKernel) -> Iterable[tuple[str, str, list[str]]]:

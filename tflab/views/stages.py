@@ -12,7 +12,7 @@ from types import ModuleType
 
 from tflab.records.blocks import Block, Column, Fact, Table, fact_table
 from tflab.records.options import STAGES as NAMES
-from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage
+from tflab.records.stages import Backward, Execution, Frontend, Placement, Stage, find_stage
 from tflab.units import plural, time
 from tflab.views import backward, execution, frontend, placement
 
@@ -72,13 +72,13 @@ def on_one_screen(stage: Stage) -> list[Block]:
     return shown
 
 
-def results(walked: Sequence[Stage]) -> list[Block]:
+def results(model: str, walked: Sequence[Stage]) -> list[str]:
     """Return the main results of a walk: a sentence, and those that its numbers need."""
-    last = walked[-1]
-    if not isinstance(last, Placement | Execution):
-        return [f"{plural(len(last.nodes), 'node')} built."]
-    placed = next(stage for stage in walked if isinstance(stage, Placement))
-    built = f"{plural(len(placed.user_nodes), 'node')} built, {len(placed.nodes):,} left to run"
+    last, placed = walked[-1], find_stage(walked, Placement)
+    if placed is None:
+        return [f"{model}: {plural(len(last.nodes), 'node')} built."]
+    written = f"{model}: {plural(len(placed.user_nodes), 'node')} built"
+    built = f"{written}, {len(placed.nodes):,} left to run"
     if not isinstance(last, Execution):
         return [f"{built}."]
     step = f"{time(last.untraced_step_ns.median)} a step"

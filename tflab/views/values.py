@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tflab.records.blocks import Block, Column, Fact, Table, numbers, table
-from tflab.records.graph import Shape, graph_def_name
+from tflab.records.blocks import Block, Column, Table, numbers, table
+from tflab.records.graph import FORWARD, Shape, graph_def_name
 from tflab.records.stages import Execution
 from tflab.records.values import (
     COMPUTED,
@@ -19,10 +19,11 @@ from tflab.records.values import (
     Statistics,
     Value,
 )
-from tflab.units import plural, time
-from tflab.views.words import place
+from tflab.units import plural
+from tflab.views.words import listed, place
 
-FEW = 16  # elements of each tensor of a step whose numbers are all shown
+FEW = 16  # elements of each tensor of a step whose numbers are all shown in full
+FIRST = 4  # numbers of a tensor otherwise
 SHORT = 64  # tensors of such a step
 ROWS = 12  # of a table of statistics
 CODE = 72  # characters of a line of code in a sentence
@@ -65,49 +66,49 @@ def consequence(results: Sequence[str]) -> str:
     return f"Not finite after the step: {', '.join(map(graph_def_name, results))}."
 
 
-def facts(stage: Execution) -> Iterator[Fact]:
-    """Yield which step the values are of, and how they were fetched."""
-    step = stage.values_step
-    if step is None or step.ns is None:
-        return
-    how = f"graph passes off, untimed; its session took {time(step.ns)}"
-    yield Fact("the program's values", f"in {step.which}", how, detail=True)
-
-
 def tables(stage: Execution) -> Iterator[Block]:
     """Yield the program's values: all numbers if they are few, otherwise statistics."""
     step, values = stage.values_step, stage.values
     if step is None:
         return
-    if step.ns is not None and values:
-        small = all(value.values is not None and len(value.values) <= FEW for value in values)
-        if small and len(values) <= SHORT:
-            yield every_number(values)
-        else:
-            yield from statistics(values)
+    small = all(value.values is not None and len(value.values) <= FEW for value in values)
+    if small and 0 < len(values) <= SHORT:
+        yield every_number(values, step.which)
+    else:
+        yield from statistics(values, step.which)
     yield from step.notes
 
 
-def every_number(values: Sequence[Value]) -> Table:
-    """Return a table of every number of a small step, with variables before and after it."""
-    rows = []
-    for value in values:
-        amounts = amounts_of(value, value.shape)
-        rows.append((graph_def_name(value.tensor), value.op, dims(value), amounts))
-        if value.after:
-            rows.append(("  after the step", "", "", amounts_of(value.after, value.shape)))
-    return table(
-        "What every node computes",
-        rows,
+def every_number(values: Sequence[Value], step: str) -> Table:
+    """Return a table of the first numbers of the program's nodes, with variables before and after
+    the step; in full, of every number of every node."""
+    own = [value for value in values if value.phase == FORWARD]
+    shown, whole = [*number_rows(own, FIRST)], [*number_rows(values, FEW)]
+    columns = (
         Column("node", lambda row: row[0], name=True),
         Column("op type", lambda row: row[1], spare=1),
         Column("shape", lambda row: row[2]),
         Column("values", lambda row: row[3], hanging=True, least=34),
-        most=len(rows),
     )
+    everything = None if shown == whole else lambda: whole
+    title, more = f"What the nodes compute in {step}", len(values) - len(own)
+    return Table(title, columns, tuple(shown), more=more, everything=everything)
 
 
-def statistics(values: Sequence[Value], results: Sequence[str] = ()) -> Iterator[Block]:
+def number_rows(values: Iterable[Value], most: int) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the cells of each value. Numbers that a row above has are its name."""
+    known: dict[str, str] = {}
+    for value in values:
+        name, amounts = graph_def_name(value.tensor), amounts_of(value, value.shape, most)
+        if elements(value.shape) > FIRST and not amounts.startswith("all "):
+            same = known.setdefault(repr(value.values), name)
+            amounts = amounts if same == name else f"as {same}"
+        yield name, value.op, dims(value), amounts
+        if value.after:
+            yield "  after the step", "", "", amounts_of(value.after, value.shape, most)
+
+
+def statistics(values: Sequence[Value], step: str, results: Sequence[str] = ()) -> Iterator[Block]:
     """Yield the fed and computed tensors: the results of the step, those with NaN or Inf, then the
     largest; and the largest variables before and after the step."""
     values = sorted(values, key=lambda value: -elements(value.shape))
@@ -129,7 +130,7 @@ def statistics(values: Sequence[Value], results: Sequence[str] = ()) -> Iterator
         both += [value, *filter(None, [after])]
     what = "Results and largest tensors" if results else "The largest tensors"
     for title, rows in (
-        (f"{what} of the step", tensors),
+        (f"{what} of {step}", tensors),
         ("The largest variables before and after the step", both),
     ):
         bad = any(value.not_finite for value in rows)
@@ -152,15 +153,15 @@ def elements(shape: Shape) -> int:
     return math.prod(dim or 0 for dim in shape or ())
 
 
-def amounts_of(value: Statistics, shape: Shape) -> str:
-    """Return a tensor in one line: its numbers if they are few, otherwise statistics; or
+def amounts_of(value: Statistics, shape: Shape, most: int = FEW) -> str:
+    """Return a tensor in one line: its first numbers if they are few, otherwise statistics; or
     `all 0.5 (16)` if all elements are exactly equal."""
     size = elements(shape)
     values = value.values or ()
     if len(values) > 1 and len(set(map(repr, values))) == 1:
         return f"all {number(values[0])} ({size:,})"
     if value.values is not None and size <= FEW:
-        return ", ".join(map(number, values)) or "no elements"
+        return listed([*map(number, values)], most) or "no elements"
     statistics = (("mean", value.mean), ("min", value.min), ("max", value.max))
     parts = [f"{name} {number(amount)}" for name, amount in statistics if amount is not None]
     if value.not_finite:
