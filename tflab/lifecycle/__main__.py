@@ -187,7 +187,8 @@ def run_on(choice: Choice, options: Options) -> int:
             apart = "" if is_text and choice.in_short else "\n"
             line = output_paths.opening_line(place.final)
             terminal.say_command(f"{apart}Open it in TensorBoard:", line, stream)
-            if (code := place.final / "code").exists() and not choice.in_short:
+            shown = choice.full or choice.stage == STAGES[2]
+            if shown and (code := place.final / "code").exists():
                 terminal.say_command("Complete generated code:", visible(str(code)), stream)
             for sentence in filter(None, left_out):
                 terminal.say(visible(sentence), stream)
