@@ -285,7 +285,7 @@ def in_turns(pairs: int, seconds: float) -> Tried:
             if result.failure or result.interrupted:
                 raise TflabError(result.failure or "Interrupted.")
             for change in result.whole:
-                terminal.say(f"{way}: {change}", sys.stderr)
+                terminal.say(f"{way}: {change} {result.least_slower[change.key]}", sys.stderr)
                 if change.verdict and (way == SAME or change.key == turns.STEP):
                     tried.trials.append(Trial(change.key, way, 0, change.verdict))
     return tried

@@ -112,6 +112,17 @@ def test_holm_rejects_from_the_smallest_until_one_is_too_large():
     assert verdicts.holm([], 0.01) == []
 
 
+@pytest.mark.parametrize("control", [STILL, [0.97, 0.98, 0.96, 0.97], [1.1, 1.0, 1.2, 1.1]])
+def test_a_slow_down_is_shown_from_the_smallest_ratio_on(control):
+    varying = [0.98, 1.0, 1.03, 1.01, 0.99]
+    least = verdicts.least_slower(varying, control, 1) / exp(np.log(varying).mean())
+    for factor in (1.001, 0.999):
+        found = words([ratio * least * factor for ratio in varying], control=control)
+        assert (found == ["slower"]) == (factor > 1)
+    far = [0.7, 0.7, 0.71]  # a control that is no obstacle
+    assert verdicts.least_slower(varying, far, 10) > verdicts.least_slower(varying, far, 1)
+
+
 @pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize("wild", [0.0, 0.1])

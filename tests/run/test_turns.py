@@ -144,7 +144,7 @@ def test_a_type_of_one_program_stands_beside_the_empty_column_of_the_other():
     assert "  type that ran  old.py  new.py" in shown
 
 
-def test_what_differs_is_shown_and_that_nothing_does():
+def test_what_differs_is_shown_with_the_smallest_slow_down_that_is_or_that_nothing_does():
     made = a_race(slower=1.2, **{"line_loss = g(x)": 5e6})
     for each in chain(*made):
         if each.place:

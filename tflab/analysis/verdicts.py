@@ -128,6 +128,14 @@ def interval(ratios: Ratios, confidence: float = 1 - ERROR) -> Interval:
     return of_ratios(ratios).interval(confidence)
 
 
+def least_slower(ratios: Ratios, control: Ratios, tests: int) -> float:
+    """Return the smallest mean ratio that would count as a slow-down, if the observations varied as
+    much as these. `tests` is the number of verdicts that are made together."""
+    centred = of_ratios(ratios)._replace(mean=0)
+    alone, beside = (centred.interval(1 - error)[1] for error in (ERROR / tests, ERROR))
+    return max(alone, beside * max(1, interval(control, OF_CONTROL)[1]))
+
+
 def median_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
     """Return the interval of the true median, from the k-th least to the k-th largest value;
     infinite if there are too few. It assumes no distribution (Hollander and Wolfe, "Nonparametric

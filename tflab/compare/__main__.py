@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
         default=[DEFAULT],
         type=command.one_of("configuration", (*CONFIGURATIONS, PASSES)),
         metavar="C",
-        help=f"{', '.join(list(CONFIGURATIONS)[1:])}; passes: each off (takes up to 5 min)",
+        help=f"{', '.join(list(CONFIGURATIONS)[1:])}, passes; up to 5 min",
     )
     arguments.add(group, "--cluster", "--data-dir")
 

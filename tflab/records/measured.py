@@ -272,6 +272,7 @@ class Programs:
     # What the group of runs fetches that is compared as the step; None if no group ran twice
     steps: tuple[str | None, str | None]
     whole: tuple[Change, ...]  # the median step, if both have one, and the whole process
+    least_slower: Mapping[str, float]  # key of `whole` -> the ratio from which it is shown, if any
     ops: tuple[Change, ...]  # by type, in a traced step
     lines: tuple[Change, ...]  # by code, in the whole process
     load: Load | None

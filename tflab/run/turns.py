@@ -230,13 +230,19 @@ def name_of(group: Group) -> str:
 
 
 def concluded(names: Sequence[str], rounds: Sequence[Round], load: Load | None) -> Programs:
+    whole = tuple(changes(rounds, WHOLE))
     counted = [each.place for each in counted_of(rounds)]
     groups = {each.place: each.group for each in reversed([*chain(*rounds)])}  # of the first runs
     return Programs(
         programs=(names[0], names[1]),
         runs=(counted.count(0), counted.count(1)),
         steps=(groups.get(0), groups.get(1)),
-        whole=tuple(changes(rounds, WHOLE)),
+        whole=whole,
+        least_slower={
+            change.key: verdicts.least_slower(*observed(rounds, (WHOLE, change.key)), len(whole))
+            for change in whole
+            if change.verdict and change.verdict.observations >= verdicts.LEAST
+        },
         ops=tuple(changes(rounds, OP)),
         lines=tuple(changes(rounds, LINE)),
         load=load,
@@ -307,6 +313,8 @@ def blocks(result: Programs, top: int, full: bool = False) -> Iterator[Block]:
     if rounds < verdicts.LEAST:
         yield f"A verdict takes at least {verdicts.LEAST} rounds. --steps N makes rounds shorter."
         return
+    least = ", ".join(f"{key} {ratio:.2f} x" for key, ratio in result.least_slower.items())
+    yield f"The smallest slow-down that would have been shown: {least}."
     shown = [*result.whole]
     for what, key, rows in (
         ("Types of ops in a traced step", "type that ran", result.ops),
