@@ -62,6 +62,13 @@ def children_of(process: int) -> list[int]:
     return [*map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
 
 
+def processor_seconds(process: int) -> float:
+    """The time of processors that a process has taken (proc(5)); unlike the time of day it is the
+    same on a busy machine."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def in_one_process(patch: pytest.MonkeyPatch) -> None:
     """Run here what tflab runs in processes of its own, of which `tests/runtime` has tests."""
     from tflab.runtime import processes

@@ -7,11 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from tests.commands import children_of, run_here
+from tests.commands import children_of, processor_seconds, run_here
 from tflab.lifecycle import __main__ as lifecycle
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
@@ -70,13 +69,6 @@ def walked_in_json(addresses, logdir, capsys):
     return json.loads(said.out)["stages"][-1]
 
 
-def processor_seconds(process: int) -> float:
-    """The time of processors that a process has taken (proc(5)); unlike the time of day it is the
-    same on a busy machine."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-
-
 # SIGTERM goes to the whole group, as that of `timeout` does
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_task_is_left_after_a_signal(number):
@@ -88,13 +80,12 @@ def test_no_task_is_left_after_a_signal(number):
         text=True,
         start_new_session=True,
     ) as running:
-        for line in running.stdout:
-            if "Kernels (inferred" in line:
-                break
-        (task,) = filter(is_task, children_of(running.pid))
+        while not (tasks := [*filter(is_task, children_of(running.pid))]):
+            time.sleep(0.1)
+        (task,) = tasks
         begun = processor_seconds(running.pid)
-        # Into the steps, which only SIGTERM leaves time to print
-        while processor_seconds(running.pid) < begun + (number == signal.SIGTERM):
+        # Into the steps, which only SIGTERM leaves time to print: the stages before take 2 s
+        while processor_seconds(running.pid) < begun + 6 * (number == signal.SIGTERM):
             time.sleep(0.1)
         os.killpg(running.pid, number)
         out, _ = running.communicate(timeout=120)
