@@ -38,7 +38,7 @@ def line_of(source, text):
 def saves_what_is_said(seen, about, before, after):
     """Whether the runs of one group are shorter than those of another by what a finding says."""
     (finding,) = [sentence for sentence in seen["findings"] if about in sentence]
-    share = float(re.match(r"([\d.]+) %", finding)[1]) / 100
+    share = float(re.search(r"([\d.]+) %", finding)[1]) / 100
     return before["median_ns"] - after["median_ns"] >= WIDE * share * before["median_ns"]
 
 
