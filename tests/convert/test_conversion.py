@@ -37,7 +37,7 @@ def test_all_that_is_shown_of_many_steps_of_a_cpu_without_a_graph():
     approve("convert-many.txt", text.as_text(conversion.blocks(conversion.convert(recorded))))
 
 
-def test_a_step_that_is_more_than_twice_as_long_as_the_median_is_left_out():
+def test_a_step_that_is_more_than_twice_as_long_as_the_median_of_the_others_is_left_out():
     times = (901, 200, 100)
     runs = tuple(
         OpRun(step, "n", "Op", CPU, 0, ns, ns, ((0, ns, "cpu"),)) for step, ns in enumerate(times)
@@ -49,9 +49,35 @@ def test_a_step_that_is_more_than_twice_as_long_as_the_median_is_left_out():
     assert found.tracks == (conversion.TrackSummary(CPU, "ops", 2, 300),)
     assert (found.wall_ns, [part.ns for part in found.time_ledger]) == (300, [0, 300, 0, 0])
     assert (found.memory.peak_bytes, found.memory.curve.step) == (200, 1)
-    step, left_out, *_ = text.as_text(conversion.blocks(found)).splitlines()
-    assert step.endswith("  100 ns from first op to last, c, of median length among 2 steps")
-    assert left_out.endswith("  a (901 ns), longer than 2 x the median, as a first run is")
+    shown = " ".join(text.as_text(conversion.blocks(found)).split())
+    assert "100 ns from first op to last, c, the shorter of 2 steps" in shown
+    why = "longer than 2 x the median of the other steps, as a first run can be"
+    assert f"left out a (901 ns), {why}" in shown
+    assert "What held the 200 B, 0 ns after b began" in shown
+
+
+def test_a_single_step_may_include_the_set_up_of_its_session():
+    lone = replace(RECORDED, labels=("c",), steps=RECORDED.steps[:1], runs=RECORDED.runs[:5])
+    shown = " ".join(text.as_text(conversion.blocks(conversion.convert(lone))).split())
+    about = "the only one: if it was the first of its session, its times include set-up"
+    assert f"step 100 us from first op to last, {about}" in shown
+    assert "4.00 KiB, 21.0 us after the step began" in shown
+
+
+def test_a_long_step_is_compared_with_the_others_alone():
+    """310 ns are more than twice the median of the others, 150 ns, but not of all, 160 ns."""
+
+    def long_steps(*times):
+        runs = tuple(OpRun(step, "n", "Op", CPU, 0, ns) for step, ns in enumerate(times))
+        steps = tuple(StepTime(step, 0, ns) for step, ns in enumerate(times))
+        recorded = Recording(("0.pb",), ("a", "b", "c", "d")[: len(times)], steps, runs)
+        return [step.wall_ns for step in conversion.convert(recorded).long_steps]
+
+    assert long_steps(310, 140, 160) == [310]
+    assert long_steps(300, 140, 160) == []
+    assert long_steps(201, 100) == [201]
+    assert long_steps(200, 100) == []
+    assert long_steps(900) == []
 
 
 def test_a_path_without_edges_is_not_blamed_on_the_trace():

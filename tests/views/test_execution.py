@@ -43,6 +43,13 @@ VARIANTS = {
     "no memory": {"memory": Memory(0, replace(CURVE, holders=()))},
     "compiled code": {"nodes": (Node("cluster_0_1/xla_run", "_XlaRun"),)},
     "experiments": {"experiments": EXPERIMENTS},
+    "experiments whose intervals overlap": {
+        "experiments": replace(
+            EXPERIMENTS,
+            ops=(*EXPERIMENTS.ops, Experiment("next", "Op", 780e3, 700e3, 790e3, 6)),
+            untried=(),
+        )
+    },
     "experiments that could not be made": {
         "experiments": Experiments((), None, (Untried("a", "Op", "it is part of a loop"),))
     },

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 from typing import TextIO
 
 import numpy as np
@@ -27,7 +28,7 @@ from tflab.views import execution
 from tflab.views import op_table as op_columns
 from tflab.views.words import listed
 
-LONG = 2  # times the median step: a longer step, such as a cold one, is left out
+LONG = 2  # times the median of the other steps: a longer step, such as a cold one, is left out
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
 
 
@@ -57,14 +58,15 @@ class Conversion:
 def convert(recorded: Recording) -> Conversion:
     """Return the summary of recorded steps. The launch of a GPU kernel and the kernel are rows of
     two kinds; the critical path has the time of the kernels."""
-    longest_ns = LONG * timeline.median_step(recorded.steps).wall_ns
+    # Without the longest step, the median is that of the others for each step that exceeds it
+    longest_ns = LONG * median(sorted(step.wall_ns for step in recorded.steps)[:-1] or [0])
     long_steps = [step for step in recorded.steps if 0 < longest_ns < step.wall_ns]
     steps = [step for step in recorded.steps if step not in long_steps]
     runs = op_runs.of(recorded.runs)
     runs = runs.where(~np.isin(runs.step, [step.step for step in long_steps]))
     tracks = tuple(
         TrackSummary(device, track_kind(device), len(own), int(own.duration_ns.sum()))
-        for device, own in runs.by_device().items()
+        for device, own in runs.of_kinds(partial(is_node, None)).by_device().items()
     )
     kinds = dict.fromkeys(track.kind for track in tracks)
     stats = {kind: op_table.fold(runs.of_kinds(partial(is_node, kind))) for kind in kinds}
@@ -134,14 +136,17 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     recorded = conversion.recorded
     steps, labels = recorded.steps, recorded.labels
     usual = [step for step in steps if step not in conversion.long_steps]
-    middle, by_step = timeline.median_step(usual), op_runs.of(recorded.runs).by_step()
+    middle = timeline.median_step(usual)
+    by_step = op_runs.of(recorded.runs).of_kinds(partial(is_node, None)).by_step()
     several, counted = len(steps) > 1, plural(len(usual), "step")
     which = labels[middle.step] if several else "the step"
-    median = f", of median length among {counted}" * (len(usual) > 1)
-    whole = f"{time(middle.wall_ns)} from first op to last"
-    facts = [Fact("step", whole, f"{which}{median}" * several)]
+    about = "the only one: if it was the first of its session, its times include set-up"
+    if several:
+        order = "the shorter of" if len(usual) == 2 else "of median length among"
+        about = which + f", {order} {counted}" * (len(usual) > 1)
+    facts = [Fact("step", f"{time(middle.wall_ns)} from first op to last", about)]
     if longer := [f"{labels[one.step]} ({time(one.wall_ns)})" for one in conversion.long_steps]:
-        why = f"longer than {LONG} x the median, as a first run is"
+        why = f"longer than {LONG} x the median of the other steps, as a first run can be"
         facts.append(Fact("left out", listed(longer, 3), why))
     for kind, row in conversion.top_ops[:1]:
         share = f"{percent(row.share)} of the time of all {kind}"
@@ -150,7 +155,7 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     for track in conversion.tracks:
         about = f"{plural(track.op_runs, 'op run')} on {short_device(track.device)}{where}"
         facts.append(Fact(track.kind, time(track.total_ns), about))
-    ledger = timeline.time_ledger(by_step.get(middle.step, ()), [middle])
+    ledger = timeline.time_ledger(recorded.runs, [middle])
     facts += execution.owners(filter(lambda owner: owner.ns, ledger), middle.wall_ns, 1, which)
     if conversion.critical_path:
         facts += execution.parallel(conversion.critical_path)
@@ -164,7 +169,7 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
             numbers("step", lambda step: str(step.step)),
             Column("file", lambda step: labels[step.step], elastic=True, name=True),
             numbers("start to end", lambda step: time(step.wall_ns)),
-            numbers("op runs", lambda step: f"{len(by_step[step.step]):,}"),
+            numbers("op runs", lambda step: f"{len(by_step.get(step.step, ())):,}"),
         )
     kinds = len({kind for kind, _ in conversion.top_ops}) > 1
     if kinds:
@@ -184,4 +189,5 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     columns[2:2] = [Column("kind", lambda item: item[0])] * kinds
     title = f"The most expensive nodes (total time of {counted})"
     yield table(title, conversion.top_ops, *columns, most=TOP)
-    yield from execution.holders(conversion.memory)
+    held = labels[conversion.memory.curve.step] if several else which
+    yield from execution.holders(conversion.memory, of=held)

@@ -113,12 +113,12 @@ def memory_facts(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Fact]:
         yield Fact("memory", size(memory.peak_bytes), "held at once at most in a traced step")
 
 
-def holders(memory: Memory, nodes: Iterable[Node] = ()) -> Iterator[Table]:
+def holders(memory: Memory, nodes: Iterable[Node] = (), of: str = "the step") -> Iterator[Table]:
     """Yield a table of what held the memory at the peak."""
     curve = memory.curve
     if curve.holders and not compiled(nodes):
         yield table(
-            f"What held the {size(curve.peak_bytes)}, {time(curve.peak_ns)} after the step began",
+            f"What held the {size(curve.peak_bytes)}, {time(curve.peak_ns)} after {of} began",
             curve.holders,
             Column("allocated by", lambda holder: holder.name, elastic=True, name=True),
             Column("type that ran", lambda holder: holder.op, spare=1),
@@ -157,10 +157,13 @@ def most_added(experiments: Experiments | None) -> Iterator[str]:
     if experiments and (control := experiments.control):
         slower = [row for row in experiments.ops if adds(row, control)]
         most = max(slower, key=lambda row: row.once_more_ns, default=None)
+        alike = sum(row.high_ns >= most.low_ns for row in experiments.ops) - 1 if most else 0
+        overlap = f" {plural(alike, 'other interval')} overlap{'s' * (alike == 1)} with this one."
         yield (
-            f"With {most.name} run twice, a step takes {time(most.once_more_ns)} longer, more than "
-            f"with any other op: 95 % interval {interval(most)}, control (an unchanged step) "
-            f"{interval(control)}."
+            f"With {most.name} run twice, a step takes {time(most.once_more_ns)} longer, the "
+            f"largest median of {plural(len(slower), 'op')} with a difference "
+            f"({len(experiments.ops)} tried): 95 % interval {interval(most)}, control (an "
+            f"unchanged step) {interval(control)}.{overlap * (alike > 0)}"
             if most
             else f"Steps with an op run twice, a different op in each: {NO_DIFFERENCE} seen."
         )
