@@ -39,7 +39,8 @@ def facts(stage: Placement) -> Iterator[Fact]:
         clusters = plural(len({*compiled}), "cluster")
         yield Fact("compiled", plural(len(compiled), "node"), f"by XLA, as {clusters}")
     yield from transferred(stage)
-    yield from first_run(stage)
+    if first := stage.first_run:
+        yield Fact("first run", time(first.wall_ns), "of a new session, measured once")
 
 
 def tables(stage: Placement) -> Iterator[Block]:
@@ -97,12 +98,6 @@ def transferred(stage: Placement) -> Iterator[Fact]:
         unknown = sum(transfer.bytes is None for transfer in stage.transfers)
         without = f", without {plural(unknown, 'transfer')} of unknown size" if unknown else ""
         yield Fact("transfers", sizes, f"in every step{without}")
-
-
-def first_run(stage: Placement) -> Iterator[Fact]:
-    """Yield the time of the first run."""
-    if first := stage.first_run:
-        yield Fact("first run", time(first.wall_ns), "of a new session, measured once")
 
 
 def first_run_parts(stage: Placement, first: FirstRun) -> Table:
@@ -200,19 +195,18 @@ def code_of_cluster(code: Generated, stage: Placement) -> Iterable[Block]:
     size = sum(kernel.bytes for kernel in code.kernels)
     machine = f", {size:,} bytes of machine code" if size else ""
     opcodes = counted(opcode for kernel in code.kernels for opcode in kernel.opcodes)
+    idle = "" if any(fate.fate == "compiled" for fate in stage.ledger) else " (not run here)"
     yield (
-        f"XLA compiled {code.cluster} to compute {', '.join(code.fetches)} for a batch of "
+        f"XLA compiled {code.cluster}{idle} to compute {', '.join(code.fetches)} for a batch of "
         f"{code.batch_size}: {plural(len(code.kernels), 'kernel')} of {opcodes}{machine}."
     )
     if not size and (sentence := environment.lack(INSTRUCTIONS, *environment.EXTRAS["code"])):
         yield sentence
-    ran = any(fate.fate == "compiled" for fate in stage.ledger)
-    not_run = "" if ran else ", in code that XLA would generate (not run here)"
     larger = sorted(code.kernels, key=lambda kernel: -kernel.bytes)
     own = [kernel for kernel in larger if kernel.bytes or (not size and kernel.llvm)]
     for kernel in own[:SHOWN]:
         parts = ((language, [about, *lines]) for language, about, lines in listings(kernel))
-        yield listing(f"{kernel.name}: {', '.join(kernel.nodes)}{not_run}", parts)
+        yield listing(f"{kernel.name}: {', '.join(kernel.nodes)}", parts)
 
 
 def listings(kernel: CompiledKernel) -> Iterable[tuple[str, str, list[str]]]:
