@@ -25,7 +25,7 @@ FUSED = NodeHistory(
     fate=Fate("conv", "fused", "remapper", "relu"),
     origin=Origin("conv", "layout"),
     touches=(
-        Touch("layout", 1, "rewired", ""),
+        Touch("layout", 1, "added", ""),
         Touch("MklLayoutRewritePass", 4, "rewritten", "Conv2D to _MklConv2D"),
         Touch("remapper", 6, "fused", "relu"),
     ),

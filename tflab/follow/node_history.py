@@ -200,8 +200,6 @@ def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
         yield taken.name, "bypassed" if stays else what, into or ""
     for rewrite in step.rewritten:
         yield rewrite.name, "rewritten", f"{rewrite.old} to {rewrite.new}"
-    for name in step.rewired:
-        yield name, "rewired", ""
 
 
 def with_values(

@@ -30,7 +30,6 @@ KINDS = {
 }
 CHANGES = {
     "removed": "taken out of the graph",
-    "rewired": "its inputs changed",
     "reused": "its name now belongs to a node that computes something else",
 }
 PREPOSITIONS = {

@@ -178,7 +178,7 @@ class Touch:
     by: str  # the pass
     place: int  # of the pass among all of the placement, from 0
     # added, removed, replaced, bypassed (its users take another node), folded, merged, fused,
-    # compiled, rewritten, rewired, moved; reused: its name
+    # compiled, rewritten; reused: its name
     what: str
     about: str  # the new type, the node that replaced it, or ""
 
