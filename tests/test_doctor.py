@@ -85,7 +85,7 @@ def test_what_is_installed_here_loads():
 
 
 def test_the_table_has_every_check_and_the_remedies_are_below_it(monkeypatch, capsys):
-    wrong = Check("rich", "missing", ">=14", False, "Install it.")
+    wrong = Check("rich", "It is missing.", ">=14", False, "Install it.")
     monkeypatch.setattr(doctor, "packages", lambda: iter((wrong,)))
     monkeypatch.setattr(doctor, "loads", lambda what, _: Check(what, "x", "", True))
     monkeypatch.setattr(doctor, "mnist", lambda: Check("MNIST", "x", "", True))

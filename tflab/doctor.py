@@ -19,7 +19,7 @@ from tflab.errors import TflabError
 from tflab.records.blocks import Block, Column, sentences, table
 from tflab.units import plural
 
-PUT = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
+PUT = "Set TFLAB_DATA_DIR to a folder with its four files"
 INSTALL = "python -m pip install -r requirements.txt"
 ABSENT = "not installed"  # and needed only by some commands
 NOT_HERE = "not on this machine"  # and not needed
@@ -74,7 +74,7 @@ def blocks(checks: Sequence[Check]) -> Iterator[Block]:
     advised: dict[str, list[str]] = {}
     for check in checks:
         if check.remedy:
-            advised.setdefault(check.remedy, []).append(f"{check.what}: {check.found}")
+            advised.setdefault(check.remedy, []).append(f"{check.what}: {check.found.rstrip('.')}")
     if advised:
         said = (f"{'; '.join(found)}. {what}" for what, found in advised.items())
         yield sentences("What to do", said)
@@ -127,13 +127,13 @@ def mnist() -> Check:
 
     checked = "its files, byte for byte"
     try:
-        folder = files.given_folder(None, "the four files of MNIST") or files.cache_folder("mnist")
+        folder = files.given_folder(None, "MNIST") or files.cache_folder("mnist")
         for split in published.PUBLISHED:
             published.read_split(folder, split)
     except TflabError as error:
         if os.environ.get("TFLAB_DATA_DIR"):
-            return Check("MNIST", str(error), checked, False, f"{PUT} Or unset the variable.")
-        remedy = f"{PUT} Or let the first use download it; if that fails, other images replace it."
+            return Check("MNIST", str(error), checked, False, f"{PUT}, or unset it.")
+        remedy = f"{PUT}. Or let the first use download it; if that fails, other images replace it."
         return Check("MNIST", NOT_HERE, checked, True, remedy)
     return Check("MNIST", str(folder), checked, True)
 

@@ -74,13 +74,12 @@ MOST = 1_000_000_000
 
 def count(what: str, least: int = 1, most: int = MOST) -> Callable[[str], int]:
     """Return an argparse type for a whole number from `least` to `most`; `what` is its name."""
-    bounds = f"of at least {least}" if most == MOST else f"from {least} to {most}"
 
     def check(text: str) -> int:
         with suppress(ValueError):
             if least <= int(text) <= most:
                 return int(text)
-        raise UsageError(f"The {what} is '{text}'; it has to be a whole number {bounds}.")
+        raise UsageError(f"The {what} is '{text}'; give a whole number from {least} to {most:,}.")
 
     return check
 

@@ -50,13 +50,13 @@ def parser() -> argparse.ArgumentParser:
         "--images",
         type=command.count("number of images"),
         metavar="N",
-        help="images to measure (default: all of the test, 2,000 of the training)",
+        help="images to measure (default: the test set; in training 2,000)",
     )
     amount.add_argument(
         "--steps",
         type=command.count("number of steps"),
         metavar="N",
-        help="steps at the largest batch size; of programs, in each run",
+        help="steps at the largest batch size, or of each run of a program",
     )
     group.add_argument(
         "--configs",

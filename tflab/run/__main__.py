@@ -79,8 +79,8 @@ def parser() -> argparse.ArgumentParser:
         const=THIRD,
         type=command.count("number of a run"),
         metavar="RUN",
-        help="show the values of this run of the group that takes longest, and the origin of NaN "
-        "and Inf (default: %(const)s)",
+        help="show the values of one run of the group that takes longest, and the origin of NaN "
+        "and Inf (without RUN: run %(const)s)",
     )
     add(
         "--logdir",

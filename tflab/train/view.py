@@ -73,7 +73,7 @@ def blocks(history: History, brief: bool = False) -> Iterable[Block]:
         return
     last, ns = history.epochs[-1], 1e9 * sum(epoch.seconds for epoch in history.epochs)
     if brief or len(history.epochs) > 1:
-        yield epochs(history)
+        yield epochs(history, brief)
     if not brief:
         yield (
             f"Test {result(last.test_loss, last.test_accuracy)}; training "
@@ -83,7 +83,7 @@ def blocks(history: History, brief: bool = False) -> Iterable[Block]:
     yield "Training: mean over the epoch, each batch before its update. Test: after the epoch."
 
 
-def epochs(history: History) -> Table:
+def epochs(history: History, named: bool) -> Table:
     columns = [
         numbers("epoch", lambda row: str(row.epoch)),
         numbers("last step", lambda row: f"{row.step:,}"),
@@ -95,9 +95,9 @@ def epochs(history: History) -> Table:
         numbers("rows a second", lambda row: f"{row.images_per_second:,.0f}", 2),
     ]
     trained, partial = history.settings, ": partial" if history.interrupted else ""
+    about = f"{trained.model} on {trained.data}, batch {trained.batch_size}, seed {trained.seed}"
     return Table(
-        f"{trained.model} on {trained.data}, batch {trained.batch_size}, "
-        f"seed {trained.seed}{partial}",
+        f"{about if named else 'The epochs'}{partial}",
         tuple(column for column in columns if any(map(column.cell, history.epochs))),
         history.epochs,
     )
