@@ -77,6 +77,7 @@ SAID = {
     "one op": [step(BIG, work("a", 100))],
     "one op that only moves data": [step(replace(BIG, moves=True), work("a", 100))],
     "a session": [SLOW],
+    "a function, whose arguments have no size": [replace(SLOW, fed_bytes=0)],
     "a session takes longer by an untraced step": [
         step(*AB, ops_span_ns=500_000, traced_outside_ns=400_000)
     ],

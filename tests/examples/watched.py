@@ -19,9 +19,9 @@ from tflab.run import summary
 MATMUL = ("/code/train.py", 3, "y = tf.matmul(x, w)")
 MINIMIZE = ("/code/train.py", 5, "train = optimizer.minimize(loss)")
 RUNS = {
-    **dict.fromkeys(("total_ns", "in_other_threads", "traced", "scale"), 0),
+    **dict.fromkeys(("total_ns", "in_other_threads", "traced", "traced_ns", "scale"), 0),
     **{name: {} for name in ("feeds", "ops", "types", "stages")},
-    **dict.fromkeys(("graph", "first_runs"), 1),
+    **dict.fromkeys(("graph", "first_runs", "number"), 1),
     "function": "",
     "later": False,
     "waited_ns": (0, 0),
@@ -31,6 +31,7 @@ RUNS = {
 INIT_RUNS = {**RUNS, "fetches": ("init",), "calls": 1, "cold_ns": 500, "main_ns": (500, 0)}
 TRAIN_RUNS = {
     **RUNS,
+    "number": 2,
     "fetches": ("loss:0", "train"),
     "feeds": {"x:0": "(8, 4)"},
     "calls": 5,

@@ -48,7 +48,7 @@ class Program:
         types = SimpleNamespace(parameters={"x": parameter})
         wrapped = functools.partial(function)
         options = SimpleNamespace(name=name, python_function=wrapped, function_cache=tracings)
-        self.seen.end_tracing(self.seen.begin_tracing(types, options))
+        self.seen.end_tracing(self.seen.begin_tracing(types, options, SimpleNamespace()))
 
     def functions(self):
         segment = {**SEGMENT, "functions": self.seen.segment()}
@@ -84,6 +84,24 @@ def test_a_function_that_is_made_anew_is_not_said_to_have_other_arguments(progra
         program.trace(step, x=str(number), tracings=())
     (function,) = program.functions()
     assert (function.functions, function.tracings, function.changed) == (3, 3, ())
+
+
+def test_functions_of_one_code_that_close_over_others_are_different(program):
+    """So are the steps of Keras, for training and for validation."""
+
+    def made(inner):
+        @functools.wraps(inner)
+        def wrapper():
+            return inner()
+
+        return lambda: wrapper()
+
+    def test():
+        pass
+
+    for inner in (step, test, step, test):
+        program.trace(made(inner))
+    assert [each.tracings for each in program.functions()] == [2, 2]
 
 
 def test_what_is_traced_within_a_tracing_is_part_of_it(program):

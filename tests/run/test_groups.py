@@ -13,14 +13,14 @@ GRAPH = SimpleNamespace(version=17)
 def group_of(first_ns, *others_ns, main=True, timed=True):
     group = groups.RunGroup(3, GRAPH, ("loss:0",), {"x:0": "(8,)"})
     for number, took_ns in enumerate((first_ns, *others_ns)):
-        group.add(took_ns, SimpleNamespace(first=not number, timed=timed), main)
+        group.add(took_ns, SimpleNamespace(first=not number, timed=timed, failed=False), main)
     return group
 
 
 def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
     group = group_of(900, 10, 30, 20)
     group.ops = {"y": (2, 70, 2, 40)}
-    own = {"graph": 2, "fetches": ("loss:0",), "feeds": {"x:0": "(8,)"}, "calls": 4}
+    own = {"number": 3, "graph": 2, "fetches": ("loss:0",), "feeds": {"x:0": "(8,)"}, "calls": 4}
     spent = {"cold_ns": 900, "total_ns": 60, "main_ns": [900, 60], "traced_ns": 0}
     sample = {"times": [10, 30, 20], "ops": {"y": (2, 70, 2, 40)}}
     assert group.segment(["other", GRAPH]) == RUNS | own | spent | sample
@@ -30,11 +30,19 @@ def test_the_first_run_is_kept_apart_from_the_sum_of_the_others():
     assert groups.RunGroup(1, None, (), {}).segment([])["graph"] == 0
 
 
+def test_a_run_that_failed_takes_time_but_does_not_count():
+    group = group_of(900, 10, 30)
+    for main in (True, False):
+        group.add(500, SimpleNamespace(first=False, timed=False, failed=True), main)
+    assert (group.calls, group.total_ns, group.main_ns) == (3, 1_040, [900, 540])
+    assert (group.times, group.in_other_threads) == ([10, 30], 0)
+
+
 def test_a_later_group_has_the_first_run_of_all_that_runs_in_it(monkeypatch):
     monkeypatch.setattr(groups, "MOST_BEGUN", 2)
     later = groups.RunGroup(101, None, (), {}, "step", later=True)
     for key, took_ns in (("a", 900), ("b", 800), ("a", 10), ("c", 30)):
-        later.add(took_ns, SimpleNamespace(first=later.begin(key), timed=True), True)
+        later.add(took_ns, SimpleNamespace(first=later.begin(key), timed=True, failed=False), True)
     assert (later.first_runs, later.cold_ns) == (2, 1_700)  # c is one too many to recognise
     assert (later.calls, later.total_ns, later.times) == (4, 40, [10, 30])
     other = groups.RunGroup(1, None, (), {})

@@ -124,6 +124,36 @@ def test_the_time_of_the_main_thread_is_in_its_ledger_and_that_of_others_is_not(
     assert lab.seen.sampler.inside == (100, 0, 2)
 
 
+def test_a_run_that_raises_is_not_counted_and_one_in_a_handler_is(lab):
+    lab.run(90)
+    try:
+        raise KeyError
+    except KeyError:
+        lab.run(10)
+    step = lab.run(20, longer=5)
+    failing = lab.seen.begin(lab.session, "own", {}, ["loss"], [])
+    (group, other) = lab.seen.groups.values()
+    failing.group, failing.first = group, False
+    with pytest.raises(ValueError):
+        try:
+            raise ValueError
+        finally:
+            lab.seen.end(failing, lab.session)
+    assert (step.group, group.calls, other.calls) == (group, 3, 0)
+
+
+def test_the_tracings_of_one_function_have_one_number(lab, monkeypatch):
+    monkeypatch.setattr(recorder.watched_functions, "arguments", lambda kind: {})
+    monkeypatch.setattr(recorder.watched_functions, "results", lambda function: 0)
+    function, numbers = SimpleNamespace(function_type=None), []
+    for at, of in enumerate(("train", "test", "train", None, None)):
+        graph = SimpleNamespace(version=0, get_operations=list, name="step", at=at)
+        if of:
+            graph.tflab_function = of
+        numbers.append(lab.seen.new_function(("function", at), function, b"f", graph).number)
+    assert numbers == [1, 2, 1, 3, 4]
+
+
 def test_a_step_is_built_again_for_its_dumps_in_the_time_of_tflab(lab, monkeypatch):
     def slow(session, feeds, fetches):
         lab.clock.ns += 700

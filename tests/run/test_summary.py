@@ -37,12 +37,22 @@ def test_all_that_a_segment_may_say_is_in_the_record():
     traced = {"name": "f", "made": "a.py:7", "functions": 1, "tracings": 2, "ns": 9, "first_ns": 5}
     traced |= {"place": "train.py:4", "changed": (("x", "3", "4"),)}
     grown = {"graph": 1, "first": 3, "last": 21, "runs": 8, "rises": 6, "made": {"a.py:4": 4}}
-    of_function = {**TRAIN_RUNS, "function": "f", "not_finite": {"loss:0": 3}, "first_runs": 2}
+    of_function = {
+        **TRAIN_RUNS,
+        "number": 3,
+        "function": "f",
+        "not_finite": {"loss:0": 3},
+        "first_runs": 2,
+    }
     seen = watched(
         stopped=True,
         forked=True,
         notes=["A note."],
-        groups=[{**TRAIN_RUNS, "graph": 0}, of_function, {**INIT_RUNS, "graph": 0, "later": True}],
+        groups=[
+            {**TRAIN_RUNS, "graph": 0},
+            of_function,
+            {**INIT_RUNS, "number": 4, "graph": 0, "later": True},
+        ],
         graphs=[[]],
         lines={
             ("/c/a.py", 1, "f"): (20, 99),
@@ -210,7 +220,7 @@ def test_findings_are_of_runs_that_take_a_tenth_of_the_time():
 
 
 @pytest.mark.parametrize(
-    "waited_ns, between_ns, at, runs", [(100, 99, 1, 4), (99, 100, 0, 4), (0, 0, None, None)]
+    "waited_ns, between_ns, at, runs", [(100, 99, 1, 4), (99, 100, 0, 5), (0, 0, None, None)]
 )
 def test_a_pipeline_is_that_of_the_longest_wait(waited_ns, between_ns, at, runs):
     group = {**TRAIN_RUNS, "waited_ns": (waited_ns, waited_ns)}
@@ -222,6 +232,33 @@ def test_a_pipeline_is_that_of_the_longest_wait(waited_ns, between_ns, at, runs)
     ).input_pipeline
     line = records.SampledLine("data.py:2 in load", 90, 25)
     assert seen == ((at is not None and records.InputPipeline(at, runs, 100, "", line)) or None)
+
+
+def test_a_pipeline_has_all_runs_that_waited():
+    """Training and validation of Keras have one name; what the program waits for, one function may
+    not take alone."""
+    train, test = ({**TRAIN_RUNS, "number": at, "waited_ns": (60, 60)} for at in (1, 2))
+    between = {"owners": {sampler.DATA: 110}, "fates": {}}
+    seen = watched(groups=[train, test], **between).input_pipeline
+    assert (seen.waited_ns, seen.runs) == (120, 8)
+    seen = watched(groups=[train, {**test, "fetches": ("other",)}], **between).input_pipeline
+    assert (seen.group, seen.waited_ns, seen.runs) == (0, 110, 0)
+
+
+def test_the_tracings_of_a_function_are_one_group():
+    """The times of a sample stand for all runs: of 8 runs 4 times are known, each counts twice."""
+    first = {**TRAIN_RUNS, "function": "step", "times": [1, 3, 5, 4], "not_finite": {"result 0": 9}}
+    second = {**first, "calls": 9, "times": [9, 7, 8, 6]}
+    second |= {"graph": 2, "not_finite": {"result 0": 4}, "waited_ns": (8, 9)}
+    seen = watched(groups=[INIT_RUNS, first, second], graphs=[*SEGMENT["graphs"], []])
+    _, group = seen.groups
+    assert (group.calls, group.first_runs, group.traced) == (14, 2, 4)
+    assert (group.median_ns, group.not_finite) == (6.5, {"result 0": 4})
+    assert (group.cold_ns, group.total_ns, group.waited_ns) == (1_800, 8_000, (8, 9))
+    ns = {owner.owner: owner.ns for owner in seen.process.owners}
+    assert (ns["first runs"], ns["steps of group 2"]) == (500 + 1_800, 6_000 - 6)
+    assert sum(ns.values()) == 10_000
+    assert view.count_of(group) == "12 runs in 2 tracings, median 6 ns"
 
 
 @pytest.mark.parametrize(
@@ -265,6 +302,6 @@ def test_the_costliest_line_has_the_runs_that_it_began():
 def test_a_bound_is_said_where_a_profile_hardly_waits():
     group = {**TRAIN_RUNS, "waited_ns": (40, 2_000)}
     (note,) = watched(groups=[group], fates={}).notes
-    assert note.startswith("loss:0, train waited for data for 30 ns to 1.50 us: ")
+    assert note.startswith("loss:0, train waited for data between 30 ns and 1.50 us; ")
     for bounds in ((2_000, 2_100), (1_600, 2_000)):  # they hardly differ
         assert watched(groups=[{**group, "waited_ns": bounds}], fates={}).notes == ()

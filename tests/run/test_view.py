@@ -52,6 +52,7 @@ EAGER = but(
 CHANGED = tuple((name, "1", "2") for name in "abcde")
 LITTLE = records.TracedFunction("little", "a.py:1", 1, 2, 300_002, 1, "a.py:1", CHANGED)
 SAME = replace(LITTLE, functions=2, changed=())
+THREE = replace(SAME, functions=3, tracings=3)
 THREADS = but(groups=(INIT, replace(TRAIN, in_other_threads=3)))
 # Of each, the lines are approved that are unlike those of WATCHED
 CASES = {
@@ -94,6 +95,10 @@ CASES = {
     ),
     "many shapes": but(groups=(TRAIN, replace(TRAIN, feeds={"x:0": "(9, 4)"}), LATER)),
     "a function": but(groups=(INIT, OF_STEP)),
+    "a function of three tracings": but(groups=(INIT, replace(OF_STEP, first_runs=3))),
+    "steps that wait for data": but(
+        process=process(("waiting for data in group 2", 6), ("steps of group 2", 4))
+    ),
     "sessions and a function": groups(OF_STEP),
     "a group without names": groups(group("other graphs", calls=3, cold_ns=500)),
     "no traces": but(groups=(INIT, replace(TRAIN, traced=0))),
@@ -142,7 +147,8 @@ CASES = {
         functions=(replace(STEP, ns=500_098),),
     ),
     "the longest to trace again": but(functions=(STEP, OTHER, LITTLE)),
-    "new functions, each traced once": but(functions=(SAME,)),
+    "two functions, each traced once": but(functions=(SAME,)),
+    "new functions, each traced once": but(functions=(THREE,)),
     "traced again with the same arguments": but(functions=(replace(SAME, tracings=3),)),
 }
 

@@ -216,8 +216,7 @@ def text(value: Expression) -> str:
 
 
 def copied(value: Expression) -> Expression:
-    """Return the tree without shared parts. `unparse` would give a shared part the same parentheses
-    everywhere."""
+    """Return the tree without shared parts, which `unparse` would all put in parentheses alike."""
     return rebuilt(value, copied)
 
 
@@ -303,15 +302,13 @@ class UnknownError(Exception):
 @dataclass(frozen=True)
 class Points:
     """The values that the runtime computed at several points, each with other variables and another
-    batch. A formula that is right by accident at one point (a batch of one row) is wrong at the
-    next one."""
+    batch. A formula that is right by accident at one point is wrong at the next one."""
 
     values: tuple[Values, ...]
     rounding: float  # allowed relative difference
 
     def text(self, formula: Expression, tensor: str) -> str:
-        """Return the formula as it is printed; "" if it does not give this tensor at every
-        point."""
+        """Return the formula as printed; "" if it does not give this tensor at every point."""
         explains_nothing = isinstance(formula, Name) and formula.tensor == tensor
         return text(formula) if self.hold(formula, tensor) and not explains_nothing else ""
 
@@ -405,8 +402,7 @@ def equal_within_rounding(result: Array, tensor: Array, rounding: float) -> bool
 
 def fitted(array: Array, shape: tuple[int, ...]) -> Array:
     """Return a formula's value as a tensor of this shape. In formulas, one number stands for every
-    element of a larger tensor, and dimensions of 1 may be missing. Raises ValueError if it does not
-    fit."""
+    element of a larger tensor, and dimensions of 1 may be missing. Raises ValueError."""
     if [dim for dim in array.shape if dim != 1] == [dim for dim in shape if dim != 1]:
         return array.reshape(shape)
     return np.broadcast_to(array, shape)

@@ -566,8 +566,7 @@ def not_taken(
 
 
 def depending(nodes: Sequence[Node]) -> set[str]:
-    """Return the nodes of which only a step can tell whether they run: all that depend on a
-    `Switch`."""
+    """Return the nodes that depend on a `Switch`: only a step can tell whether they run."""
     switches = {node.name for node in nodes if node.op in SWITCHES}
     first = (node.name for node in nodes if any(node_of(name) in switches for name in node.inputs))
     return reach(first, turned_around({node.name: node.waits_for for node in nodes}))

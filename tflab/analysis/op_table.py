@@ -180,8 +180,7 @@ class Accumulator:
             self._settle()
 
     def _settle(self) -> None:
-        """Put the waiting runs into columns. Ctrl-C may come at any time, so all columns are
-        computed before one is stored."""
+        """Put the waiting runs into columns, all computed before one is stored: Ctrl-C may come."""
         first = self.steps - len(self._waiting)
         lengths = [len(names) for names, *_ in self._waiting]
         step: np.ndarray = np.repeat(np.arange(first, self.steps, dtype=np.int32), lengths)

@@ -239,8 +239,7 @@ def broken_down(log: str, build: tuple[int, int], run: tuple[int, int]) -> First
     threads = [entry.thread for entry in building if PASS.match(entry.text)]
     own = [entry for entry in building if entry.thread in threads[:1]]
     spans = [*marked(own, build[1])]
-    # What XLA compiled: `XLA: step for float [16], float []`. Clusters have no name, because it
-    # numbers them anew in every session
+    # What XLA compiled: `XLA: step for float [16], float []`. The names of clusters are not stable
     signatures: dict[tuple[str, str], str] = {}
     for entry in read:
         if found := SIGNATURE.match(entry.text):

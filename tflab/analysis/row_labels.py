@@ -67,8 +67,7 @@ def unit(by: str) -> str:
 
 
 def is_runtime(node: NodeStats) -> bool:
-    """Return whether the runtime added a node: `_arg_images_0_0`, `_SOURCE`, a transfer. No node of
-    the user begins with an underscore."""
+    """Return whether the runtime added a node, such as `_SOURCE`: the user's have no underscore."""
     return node.op in ROLES or node.name.startswith("_")
 
 
@@ -97,8 +96,7 @@ def without_calls(name: str) -> str:
 
 
 def layer_of(path: str, homes: Set[str], layers: Mapping[str, str]) -> str:
-    """Return the name of the layer whose scope the path leads into; otherwise the path up to its
-    first scope that directly contains nodes."""
+    """Return the layer whose scope the path leads into, or the first scope that has nodes."""
     parts = path.split("/")
     prefixes = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
     named = [layers[prefix] for prefix in prefixes if prefix in layers]

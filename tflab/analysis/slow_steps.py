@@ -218,10 +218,9 @@ def time_outside_ops(batch: Evidence) -> Iterator[Reason]:
     least = COPIES if copies else SESSION
     if all(batch.outside_ns(ns) > least * ns for ns in (batch.step_ns, batch.quick_ns)):
         kind = "copies" if copies else "feeds" if batch.fed_bytes > LARGE_FEED else "session"
-        about = (
-            "spent before the first op or after the last, with "
-            f"{units.size(batch.fed_bytes)} fed to each step"
-        )
+        about = "spent before the first op or after the last"
+        if batch.fed_bytes:  # what a function is given is not known
+            about += f", with {units.size(batch.fed_bytes)} fed to each step"
         if copies:
             about += (
                 f", of which {units.size(batch.copied_bytes)} are copied because their arrays do "

@@ -69,8 +69,7 @@ def merged(starts: np.ndarray, ends: np.ndarray) -> Spans:
     """Return the union of spans: disjoint spans that do not touch, sorted."""
     if not len(starts):
         return starts, ends
-    # There is a gap before a start if as many spans have ended as have begun. So it does not matter
-    # which end belongs to which start.
+    # There is a gap before a start if as many spans have ended as have begun, whichever they are.
     starts, ends = np.sort(starts, kind="stable"), np.sort(ends, kind="stable")
     apart = np.flatnonzero(starts[1:] > ends[:-1])
     return starts[np.append(0, apart + 1)], ends[np.append(apart, len(ends) - 1)]
@@ -113,8 +112,7 @@ def pack(runs: Iterable[OpRun]) -> tuple[OpRuns, ...]:
 
 
 def median_step(steps: Sequence[StepTime]) -> StepTime:
-    """Return the step with the median wall time: of an even number of steps, the lower median.
-    Raises IndexError if there are no steps."""
+    """Return the step with the (lower) median wall time. Raises IndexError without steps."""
     return sorted(steps, key=lambda step: step.wall_ns)[(len(steps) - 1) // 2]
 
 
@@ -143,8 +141,7 @@ WAITS = "waits for a GPU"
 TRACER = re.compile(r"(?P<gpu>.*)/(?P<track>memcpy|sync|stream:(?P<stream>\w*)(<.*>)?)")
 GPU = re.compile(r"(.*[/:_])?gpu:\d+", re.IGNORECASE)
 HOST = "/host:CPU"
-# The annotation of the kernels that an op launches: `conv1/Conv2D:Conv2D`; for a copy in old traces
-# `conv1/Conv2D:Conv2D:MEMCPYHtoD`.
+# The annotation of an op's kernels: `conv1/Conv2D:Conv2D`, with `:MEMCPYHtoD` for an old copy.
 ANNOTATION = re.compile(r"(?P<node>[^:\s]+):(?P<op>[A-Za-z_]\w*)(:\w+)?")
 
 

@@ -1,5 +1,4 @@
-"""Environment: the machine and software as the system reports them, the extras that are not
-installed, and free memory."""
+"""Environment: the machine and its software, the extras that are missing, and free memory."""
 
 from __future__ import annotations
 

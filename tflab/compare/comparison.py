@@ -95,8 +95,7 @@ def compare(
 def raced_in(
     prepared: Prepared, batches: Mapping[int, sweep.MeasuredBatch], ending: measure.Outcome
 ) -> tuple[tuple[ConfigTimes, ...], measure.Outcome]:
-    """Return the configurations with their verdicts (none if the sweep is not complete), and how
-    the measurement ended."""
+    """Return the configurations, with verdicts if the sweep is complete, and how it ended."""
     if len(prepared.chosen.configs) < 2 or ending != measure.Outcome():
         return (), ending
     observed = []

@@ -139,8 +139,7 @@ def observations(
     most_s: float = OBSERVATION_S,
     rounds: int = ROUNDS,
 ) -> Iterator[Observed]:
-    """Yield an observation for each number: the times of every configuration, in processes that
-    take turns for at most `most_s` seconds."""
+    """Yield times of every configuration, in processes in turns, for at most `most_s` seconds."""
     for number in numbers:
         with ExitStack() as stack:
             started = []

@@ -27,8 +27,7 @@ def largest_share(row: Compared) -> float:
 
 
 def shares(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """Yield the largest share, and the share that changes most up and down with the batch size, if
-    it does so from each size to the next."""
+    """Yield the largest share, and the share that changes most if it rises or falls steadily."""
 
     def change(row: Compared) -> float:
         return row.cells[sizes[-1]].share - row.cells[sizes[0]].share

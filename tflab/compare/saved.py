@@ -167,8 +167,7 @@ def gate_of(limit: float, rows: Iterable[Change], widened: bool = True) -> Gate:
 
 
 def decide(args: argparse.Namespace, gate: Gate | None) -> int:
-    """Return the exit status of the gate. Text already says why; in other formats, it is printed on
-    standard error."""
+    """Return the exit status of the gate; formats other than text say why on standard error."""
     if gate and status_of(gate) and args.format != "text":
         terminal.say(f"tflab: {visible(sentence(gate))}", sys.stderr)
     return status_of(gate) if gate else 0

@@ -1,5 +1,4 @@
-"""Conversion: recorded steps, summarised like the steps that tflab runs itself, and how the summary
-is written and shown."""
+"""Conversion: recorded steps, summarised like those that tflab runs, written and shown."""
 
 from __future__ import annotations
 

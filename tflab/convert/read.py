@@ -198,8 +198,7 @@ class Graphs:
 
 
 def graphs_of(path: str) -> list[Any]:
-    """Return the GraphDefs of an event file, or of another file with a graph. Raises UsageError if
-    it has none."""
+    """Return the GraphDefs of a file of events or of a graph. Raises UsageError without any."""
     from tflab.models import graph_file
 
     if not is_event_file(path):

@@ -158,8 +158,7 @@ def ends(
     operations: list[tf.Operation],
     goals: Collection[tf.Operation],
 ) -> tuple[tf.Tensor | None, tf.Tensor]:
-    """Return the loss, or None, and the output. Without a `loss`, it is the last scalar whose
-    gradient reaches a goal."""
+    """Return the loss or None, by default the last scalar with a gradient, and the output."""
     loss = names.get("loss")
     if loss is not None and not isinstance(loss, (tf.Tensor, tf.Variable)):
         raise TflabError(

@@ -80,8 +80,7 @@ def kept_columns(columns: Iterable[Sized], available: int) -> list[Sized]:
 
 
 def fit_widths(columns: Sequence[Sized], available: int) -> None:
-    """Reduce the widths until all columns fit: first wrap headers, then shrink elastic columns
-    (names last), then always the widest column."""
+    """Make columns fit: wrap headers, shrink elastic columns (names last), then the widest."""
 
     def excess() -> int:
         return max(0, sum(one.width for one in columns) - available)
@@ -120,8 +119,7 @@ class Wrapper(TextWrapper):
 
 
 def wrapped(text: str, width: int, hanging: int = INDENT) -> str:
-    """Return a text in lines of at most this width, of which all but the first hang. A number and
-    its unit stay on one line."""
+    """Return a text in lines of this width; all but the first hang, and units stay with numbers."""
     wrapper = Wrapper(max(1, width), subsequent_indent=" " * hanging, break_on_hyphens=False)
     return wrapper.fill(UNIT.sub("\N{NO-BREAK SPACE}", text)).replace("\N{NO-BREAK SPACE}", " ")
 

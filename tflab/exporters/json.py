@@ -27,8 +27,7 @@ CELL = {name: name for name in ("calls", "total_ns", "mean_ns", "share", "gflops
     "ns_per_image": "image_ns",
     "bytes": "requested_bytes",
 }
-# What is written of the OpStats in a field: field -> key -> attribute of OpStats. A field that is
-# not listed has those of ROW.
+# What is written of the OpStats in a field, by key; a field that is not listed has those of ROW.
 OP_STATS = {"top_ops": TOTALS, "cells": CELL}
 
 

@@ -72,8 +72,7 @@ class Section:
 
 
 def blocks(history: NodeHistory, recorded: str = "") -> Iterable[Block]:
-    """Yield the fate of the node with its times, the sections, and the table of the times.
-    `recorded` is the time in a watched program."""
+    """Yield fate, sections and times of a node; `recorded` is its time in a watched program."""
     parts = (
         (
             f"{1 + STAGES.index(section.stage)}  {section.stage.title()}",

@@ -23,8 +23,7 @@ from tflab.runtime import machine_load, measure, nodes, session, trace
 
 @dataclass
 class Measured:
-    """Complete steps, as they arrive. With XLA also the graphs that ran: it numbers its clusters
-    anew in every session."""
+    """Complete steps, as they arrive; with XLA, whose names are new each time, their graphs."""
 
     types: Mapping[str, str]  # node -> op type, of the graph that runs
     untraced_ns: list[int] = field(default_factory=list)
@@ -49,8 +48,7 @@ class Measured:
 
 
 def execute(placement: Placement, options: Options) -> Execution:
-    """Run real, warm steps, and account for their time. Raises TflabError if a step fails. Ctrl-C
-    keeps the steps so far."""
+    """Run warm steps, and account for their time. Raises TflabError; Ctrl-C keeps the steps."""
     with interrupts.held():
         execution = measure_steps(placement, options)
         return replace(execution, interrupted=True) if interrupts.take() else execution

@@ -56,8 +56,7 @@ Calls = Sequence[Call]
 
 
 def registered(op: tf.Operation) -> tuple[str | None, str]:
-    """Return the registered gradient function, `_MulGrad (math_grad.py:1404)`, or why there is
-    none."""
+    """Return the gradient function, `_MulGrad (math_grad.py:1404)`, or why there is none."""
     try:
         function = graphs.gradient_function(op)
     except LookupError:
@@ -78,8 +77,7 @@ def rows_and_stops(
     calls: Calls,
     pairs: Pairs,
 ) -> tuple[tuple[Gradient, ...], tuple[GradientStop, ...]]:
-    """Return the gradient function and the gradient nodes of each forward node, or why it has none;
-    and where the gradients of variables stop."""
+    """Return gradient function and nodes of each forward node or why none, and where they stop."""
     origins = ((graphs.original_op(op), op.name) for op in gradient_ops)
     derived = grouped((origin.name, name) for origin, name in origins if origin is not None)
     calls_of = grouped((call[0].name, call) for call in calls if call[0].graph is program.graph)
@@ -131,8 +129,7 @@ def rows_and_stops(
 
 
 def handed(calls_of: Mapping[str, Calls]) -> dict[tuple[str, str], str]:
-    """Return what is wrong with each returned gradient, by (op, node of its input); "" if
-    nothing."""
+    """Return what is wrong with each gradient, by (op, node of its input); "" if nothing."""
     wrongs: dict[tuple[str, str], str] = {}
     for name, made in calls_of.items():
         for op, _, returned in made:
@@ -176,8 +173,7 @@ def differentiable(node: Node) -> bool:
 
 
 def parts_of(gradient: GradientTensor) -> list[str]:
-    """Return the tensors of a gradient; for only some rows, their values, indices and perhaps the
-    shape; none if there is no gradient."""
+    """Return the tensors of a gradient, of some rows also indices and perhaps shape, or none."""
     parts = tf.nest.flatten(gradient, expand_composites=True)
     return [part.name for part in parts if isinstance(part, tf.Tensor)]
 

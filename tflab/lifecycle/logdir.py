@@ -34,8 +34,7 @@ class Captures:
 
 def take(placement: Placement, options: Options) -> Captures:
     """Run warm, traced steps of the walk's batch size, and of other sizes for which the data have
-    enough rows. All run in one session, so that XLA numbers its clusters equally for them. A step
-    that fails ends this."""
+    enough rows, in one session, so that XLA numbers its clusters equally. A failure ends this."""
     program, own = placement.program, placement.batch_size
     others = () if program.model.fixed_batch else BATCH_SIZES
     rows, left_out = program.dataset("train").size, []

@@ -200,8 +200,7 @@ def results(values: Fetched) -> tuple[str, ...]:
 def origins(
     graph: Sequence[Node], values: Fetched, listed: Sequence[Value], live: tf.Graph
 ) -> tuple[NotFinite, ...]:
-    """Return the origins of NaN and Inf in topological order, with those in feeds and variables
-    first. `listed` are the rows of all values."""
+    """Return the origins of NaN and Inf, feeds and variables first; `listed` has all values."""
     fed = {graph_def_name(tensor): np.asarray(array) for tensor, array in values.fed.items()}
     known = {**values.computed, **fed, **values.before}
     bads = {name: bad for name, array in known.items() if (bad := analysis.bad_elements(array))}

@@ -220,8 +220,7 @@ def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[
     return needed & {node.name for node in nodes}
 
 
-# Gradients: the meaning of the nodes that differentiation added, and the derivatives that they
-# compute
+# Gradients: what the nodes that differentiation added mean, and which derivatives they compute
 
 
 @dataclass(frozen=True)
@@ -239,8 +238,7 @@ class GradientNode:
     """The purpose of a node that starts, computes or adds up gradients."""
 
     name: str
-    # In terms of forward nodes and incoming gradients: `x * dL/d(mul)`; "" if no formula gives the
-    # node's value
+    # Of forward nodes and incoming gradients: `x * dL/d(mul)`; "" if no formula gives the value
     formula: str
     towards: str | None  # `dL/dy`: the gradient that it leads to
     complete: bool  # whether it is that gradient, and not only a step towards it
@@ -262,8 +260,7 @@ class GradientStop:
 
 @dataclass(frozen=True)
 class Link:
-    """A step of the chain rule, from the gradient with respect to an output of an op to an
-    input's."""
+    """A step of the chain rule, from the gradient of an output of an op to that of an input."""
 
     forward: str  # `error`
     computes: str  # `(add - targets)**2`; "" if no formula gives its value

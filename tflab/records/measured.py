@@ -1,5 +1,4 @@
-"""Measured: statistics of many steps, the tables made from them, verdicts on two of them, and what
-a training measured."""
+"""Measured: statistics of many steps, their tables and verdicts, and a training's measurements."""
 
 from __future__ import annotations
 

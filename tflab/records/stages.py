@@ -91,8 +91,7 @@ class Backward(Shown):
     derivatives: tuple[graph.Derivative, ...]  # of the variables for which a formula gives it
     gradient_stops: tuple[graph.GradientStop, ...]  # of variables without a gradient
     unordered: tuple[graph.Unordered, ...]  # those that the optimiser's ops brought
-    # `StopGradient` nodes that end a gradient other than 0, on the way to variables whose check
-    # disagrees
+    # `StopGradient` nodes that end a gradient other than 0, to variables whose check disagrees
     stopped: tuple[str, ...]
     # Forward nodes between the loss and variables with a gradient function of their own instead of
     # that of their type (`tf.custom_gradient`)

@@ -18,7 +18,7 @@ from tflab.records.values import NotFinite, Value
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of a session with the same graph, fetches and fed shapes, or calls of one function."""
+    """Runs of a session with the same graph, fetches and fed shapes, or calls of a function."""
 
     # `graph 1`, `function step`, `other graphs` that are not kept, or `all later runs`, after the
     # first groups, without fetches and feeds
@@ -35,7 +35,7 @@ class Group:
     # Fetched tensor -> the first run in which it had NaN or Inf, counted over all functions of this
     # name if it is a result of one; None: no value was checked
     not_finite: Mapping[str, int] | None
-    first_runs: int  # more in a later group: one of each graph, fetches and shapes
+    first_runs: int  # several in a later group, and one of each tracing of a function
     waited_ns: tuple[int, int]  # for data: the estimate, and the most that it can be
 
 
@@ -91,8 +91,8 @@ class WatchedOp:
 class InputPipeline:
     """How runs waited for the data of tf.data or of a queue."""
 
-    group: int  # whose runs waited, from 1; 0: the program waited between the steps
-    runs: int  # that waited; 0 if the program has no steps
+    group: int  # whose runs waited, with others of its name; 0: the program, between the steps
+    runs: int  # that waited; 0 if there are none, or several functions
     waited_ns: int
     stage: str  # of tf.data, that took most of its time in the profiled calls; "" if unknown
     line: SampledLine | None  # of Python that tf.data calls, if no other line took as long

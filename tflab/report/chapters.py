@@ -262,8 +262,7 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
 
 
 def found(comparison: Comparison) -> Iterator[Part]:
-    """Yield a table of the batch sizes, each with its most expensive op type, and paragraphs on the
-    change from the first to the last."""
+    """Yield the batch sizes with their most expensive op types, and what changed in between."""
     sizes = comparison.batch_sizes
 
     def share(row: Compared, size: int) -> float:

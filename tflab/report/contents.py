@@ -118,8 +118,7 @@ class State:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One graph with all nodes that it ever had, each at a fixed place. The tracks are side by side
-    and share their rows."""
+    """One graph with all nodes that it ever had, each at a fixed place, in tracks of equal rows."""
 
     tracks: tuple[Box, ...]  # forward, backward, update
     states: tuple[State, ...]
@@ -262,8 +261,7 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
 
 # The report of the lab in Chinese, from one dictionary, page/chinese.txt
 #
-# What the dictionary does not have, such as the name of an op, stays as it is. Pictures are drawn
-# in Chinese.
+# What the dictionary lacks, such as an op's name, stays as it is. Pictures are drawn in Chinese.
 
 PAGE = Path(__file__).resolve().parent / "page"  # the folder of templates and scripts
 SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")

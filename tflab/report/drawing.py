@@ -274,8 +274,7 @@ class Waits(dict[str, set[str]]):
 
 def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
     """Return the boxes in rows from top to bottom, an edge's source above its target. A long edge,
-    and one that enters or leaves these boxes, has a lane in each row that it crosses. One edge of a
-    cycle points upwards."""
+    and one that enters or leaves these, has a lane in each row. One edge of a cycle points up."""
     by_name = {box.name: box for box in boxes}
     around = {name: box.name for box in boxes for name in nodes_of(box)}
     parents: dict[str, dict[str, None]] = {box.name: {} for box in boxes}

@@ -32,13 +32,22 @@ DATA_OPS = ("IteratorGetNext", "MultiDeviceIteratorGetNext", "QueueDequeue", "Re
 WAITS = 0.1  # the share of a profiled call that waits, if the function clearly waits for data
 FEW = 3  # traced runs: none of so few is left out
 # The assumed cost of a trace before the first one: a share of a step, but at most so many ns,
-# because a step may be long because its ops are. (Measured with 37 op runs in several seconds: 20
-# to 50 ms.)
+# because a step may be long because its ops are. (With 37 op runs in some seconds: 20 to 50 ms.)
 FIRST_GUESS = 0.5
 MOST_GUESSED_NS = 50_000_000
 # Fields that are written as they are
 WRITTEN = (
-    *("function", "later", "fetches", "feeds", "calls", "first_runs", "cold_ns", "total_ns"),
+    *(
+        "number",
+        "function",
+        "later",
+        "fetches",
+        "feeds",
+        "calls",
+        "first_runs",
+        "cold_ns",
+        "total_ns",
+    ),
     *("main_ns", "in_other_threads", "traced", "traced_ns", "times", "types", "ops", "not_finite"),
 )
 
@@ -47,7 +56,7 @@ WRITTEN = (
 class RunGroup:
     """Runs that do the same. The last group has the runs of all that have no group of their own."""
 
-    number: int
+    number: int  # that of the first tracing for all tracings of a function
     graph: tf.Graph | None  # None if it is not kept
     fetches: tuple[str, ...]
     feeds: Mapping[str, str]  # tensor -> shape
@@ -72,12 +81,10 @@ class RunGroup:
     # A random sample of the untraced runs after the first
     times: list[int] = field(default_factory=list)
     chance: Random = field(default_factory=lambda: Random(1))  # not that of the program
-    # Node -> its op runs in all traced runs, their ns, the number of traced runs that had any, and
-    # the most ns in one traced run
+    # Node -> op runs and ns in traced runs, the runs that had any, and the most ns in one of these
     ops: dict[str, tuple[int, int, int, int]] = field(default_factory=dict)
     covered: tuple[int, int] = (0, 0)  # ns of the traced runs with an op, and the most in one
-    # Of traced runs: ns from the first op to the last and outside of these, and the bytes of feeds
-    # that were copied
+    # Of traced runs: ns from the first op to the last and outside, and the bytes of copied feeds
     spans: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
     copied: deque[int] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
     types: dict[str, str] = field(default_factory=dict)  # of the nodes that ran
@@ -103,8 +110,9 @@ class RunGroup:
         return True
 
     def add(self, took_ns: int, run: Run, main: bool) -> None:
-        """Add the time of a run."""
-        self.calls += 1
+        """Add the time of a run. One that failed counts only if it is the first."""
+        counts = run.first or not run.failed
+        self.calls += counts
         if run.first:
             self.first_runs += 1
             self.cold_ns += took_ns
@@ -118,7 +126,7 @@ class RunGroup:
                 if at < KEPT_TIMES:
                     self.times[at] = took_ns
         self.main_ns[not run.first] += took_ns * main
-        self.in_other_threads += not main
+        self.in_other_threads += counts and not main
 
     def add_trace(
         self, took_ns: int, names: Sequence[str], starts: Sequence[int], ns: Sequence[int]
@@ -211,8 +219,7 @@ def union_ns(spans: Iterable[tuple[int, int]]) -> int:
 
 
 def without_longest(runs: int, ns: int, most_ns: int) -> float:
-    """Return the ns of these runs as if the longest, perhaps disturbed, had taken the usual
-    time."""
+    """Return the ns of these runs as if the longest, perhaps disturbed, were like the others."""
     return ns if runs < FEW else (ns - most_ns) * runs / (runs - 1)
 
 
@@ -233,6 +240,7 @@ class Run:
     first = False  # of its group
     builds = False  # whether the runtime builds a step of a session in it
     timed = True  # whether its time counts as that of an untraced run
+    failed = False  # whether it raised an exception
     number = 0  # of a call of a function, among those of this name
     own_ns = 0  # the part of its time that is tflab's
     trace: tuple[object, object] | None = None  # tflab's own options and metadata
@@ -242,6 +250,7 @@ class Run:
 
     def __init__(self, start_ns: int, owned: bool) -> None:
         self.start_ns, self.owned = start_ns, owned  # whether the run is all of the call
+        self.handled = sys.exc_info()[1]  # by the program, when the run begins
 
     def join(self, group: RunGroup, key: Hashable) -> None:
         self.group, self.has_group, self.first = group, True, group.begin(key)
@@ -263,13 +272,15 @@ class Functions:
         self.earlier: dict[object, deque[Parts]] = {}  # the arguments of the last tracings
         self.tracing: set[int] = set()  # threads
 
-    def begin_tracing(self, function_type: Any, options: Any) -> tuple[object, int] | None:
-        """Note that a Python function is traced, which makes a graph of it."""
+    def begin_tracing(
+        self, function_type: Any, options: Any, graph: Any
+    ) -> tuple[object, int] | None:
+        """Note that a Python function is traced, which makes this graph of it."""
+        key = graph.tflab_function = name, code = watched_functions.traced_function(options)
         if get_ident() in self.tracing:
             return None  # the time of an inner tracing is part of the outer one
         self.tracing.add(get_ident())
-        key = name, code = watched_functions.traced_function(options)
-        new = {"name": name, "made": place(*code, MODULE) if code else ""}
+        new = {"name": name, "made": place(*code[0], MODULE) if code else ""}
         function = self.traced.setdefault(key, {**new, **dict.fromkeys(SUMS, 0)})
         earlier = self.earlier.setdefault(key, deque(maxlen=COMPARED))
         is_new = not options.function_cache

@@ -53,8 +53,7 @@ def run(
     meanwhile: Callable[[], object],
 ) -> tuple[int, int]:
     """Run `python PROGRAM...` with the input and output of this process, which calls `meanwhile`
-    while the program starts. Return the exit status, negative for a signal as in `subprocess`, and
-    the ns that the program took."""
+    while the program starts. Return the exit status (`-15`: a signal) and the ns that it took."""
     # Ctrl-C is for the program. Until this process waits for signals, it ignores it.
     handled = [number for number in PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
     for number in handled:
@@ -70,8 +69,7 @@ def start(
     program: Sequence[str], folder: Path, settings: Mapping[str, str], **options: Any
 ) -> tuple[subprocess.Popen[bytes], int]:
     """Start `python PROGRAM...`, watched; return its process, and the `perf_counter_ns` of the
-    start. It writes results to `folder`. `settings` are for `watcher.begin`, `options` for
-    `Popen`."""
+    start. It writes to `folder`. `settings` are for `watcher.begin`, `options` for `Popen`."""
     path = os.environ.get("PYTHONPATH")
     start_ns = time.perf_counter_ns()
     given = {"FOLDER": str(folder), "START": str(start_ns), **settings}

@@ -84,8 +84,7 @@ class ProgramGraphs:
         return grown
 
     def keep_stack(self) -> None:
-        """Keep the code objects of a new op's stack, as TensorFlow does not: lines are read
-        later."""
+        """Keep the code objects of a new op's stack, as TensorFlow does not, for its lines."""
         codes = self.codes
         frame: FrameType | None = sys._getframe(1)
         while frame:
@@ -250,8 +249,7 @@ class Largest:
         )
 
     def explain(self, dumped: Path | None, built: int | None) -> None:
-        """Find the fate of each node from a folder of dumps; `built` nodes were in the graph
-        then."""
+        """Find the fate of each node in a folder of dumps of a graph that had `built` nodes."""
         from tflab.analysis import fates, passes
 
         self.built = built
@@ -345,6 +343,8 @@ class Largest:
 
         group, graph, size = self.group, self.group.graph, len(self.nodes)
         assert graph is not None
+        # The estimate for all runs, as for the lines, as so many ns of the traced runs
+        usual = group.scale() * group.traced / max(1, group.calls - 1)
         if size > MOST_SAVED_NODES:
             raise TflabError(
                 f"The graph has {size:,} nodes; at most {MOST_SAVED_NODES:,} are kept."
@@ -361,7 +361,10 @@ class Largest:
             origins=self.origins,
             kernels=tuple(devices.chosen_kernels(self.parts)),
             traced=group.traced,
-            ops={name: OpTimes(runs, ns) for name, (runs, ns, *_) in group.ops.items()},
+            ops={
+                name: OpTimes(runs, round(without_longest(traced, ns, most_ns) * usual))
+                for name, (runs, ns, traced, most_ns) in group.ops.items()
+            },
         )
         Path(folder, NAME).write_text(json.dumps(encoded(recorded)), encoding="utf-8")
 

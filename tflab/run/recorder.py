@@ -68,6 +68,7 @@ class Recorder:
         self.settings, self.sampler, self.broke = settings, sampler, broke
         self.main = sampler.main
         self.groups: dict[Hashable, RunGroup] = {}
+        self.group_numbers: dict[Hashable, int] = {}
         self.graphs = program_graph.ProgramGraphs()
         self.functions = Functions(sampler, broke)
         self.compilations = Compilations(settings.folder, settings.overhead > 0)
@@ -253,6 +254,8 @@ class Recorder:
         if run is None:
             return
         began_ns = perf_counter_ns()
+        run.failed = sys.exc_info()[1] is not run.handled
+        run.timed &= not run.failed
         try:
             if run is self.profiled:
                 self.take_profile(run)
@@ -287,7 +290,8 @@ class Recorder:
         types = watched_functions.arguments(function.function_type)
         whole = {name[: end.start()] for name in types for end in re.finditer(r"[.\[]", name)}
         parts = {name: kind for name, kind in types.items() if name not in whole}
-        group = self.add_group(key, graph, (shown,), parts, shown)
+        traced = getattr(graph, "tflab_function", key)
+        group = self.add_group(key, graph, (shown,), parts, shown, traced)
         if not group.later:
             group.results = [f"result {at}" for at in range(watched_functions.results(function))]
         return group
@@ -299,13 +303,15 @@ class Recorder:
         fetches: tuple[str, ...],
         feeds: Mapping[str, str],
         function: str = "",
+        traced: object = None,
     ) -> RunGroup:
-        if len(self.groups) >= MOST_GROUPS:
-            last = RunGroup(MOST_GROUPS + 1, None, (), {}, later=True)
-            return self.groups.setdefault(LATER, last)
+        if later := len(self.groups) >= MOST_GROUPS:
+            key = traced = LATER
+        number = self.group_numbers.setdefault(traced or key, len(self.group_numbers) + 1)
+        if later:
+            return self.groups.setdefault(key, RunGroup(number, None, (), {}, later=True))
         kept = graph if self.graphs.add(graph) else None
-        group = RunGroup(len(self.groups) + 1, kept, fetches, feeds, function)
-        return self.groups.setdefault(key, group)
+        return self.groups.setdefault(key, RunGroup(number, kept, fetches, feeds, function))
 
     # Results of runs
 
@@ -443,8 +449,7 @@ class Recorder:
 
     def dump(self, group: RunGroup, session: tf1.Session) -> None:
         """Let the runtime build the step of a group once more, and dump the graphs of its passes.
-        No other thread may build a step meanwhile: the runtime reads without a lock what to
-        dump."""
+        No other thread may build a step meanwhile: the runtime reads that without a lock."""
         began_ns, group.dumped = perf_counter_ns(), True
         if not self.dumps.may_begin(group):
             return
@@ -489,7 +494,11 @@ class Recorder:
 
     def write_largest(self, groups: Sequence[RunGroup]) -> dict[str, object]:
         """Write what is known of the group that took longest; return what the command needs."""
-        group = max(groups, key=lambda group: (group.total_ns, group.cold_ns), default=None)
+        spent = Counter[int]()  # of all tracings of a function
+        for of in groups:
+            spent[of.number] += of.total_ns
+        ranks = {of: (spent[of.number], of.total_ns, of.cold_ns) for of in groups}
+        group = max(groups, key=ranks.__getitem__, default=None)
         settings, parts, traces = self.settings, (), []
         known: dict[str, object] = {}
         try:

@@ -142,8 +142,7 @@ class Sampler:
         state = self.inside
         now_ns = perf_counter_ns()
         stacks = stacks_of_threads()
-        # Where a function begins, the time until now is its caller's; where the program itself
-        # begins, it is nobody's
+        # Where a function begins, the time is its caller's; where the program begins, nobody's
         stack = [*dropwhile(begins, outwards(frame) if frame else stacks.get(self.main, ()))]
         ended_ns, began_ns, runs = state
         owner, line = ("", self.line_of(stack)) if began_ns else self.owner_of(stack)
@@ -153,8 +152,7 @@ class Sampler:
         outside_ns = (began_ns or now_ns) - self.start_ns - ended_ns
         spent_ns, self.assigned_ns = outside_ns - self.assigned_ns, outside_ns
         passed_ns = now_ns - self.looked[1]
-        # In C code that does not release Python, a thread cannot look before the end, and so all of
-        # a long time passed where it looks
+        # C code that does not release Python lets a thread look at its end, where all time passed
         intervals = passed_ns // int(INTERVAL_S * 1e9)
         samples = intervals if intervals > LONG else 1
         if not owner or self.looked[0] != runs:

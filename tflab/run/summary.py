@@ -39,6 +39,7 @@ PASSING = ("Root", "Prefetch", "Model", "MaxIntraOpParallelism", "PrivateThreadP
 OWN = "tflab"
 STOPPED = "tflab stopped watching"
 REST = "not seen"
+SUMS = ("calls", "first_runs", "cold_ns", "total_ns", "in_other_threads", "traced", "traced_ns")
 # What a process may not have come to
 NOTHING: Mapping[str, Any] = {
     **{of: {} for of in ("owners", sampler.LINES, sampler.CALLS, *sampler.KINDS)},
@@ -80,8 +81,10 @@ def watched(
 ) -> records.Watched:
     """Return the record of a process from its last segment, its duration and its exit status."""
     segment = {**NOTHING, **segment}
+    ops = [[*op_times(group, segment["graphs"])] for group in segment["groups"]]
+    lines = lines_of(segment, ops)
+    segment = {**segment, "groups": joined(segment["groups"])}
     groups, fates = segment["groups"], segment["fates"]
-    ops = [[*op_times(group, segment["graphs"])] for group in groups]
     large = max((group["total_ns"] for group in groups), default=0) >= LEAST_SHARE * wall_ns
     compiled = (records.Compiled(**made) for made in segment["compiled"])
     costliest = costliest_line(segment[sampler.LINES], segment[sampler.CALLS])
@@ -93,7 +96,7 @@ def watched(
         program=tuple(program),
         groups=tuple(map(group_of, groups)),
         process=records.Process(wall_ns, ledger(segment, wall_ns)),
-        lines=lines_of(segment, ops),
+        lines=lines,
         exit_status=status,
         stopped=segment["stopped"],
         fates=fates.get("counts", {}),
@@ -251,12 +254,17 @@ def by_place(*spent: Spent) -> defaultdict[Place, tuple[int, int]]:
 def input_pipeline(segment: Segment) -> records.InputPipeline | None:
     """Return how long the group that waited most waited for data, or the program between steps."""
     groups = segment["groups"]
-    waits = [(group["waited_ns"][0], at) for at, group in enumerate(groups, 1)]
-    waited_ns, at = max([*waits, (segment["owners"].get(sampler.DATA, 0), 0)])
+    waited_ns, at = segment["owners"].get(sampler.DATA, 0), 0
+    # Which of several functions take what the program waits for is not known
+    runs = groups[0]["calls"] if len(groups) == 1 else 0
+    for number, group in enumerate(groups, 1):
+        same = [of for of in groups if of["fetches"] == group["fetches"]]
+        own_ns = sum(of["waited_ns"][0] for of in same)
+        if own_ns and own_ns >= waited_ns:
+            waited_ns, at = own_ns, number
+            runs = sum(of["calls"] - of["first_runs"] for of in same)
     if not waited_ns:
         return None
-    steps = groups[at - 1] if at else max(groups, key=lambda group: group["total_ns"], default=None)
-    runs = steps["calls"] - steps["first_runs"] if steps else 0
     line = costliest_line(segment["in_data"])
     return records.InputPipeline(at, runs, waited_ns, costliest_stage(groups), line)
 
@@ -277,6 +285,34 @@ def costliest_stage(groups: Sequence[Segment]) -> str:
 
 
 # Groups, and all of the time
+
+
+def joined(groups: Iterable[Segment]) -> list[Segment]:
+    """Return the groups in the order of their numbers, all tracings of a function as one."""
+    tracings: defaultdict[int, list[Segment]] = defaultdict(list)
+    for group in groups:
+        tracings[group["number"]].append(group)
+    return [join(*tracings[number]) for number in sorted(tracings)]
+
+
+def join(first: Segment, *others: Segment) -> Segment:
+    """Return the tracings of a function as one group; its times stand for all runs alike."""
+    if not others:
+        return first
+    groups = first, *others
+    known: dict[str, Any] = {name: sum(group[name] for group in groups) for name in SUMS}
+    for name in ("main_ns", "waited_ns"):
+        known[name] = tuple(map(sum, zip(*(group[name] for group in groups), strict=True)))
+    known["times"] = [
+        ns
+        for group in groups
+        for ns in group["times"] * round((group["calls"] - 1) / (len(group["times"]) or 1) or 1)
+    ]
+    known["stages"] = sum((Counter(group["stages"]) for group in groups), Counter())
+    bad = [(n, run) for group in groups for n, run in (group["not_finite"] or {}).items()]
+    if any(group["not_finite"] is not None for group in groups):
+        known["not_finite"] = dict(sorted(bad, key=lambda item: -item[1]))
+    return {**first, **known}
 
 
 def group_of(group: Segment) -> records.Group:
@@ -328,9 +364,9 @@ def notes_of(segment: Segment, wall_ns: int) -> Iterator[str]:
     for group in segment["groups"]:
         least_ns, most_ns = (waited(group, ns) for ns in group["waited_ns"])
         if most_ns - least_ns > max(least_ns, wall_ns / 100):
-            waits = f"{units.time(least_ns)} to {units.time(most_ns)}"
             yield (
-                f"{', '.join(group['fetches'])} waited for data for {waits}: data also arrive "
+                f"{', '.join(group['fetches'])} waited for data between {units.time(least_ns)} and "
+                f"{units.time(most_ns)}; it is not known more exactly, because data also arrive "
                 "while TensorFlow's profiler starts."
             )
     yield from segment["notes"]

@@ -103,16 +103,18 @@ def in_short(seen: Watched) -> Iterator[str]:
     parts.sort(key=lambda owner: -owner.ns)
     own = [owner for owner in parts if owner.owner not in NOT_OWN]
     least_ns = HEADLINE * sum(part.ns for part in own)
-    large = (part for part in own[:1] if part.ns >= HEADLINE * all_ns)
-    largest = dict.fromkeys((*parts[:1], *large))
     if steps := next((part for part in own if part.owner.startswith(summary.STEPS)), None):
         group = seen.groups[int(steps.owner.rpartition(" ")[2]) - 1]
         waiting = steps.owner.replace(summary.STEPS, summary.WAITING)
         share = sum(part.ns for part in own if part.owner in (steps.owner, waiting)) / all_ns
         yield f"Steps ({runs_of(group)}): {count_of(group)}, {units.percent(share)} of the time."
-        largest.pop(steps, None)
-    if shares := [f"{plain(part.owner)}, {units.percent(part.ns / all_ns)}" for part in largest]:
-        yield f"Largest part{'s' * (len(shares) - 1)}: {', and '.join(shares)}."
+    largest = {
+        part: f"{plain(part.owner)}, {units.percent(part.ns / all_ns)}"
+        for part in (*parts[:1], *own[:1])
+        if part != steps and part.ns >= TOLD * all_ns
+    }
+    if largest:
+        yield f"Largest part: {'; of what the program can change: '.join(largest.values())}."
     if (line := seen.costliest) and line.ns >= least_ns:
         shares = [
             sampled(of.ns / all_ns, of.samples, lambda part: units.percent(min(part, 1)))
@@ -152,8 +154,9 @@ def runs_of(group: Group, most: int = NAMED) -> str:
 def count_of(group: Group) -> str:
     """Return `399 runs, median 1.94 ms`."""
     middle = "" if group.median_ns is None else f", median {units.time(group.median_ns)}"
-    waits = " with waiting for data" * bool(middle and group.waited_ns[0])
-    return f"{units.plural(group.calls - group.first_runs, 'run')}{middle}{waits}"
+    tracings = group.first_runs if is_function(group) else 1
+    traced = f" in {tracings:,} tracings" * (tracings > 1)
+    return f"{units.plural(group.calls - group.first_runs, 'run')}{traced}{middle}"
 
 
 def rows(seen: Watched) -> Iterator[Row]:
@@ -164,9 +167,12 @@ def rows(seen: Watched) -> Iterator[Row]:
         names = runs_of(group, len(group.fetches))
         traced = f", {group.traced:,} traced" if group.traced else ""
         about[f"{summary.STEPS} {at}"] = f"{names}: {count_of(group)}{traced}"
-        about[f"{summary.WAITING} {at}"] = f"{names}: estimated"
         about[f"{summary.OPEN} {at}"] = names
     owners = {owner.owner: owner.ns for owner in seen.process.owners}
+    for name in [name for name in owners if name.startswith(summary.WAITING)]:
+        of_steps = name.replace(summary.WAITING, summary.STEPS)
+        owners[of_steps] = owners.get(of_steps, 0) + owners[name]
+        about[of_steps] += f", about {units.time(owners.pop(name))} of it waiting for data"
     steps = [name for name in owners if name.startswith(summary.STEPS)]
     first = max(steps, key=lambda name: owners[name], default="")
     largest = sorted(owners, key=lambda name: (name != first, -owners[name]))
@@ -187,13 +193,13 @@ def ops(seen: Watched) -> Table:
     profiled = any(is_function(group) and group.traced for group in seen.groups)
     traced = sum(group.traced for group in seen.groups)
     lack = ", which may lack the shortest ops of functions" * profiled
-    runs, digits = units.plural(traced, "traced run"), int(traced >= MANY)
+    runs = units.plural(traced, "traced run")
     return table(
         f"The most expensive ops in the steps, estimated from {runs}{lack}",
         [row for row in seen.ops[:OPS] if row.share >= LEAST_OP],
         Column("type", lambda row: row.op),
-        numbers("time", lambda row: rounded(row.ns, digits)),
-        numbers("share of ops", lambda row: f"{100 * float(f'{row.share:.{digits}e}'):.0f} %"),
+        numbers("time", lambda row: rounded(row.ns, 1)),
+        numbers("share of ops", lambda row: f"{100 * row.share:.0f} %"),
         drawing=True,
     )
 
@@ -247,8 +253,9 @@ def growing(seen: Watched) -> Iterator[str]:
 
 def traced_again(seen: Watched) -> Iterator[str]:
     """Yield a sentence about the function that took longest to trace again: where, how often,
-    why."""
-    again = (function for function in seen.functions if function.tracings > 1)
+    why. Two functions of the same code, each traced once, may be meant."""
+    functions = seen.functions
+    again = (of for of in functions if of.tracings > 1 and (of.functions, of.tracings) != (2, 2))
     most = max(again, key=lambda function: function.ns - function.first_ns, default=None)
     if most is None or most.ns - most.first_ns < TOLD * program_ns(seen):
         return
@@ -363,8 +370,7 @@ def shown_ns(line: WatchedLine) -> int:
 
 
 def times(line: WatchedLine) -> tuple[tuple[int, str], ...]:
-    """Return the times of a line, one for each of HEADERS, as ns and text; the text of a time that
-    is not shown is ""."""
+    """Return the times of a line, one for each of HEADERS, as ns and text, "" if not shown."""
     once = ONCE if line.traced == 1 else ""
     of_nodes = (line.forward_ns, line.backward_ns, line.update_ns, line.waiting_ns)
     return (
@@ -379,8 +385,7 @@ def times(line: WatchedLine) -> tuple[tuple[int, str], ...]:
 
 
 def sampled(value: float, samples: int, say: Callable[[float], str] = units.time) -> str:
-    """Return `1.25 s`, or the 95 % interval `0.3 to 0.5 s` if the samples are too few to be more
-    precise; "" if there are too few for that."""
+    """Return `1.25 s`, or of fewer samples the 95 % interval `0.3 to 0.5 s`, or of few ""."""
     if samples < summary.LEAST_SAMPLES:
         return ""
     # The number of samples on a line is nearly Poisson, so its standard deviation is its root

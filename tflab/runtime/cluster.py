@@ -42,8 +42,7 @@ AWAY = (
 @contextmanager
 def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield the addresses of tasks: of this many new tasks on this machine, which end with the
-    context, or of the given tasks, once each has answered. Raises TflabError for one that does not
-    come."""
+    context, or of the given tasks, once each has answered. Raises TflabError without an answer."""
     if not isinstance(wanted, int):
         for number, address in enumerate(wanted):
             check(number, address)

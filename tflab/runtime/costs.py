@@ -176,8 +176,7 @@ TYPES: Mapping[str, Formula] = {
     "RsqrtGrad": of_output(4),
     "LogSoftmax Softmax": of_output(5),
     "SoftmaxCrossEntropyWithLogits": of_input(9),
-    # 5 an element as softmax, 3 a row: the logarithm of the sum, the distance from it, and 1 less
-    # at the label
+    # 5 an element as softmax, 3 a row: the sum's logarithm, the distance from it, the label's 1
     "SparseSoftmaxCrossEntropyWithLogits": (
         lambda ins, outs, _: 5 * elements(ins[0]) + 3 * elements(outs[0])
     ),

@@ -39,8 +39,7 @@ def chosen_kernels(partitions: Iterable[GraphDef]) -> Iterator[Kernel]:
 @cache
 def fitting(op: str, label: str, types: Types, device_type: str) -> str:
     """Return the conditions of the kernel that is chosen for such an op: `CPU, float32`; "" if
-    there is none. A kernel for every device (`DEFAULT`) counts only if the device has none of its
-    own."""
+    there is none. A kernel for every device (`DEFAULT`) counts if the device itself has none."""
     given = dict(types)
     possible = [
         kernel

@@ -83,8 +83,7 @@ class Library:
         return tuple(self.function(name, tuple(called_by.get(name, ()))) for name in names)
 
     def named(self, node: NodeDef) -> Iterator[tuple[str, str]]:
-        """Yield the functions that a node names, each with the attribute: as its type (""), or in
-        attributes of type func or list(func)."""
+        """Yield the functions that a node names, with the attribute, or "" for the node's type."""
         if node.op in self.definitions:
             yield node.op, ""
         is_registered = nodes.op_def_of(node.op) is not None

@@ -270,8 +270,7 @@ Times = list[dict[int, list[int]]]  # of every job: batch size -> ns of its untr
 def untraced(
     environment: Mapping[str, str], *args: object
 ) -> AbstractContextManager[Iterator[Times]]:
-    """Open a process that runs `untraced_here(*args)` whenever the next turn is requested, so that
-    several such processes can take turns."""
+    """Open a process that runs `untraced_here(*args)` whenever its turn is requested."""
     return processes.stream("tflab.runtime.measure:untraced_here", *args, environment=environment)
 
 

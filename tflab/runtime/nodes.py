@@ -77,8 +77,7 @@ def shape_of(shape: tf.TensorShape) -> Shape:
 
 
 def line_of_work(op: tf.Operation) -> Source | None:
-    """Return the line whose work a node does: the line of the forward op that it differentiates,
-    otherwise the line that made the node."""
+    """Return the line of the forward op that a node differentiates, or that made the node."""
     forward = graphs.derived_from(op)
     return source_lines.making(op)[0] if forward is None else line_of_work(forward)
 
@@ -93,8 +92,7 @@ def from_graph_def(
     graph_def: GraphDef, makers: Mapping[str, Node], shapes: Mapping[str, Shape]
 ) -> tuple[Node, ...]:
     """Return the nodes of a graph that the runtime wrote: lines and phases come from `makers`, the
-    user's nodes by the names under which they run, shapes (by tensor name) from the trace of a
-    step."""
+    user's nodes by the names under which they run, shapes (by tensor name) from a step's trace."""
     return tuple(from_node_def(node_def, makers, shapes, {}) for node_def in graph_def.node)
 
 

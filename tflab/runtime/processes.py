@@ -50,8 +50,7 @@ def start(
 
 @contextmanager
 def started(module: str, *words: str, **options: Any) -> Iterator[tuple[Process, IO[bytes]]]:
-    """Start a process with these options of `start`, which is killed when the context ends. Yield
-    it, and the file with its standard error."""
+    """Start a process, killed as the context ends. Yield it and its standard error's file."""
     with temporary.file() as errors:
         process = start(module, *words, stderr=errors, **options)
         try:

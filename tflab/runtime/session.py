@@ -72,8 +72,7 @@ def config_of(options: Options) -> tf1.ConfigProto:
 def opened(
     graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
 ) -> Iterator[tf1.Session]:
-    """Open a session whose variables have the values of their initialisers, for a program of your
-    own (examples/first_call.py)."""
+    """Open a session with initialised variables, for your own program (examples/first_call.py)."""
     with fresh(graph, options, config) as session:
         begin(session, Start(initializers(graph)))
         yield session
@@ -295,8 +294,7 @@ OF_EAGER = re.compile(r"( on /job:\S+( by allocator \w+)?)?( \[Op:\w+\].*)?$")
 
 
 def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
-    """Return what the runtime said about a failed run, as a sentence, with what would help if that
-    is known."""
+    """Return what the runtime said about a failed run, and what would help if that is known."""
     if options.cluster:
         from tflab.runtime import cluster
 
@@ -326,8 +324,7 @@ def refused(error: tf.errors.OpError, options: Options) -> RefusedError:
 
 
 def plain(message: str) -> str:
-    """Return the first line of a message of the runtime, without its marks for nodes and without
-    the place where the node was made."""
+    """Return the first line of the runtime's message, without marks for nodes and their place."""
     _, node_line, rest = message.rpartition("\nNode: ")
     message = rest.partition("\n")[2] if node_line else message
     lines = [line.strip() for line in message.splitlines() if line.strip(" =")]

@@ -29,8 +29,7 @@ SELDOM = (200_000, 10, 10)  # thresholds of the garbage collector
 
 
 def load() -> None:
-    """Import TensorFlow and let it look for GPUs. If that fails, show everything that it
-    printed."""
+    """Import TensorFlow and let it look for GPUs. Show all that it printed if that fails."""
     if "tensorflow" in sys.modules:
         return
     try:

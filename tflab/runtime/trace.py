@@ -97,8 +97,7 @@ def device_runs(
     rows: Iterable[NodeExecStats],
     typed: Callable[[str, str], tuple[str, str]],
 ) -> Iterator[OpRun]:
-    """Yield the op runs of one device. `typed` returns node and op type for a row's name and
-    label."""
+    """Yield the op runs of one device. `typed` returns node and op type for name and label."""
     for stats in rows:
         name, op = typed(stats.node_name, stats.timeline_label)
         start_ns, duration_ns = stats.all_start_nanos, stats.all_end_rel_nanos
@@ -116,8 +115,7 @@ def device_runs(
 
 
 def microseconds(stats: NodeExecStats) -> tuple[int, int]:
-    """Return start and duration in ns of a row that has only microseconds, as old and GPU rows
-    do."""
+    """Return start and duration in ns of a row with microseconds, as old and GPU rows are."""
     duration_us = stats.all_end_rel_micros or stats.op_end_rel_micros
     return stats.all_start_micros * 1000, duration_us * 1000
 

@@ -67,8 +67,7 @@ def check_same_settings(folder: Path, saved: Settings, given: Settings) -> None:
 
 
 def newest(folder: Path) -> Checkpoint | None:
-    """Return the newest checkpoint, or None before the end of the first epoch. Raises TflabError if
-    the folder is damaged."""
+    """Return the newest checkpoint or None. Raises TflabError if the folder is damaged."""
     checkpoints = folder / FOLDER
     if not (checkpoints / STATE).exists():
         return None

@@ -120,8 +120,7 @@ def prepare(name: str, function: Callable[[], Model], options: Options) -> Train
 def stages(
     function: Callable[[], Model], settings: Settings, options: Options
 ) -> tuple[Stage, ...]:
-    """Return the stages of the model up to its placement, with the optimizer of its recipe at the
-    first learning rate."""
+    """Return the stages of the model up to its placement, with its recipe's first optimizer."""
 
     def trained() -> Model:
         model = function()

@@ -111,8 +111,7 @@ def tables(stage: Backward) -> Iterator[Block]:
         )
 
 
-# The chain rule: its equation for this graph, the derivatives, its steps, and the drawing of the
-# gradient graph
+# The chain rule: its equation, the derivatives, its steps, and the gradient graph's drawing
 
 SCOPE = "gradients/"  # of all nodes that tf.gradients adds
 DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps

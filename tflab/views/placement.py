@@ -210,8 +210,7 @@ def code_of_cluster(code: Generated, stage: Placement) -> Iterable[Block]:
 
 
 def listings(kernel: CompiledKernel) -> Iterable[tuple[str, str, list[str]]]:
-    """Yield (language, number of lines, first lines) of a kernel. If some lines are floating-point
-    arithmetic, only these are shown."""
+    """Yield (language, number of lines, first lines) of a kernel, of floating point if any."""
     languages = {"HLO": kernel.hlo, "LLVM IR": kernel.llvm, "machine code": kernel.machine}
     for language, lines in languages.items():
         chosen = [line for line in lines if ARITHMETIC.search(line)] or lines
@@ -259,8 +258,7 @@ def logged(stage: Placement, most: int) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def changes(stage: Placement, most: int = NAMED) -> Iterator[tuple[Pass, tuple[str, ...]]]:
-    """Yield each pass with what it did: a line for each kind of change, with at most so many names
-    of nodes."""
+    """Yield each pass with a line for each kind of change, with at most so many names."""
     lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
     types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
     for step in stage.passes:

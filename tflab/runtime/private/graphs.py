@@ -35,8 +35,7 @@ DERIVED: KeptOps = WeakKeyDictionary()
 
 @contextmanager
 def corner(what: str, file: str) -> Iterator[None]:
-    """Raise a TflabError if `what` in this file of TensorFlow is not as tflab expects, in a `with`
-    block or a decorated function."""
+    """Raise a TflabError if `what` in this file of TensorFlow is not as expected meanwhile."""
     try:
         yield
     except (AttributeError, ImportError) as error:
@@ -169,8 +168,7 @@ def traced_graphs(graph: Graph) -> dict[str, Graph | None]:
 
 @corner("the definitions of op types", "tensorflow/python/framework/op_def_registry.py")
 def op_def(op: str) -> OpDef | None:
-    """Return the OpDef of a type, with the names and types of its arguments; None for an unknown
-    type."""
+    """Return the OpDef of a type, with its arguments' names and types; None if it is unknown."""
     from tensorflow.python.framework import op_def_registry
 
     return op_def_registry.get(op)
@@ -178,8 +176,7 @@ def op_def(op: str) -> OpDef | None:
 
 @corner("the registry of kernels", "tensorflow/python/framework/kernels.py")
 def registered_kernels(op: str) -> tuple[KernelDef, ...]:
-    """Return the KernelDefs that are registered for a type, on all devices; none for an unknown
-    type."""
+    """Return the KernelDefs of a type, on all devices; none for an unknown type."""
     from tensorflow.python.framework import kernels
 
     return tuple(kernels.get_registered_kernels_for_op(op).kernel)

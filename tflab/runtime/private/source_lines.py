@@ -79,8 +79,7 @@ def add_program(function: Callable[..., object]) -> None:
 
 
 def is_library(file: str) -> bool:
-    """Return whether a file belongs to a library: to Python itself, or to an installed package that
-    is not the program."""
+    """Return whether a file belongs to Python or an installed package, not to the program."""
     if file.startswith(OWN):
         return True
     package = installed_package(file)
@@ -113,8 +112,7 @@ def constructed(thing: Any) -> Source | None:
 
 @contextmanager
 def on_line(line: Source | None) -> Iterator[None]:
-    """Give nodes of the default graph this line while this is open, unless the user's lines add
-    them."""
+    """Give nodes of the default graph this line meanwhile, unless the user's lines add them."""
     import tensorflow as tf
 
     graph = tf.compat.v1.get_default_graph()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from types import FunctionType, MethodType
 from typing import Any
 
 from tflab.runtime.private.graphs import corner
@@ -17,6 +18,7 @@ from tflab.runtime.private.sessions import NOTED, WATCHER, exchanged, instrument
 
 FILE = "tensorflow/python/eager/polymorphic_function/atomic_function.py"
 LONGEST = 80  # characters of the description of an argument
+WRAPPED = ("__wrapped__", "func", "_python_function", "__func__")  # where wrappers keep a function
 MOST_PARTS = 100  # of an argument, to be compared one by one
 
 # As in `sessions`, of AtomicFunction.call_flat, and of the function that traces a Python function
@@ -30,7 +32,7 @@ GOT = ("", "", f"{WATCHER}.got(None)")
 # Of Function.__call__, if calls are to run op by op
 OUTER = (f"{NOTED} = {WATCHER}.enter_function(self._name)", f"{WATCHER}.leave_function({NOTED})")
 TRACE = (
-    f"{NOTED} = {WATCHER}.begin_tracing(function_type, tracing_options)",
+    f"{NOTED} = {WATCHER}.begin_tracing(function_type, tracing_options, func_graph)",
     f"{WATCHER}.end_tracing({NOTED})",
 )
 
@@ -73,8 +75,7 @@ def called(function: Any) -> tuple[Any, Any] | None:
 
 
 def results(function: Any) -> int:
-    """Return how many tensors a function returns; 0 if none is a single real number, as a loss
-    is."""
+    """Return how many tensors a function returns; 0 if none is a single real number."""
     kinds = function.function_type.flat_outputs
     single = any(kind.dtype.is_floating and kind.shape.rank == 0 for kind in kinds)
     return len(kinds) if single else 0
@@ -192,19 +193,30 @@ def described(kind: Any) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
-def traced_function(options: Any) -> tuple[str, tuple[str, int] | None]:
+def traced_function(options: Any) -> tuple[str, tuple[tuple[str, int], ...]]:
     """Return the name of a tf.function (`Model.step` for a method), and the file and first line of
-    the Python function that the program gave to it. TensorFlow's wrappers around that are skipped.
-    The place is None if there is no Python (`TracingOptions` in tracing_compilation.py)."""
-    function, name = options.python_function, options.name
-    while inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None):
-        function = inner
+    the Python function that the program gave to it, and of those that this closes over: Keras makes
+    its steps of one code. No place if there is no Python (`TracingOptions`)."""
+    name = options.name
+    function, *others = python_of(options.python_function)
     code = getattr(function, "__code__", None)
     if code is None:
-        return name, None
+        return name, ()
     own = getattr(function, "__qualname__", code.co_name).rpartition("<locals>.")[2]
     method = own if own.endswith(f".{name}") else name  # another wrapper may have another name
-    return method, (code.co_filename, code.co_firstlineno)
+    codes = [getattr(each, "__code__", code) for each in (function, *others)]
+    return method, tuple((code.co_filename, code.co_firstlineno) for code in codes)
+
+
+def python_of(function: Any, depth: int = 3) -> Iterator[Any]:
+    """Yield a function without TensorFlow's wrappers, and so the functions that it closes over."""
+    while inner := next(filter(None, (getattr(function, name, None) for name in WRAPPED)), None):
+        function = inner
+    yield function
+    for cell in getattr(function, "__closure__", None) or ():
+        with suppress(ValueError):  # it is empty
+            if depth and isinstance(cell.cell_contents, FunctionType | MethodType):
+                yield from python_of(cell.cell_contents, depth - 1)
 
 
 class Profiling:
