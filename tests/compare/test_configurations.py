@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tflab.compare import configurations
-from tflab.compare.configurations import Opponents, Process
+from tflab.compare.configurations import Process
 from tflab.runtime import measure
 
 pytestmark = pytest.mark.tensorflow
@@ -32,10 +32,10 @@ def test_settings_of_a_process_and_what_the_environment_decides_have_their_defau
 def test_each_configuration_is_compared_with_the_default_of_its_own_process_or_one_alone():
     processes = configurations.processes_of(["default", "no-onednn", "xla", "one-thread"])
     assert configurations.opponents(processes) == {
-        "default": Opponents((0, "default"), (0, "default"), (1, "control")),
-        "no-onednn": Opponents((2, "no-onednn"), (0, "default"), (1, "control")),
-        "xla": Opponents((3, "xla"), (3, "default"), (3, "control")),
-        "one-thread": Opponents((4, "one-thread"), (4, "default"), (4, "control")),
+        "default": ((0, "default"), (0, "default"), (1, "control")),
+        "no-onednn": ((2, "no-onednn"), (0, "default"), (1, "control")),
+        "xla": ((3, "xla"), (3, "default"), (3, "control")),
+        "one-thread": ((4, "one-thread"), (4, "default"), (4, "control")),
     }
 
 

@@ -66,6 +66,14 @@ SAID = {
     "the largest row, if no share changes by 5 points": findings.shares(
         [shares("Relu", 40, 44), shares("Conv2D", 50, 54), shares("Mul", 10, 6)], (1, 16)
     ),
+    "by line, with the lines that were fused into it": findings.shares(
+        [
+            replace(shares("a.py:3", 40, 60), fused_from=("a.py:2", "(no line)", "a.py:1")),
+            replace(shares("a.py:9", 60, 62), fused_from=("a.py:8",)),
+        ],
+        (1, 16),
+        "line",
+    ),
     "one batch size": findings.sentences(ROW_16, {16: steps(wall=201)}),
     "a row that is missing at a batch size has no growth": findings.shares(
         [row("Const", b1=cell(share=0.1), b64=cell(share=0.9)), shares("Mul", 50, 50, 60)], SIZES
@@ -83,8 +91,9 @@ SAID = {
         },
         (1, 16),
     ),
-    "all, in the order of a reader's questions, and dear rows first": findings.sentences(
-        TABLE, MEASURED
+    "of two batch sizes, of which the headline has the gain": findings.sentences(TABLE, MEASURED),
+    "all, in the order of a reader's questions: the gains first": findings.sentences(
+        [shares("Conv2D", 40, 65, 75)], MEASURED | {64: steps(200)}
     ),
 }
 UNSAID = {

@@ -79,6 +79,13 @@ def test_the_pass_without_which_a_step_takes_longest_is_first_beside_what_it_did
     approve_view("compare-passes.txt", view.passes(RACED), shown)
 
 
+def test_only_columns_that_are_shown_are_explained():
+    only_passes = replace(RACED, configs=RACED.configs[:-1])
+    told = [[row[0] for row in view.basis(each).__next__().rows] for each in (RACED, only_passes)]
+    assert [{"default anew", "step"} <= {*names} for names in told] == [True, False]
+    assert "default anew" not in told[1]
+
+
 def test_passes_are_not_among_the_configurations_and_unasked_they_are_not_told():
     (table,) = view.configs(RACED)
     assert [row.key for row in table.rows] == ["xla"]

@@ -88,7 +88,7 @@ def test_the_exit_status_says_if_a_step_is_slower(files, capsys, factor, spread,
     said = capsys.readouterr()
     assert "The untraced step" in said.out
     result = {
-        0: "passes",
+        0: "passes for the step at batch 4, 16",
         1: "fails for the step at batch 4, 16",
         3: "undecided for the step at batch 4, 16",
     }
@@ -128,14 +128,20 @@ def test_wrong_files_and_arguments_are_a_sentence_and_status_2(
 
 
 def test_the_gate_names_slower_and_undecided_steps():
-    gate = Gate(10.0, ("step at batch 16",), ("step at batch 1", "step at batch 64"))
+    gate = Gate(10.0, ("step at batch 16",), ("step at batch 1", "step at batch 64"), ())
     limit, unsure = (
         "Gate, at most 10 % slower:",
         "undecided for the step at batch 1, 64 (exit status",
     )
     assert saved.sentence(gate) == f"{limit} fails for the step at batch 16, {unsure} 1)."
     assert saved.sentence(replace(gate, slower=())) == f"{limit} {unsure} 3)."
-    assert saved.sentence(Gate(7, (), ())) == "Gate, at most 7 % slower: passes (exit status 0)."
+    passed = replace(gate, undecided=(), passed=("step at batch 4",))
+    assert saved.sentence(passed).endswith("16, passes for the step at batch 4 (exit status 1).")
+
+
+def test_a_step_without_rounds_leaves_the_gate_undecided():
+    step = replace(saved.compare("a", "b", content(), content()).steps[0], verdict=None)
+    assert saved.gate_of(10, [step]) == Gate(10, (), ("step at batch 4",), ())
 
 
 def said_of(other, usual=None, **options):
@@ -152,9 +158,29 @@ def test_rows_without_a_difference_are_counted_and_listed_in_full():
     assert "--full" not in said_of(other, full=True)
 
 
+def test_rows_that_differ_are_in_the_first_line_if_no_step_does():
+    said = "alike at batch 4, 16; 2 of 4 rows by type that ran differ."
+    assert said in said_of(content(rows=2))
+    assert "rows by type that ran differ" not in said_of(content(1.5, rows=2))
+    assert "rows by type that ran differ" not in said_of(content())
+
+
+def test_a_row_of_one_file_says_of_which_and_a_difference_what_no_verdict_covers():
+    other = content()
+    for each in other["rounds"].values():
+        del each["rows_ns"]["MaxPool"]
+    said = said_of(other)
+    assert said.count("only in a") == 2 and "only in b" not in said
+    covered = "not covered errors by changes of the machine between the files"
+    assert covered not in said  # nothing is slower or faster
+    assert covered in said_of(content(1.5)) and covered in said_of(content(rows=2))
+
+
 def test_steps_without_a_verdict_have_the_reason_and_what_to_do():
     noisy = content(1.3, spread=(1.0, 1.3, 0.8, 1.0, 1.2))
-    assert "Rounds of one file differ by up to 1.62 x" in said_of(noisy)  # 1.3 / 0.8
+    assert "Rounds of the step within one file differ by up to 1.62 x" in said_of(
+        noisy
+    )  # 1.3 / 0.8
     few = content(spread=(1.0, 1.0))
     assert "A verdict takes at least 3 rounds: measure with more --images." in said_of(few, few)
     # The interval alone leaves it open

@@ -11,7 +11,7 @@ from tests.records_by_hand import op_at_size
 from tflab.compare import view
 from tflab.exporters import csv, json, markdown, text
 from tflab.records.blocks import Table
-from tflab.records.measured import Compared
+from tflab.records.measured import Compared, Load
 
 WHOLE = replace(COMPARISON, diagnosis=DIAGNOSIS)
 MORE = replace(CONFIGS[1], verdict=replace(CONFIGS[1].verdict, observations=9))
@@ -21,6 +21,8 @@ VARIANTS = {
     "by layer": {"by": "layer"},
     "by line": {"by": "line"},
     "one batch size": {"batch_sizes": (4,), "tables": {4: ()}},
+    "only the last batch size is uneven": {"images": 640 - 32},
+    "a busy machine": {"load": Load(2, 0.6)},
     "interrupted": {"interrupted": True},
     "a failure": {"failure": "No."},
     "two configurations, one of more observations": {"configs": (MORE, CONFIGS[2])},

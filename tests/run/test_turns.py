@@ -141,7 +141,18 @@ def test_a_type_of_one_program_stands_beside_the_empty_column_of_the_other():
     result = turns.concluded(NAMES, a_race(), QUIET)
     only = replace(result.ops[0], second_ns=None, verdict=None)
     shown = text.as_text(turns.blocks(replace(result, ops=(only,)), 10)).splitlines()
-    assert "  type that ran  old.py  new.py" in shown
+    (head,) = (at for at, line in enumerate(shown) if line.startswith("  type that ran"))
+    assert shown[head].split()[-3:] == ["old.py", "new.py", "verdict"]
+    assert shown[head + 2].endswith("only in old.py")
+    long = replace(result, ops=(only,), programs=("a_program_of_long_name.py", "new.py"))
+    assert "only in first" in text.as_text(turns.blocks(long, 10))
+
+
+def test_other_programs_are_named_if_they_used_much():
+    result = turns.concluded(NAMES, a_race(), Load(2, 0.6))
+    for load, said in ((0.6, True), (0.5, False)):
+        shown = text.as_text(turns.blocks(replace(result, load=Load(2, load)), 10))
+        assert ("Other programs used" in shown) == said
 
 
 def test_what_differs_is_shown_with_the_smallest_slow_down_that_is_or_that_nothing_does():
@@ -157,22 +168,23 @@ def test_what_differs_is_shown_with_the_smallest_slow_down_that_is_or_that_nothi
 
 
 @pytest.mark.parametrize(
-    ("slower", "process", "limit", "slow", "undecided"),
+    ("slower", "process", "limit", "slow", "undecided", "passed"),
     [
-        (1.2, 1.0, 5, 1, 0),
-        (1.0, 1.0, 5, 0, 0),
-        (1.0, 1.0, 1, 0, 1),
-        (1.0, 1.5, 5, 1, 0),  # outside of the steps
+        (1.2, 1.0, 5, 1, 0, 0),
+        (1.0, 1.0, 5, 0, 0, 1),
+        (1.0, 1.0, 1, 0, 1, 0),
+        (1.0, 1.5, 5, 1, 0, 1),  # outside of the steps
     ],
 )
 def test_the_gate_is_of_the_step_and_also_proven_by_the_process(
-    slower, process, limit, slow, undecided
+    slower, process, limit, slow, undecided, passed
 ):
     made = a_race(slower=slower)
     for each in chain(*made):
         each.times[WHOLE, PROCESS] *= process if each.place else 1
     gate = turns.gate_of(turns.concluded(NAMES, made, QUIET), limit)
-    assert (len(gate.slower), len(gate.undecided)) == (slow, undecided)
+    counts = len(gate.slower), len(gate.undecided), len(gate.passed)
+    assert counts == (slow, undecided, passed)
 
 
 def test_without_a_step_the_whole_process_decides_and_that_is_said():

@@ -30,7 +30,7 @@ def test_every_column_shows_its_own_value():
 def test_what_nobody_knows_is_left_empty():
     row = op_stats("a", total_ns=0)
     empty = {name for name, column in op_table.COLUMNS.items() if not column.cell(row)}
-    unknown = {"type", "fused from", "image"}
+    unknown = {"type", "fused from"}
     unknown |= {"forward", "backward", "updates"}  # those without any time, too
     assert empty == unknown | {"flops", "all flops", "gflops"}
 

@@ -22,9 +22,8 @@ class Configuration:
 
     about: str
     options: Mapping[str, Any] = field(default_factory=dict)  # fields of Options
-    environment: Mapping[str, str] = field(default_factory=dict)  # read when TensorFlow is imported
-    # whether `default` needs that environment, too, for the comparison
-    beside_default: bool = False
+    # Read when TensorFlow is imported; beside options, `default` needs it too, for the comparison
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 CONFIGURATIONS = {
@@ -42,7 +41,6 @@ CONFIGURATIONS = {
         "one thread instead of one for each processor, as on a single core",
         {"threads": 1},
         {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"},
-        beside_default=True,
     ),
     "gpu": Configuration(
         "on a GPU; ops that it cannot run stay on the processor", {"soft_placement": True}

@@ -22,7 +22,6 @@ from tflab.cli import arguments, command, confined, environment, interrupts, out
 from tflab.compare import CONFIGURATIONS, DEFAULT, PASSES, WHAT, SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError, UsageError
 from tflab.escaping import visible
-from tflab.records.measured import Comparison
 from tflab.records.options import Options
 from tflab.runtime import dumps, tf_import
 
@@ -145,12 +144,20 @@ def split(argv: Sequence[str]) -> list[list[str]]:
 
 
 def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> int:
+    configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
+    chosen = SweepOptions(args.phase, args.by, args.images, args.steps, configs=configs)
+    options = Options(
+        data_dir=args.data_dir,
+        saved=arguments.saved_of(args),
+        cluster=tasks,
+        soft_placement=models.is_file(args.model),  # the devices were another machine's
+    )
     place: AbstractContextManager[output_paths.Run | None] = nullcontext()
     if args.plots:
         place = output_paths.new(Path(args.plots), "folder", "--plots", folder=True)
     with terminal.phase(args.model), interrupts.held():
         with place as folder:  # created before anything is measured
-            comparison = measured(args, sizes, tasks)
+            comparison = compare_batch_sizes(args.model, sizes, chosen, options=options)
             from tflab.compare import saved, view
             from tflab.exporters import csv
 
@@ -173,18 +180,6 @@ def run_on(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0
-
-
-def measured(args: argparse.Namespace, sizes: Sequence[int], tasks: tuple[str, ...]) -> Comparison:
-    configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
-    chosen = SweepOptions(args.phase, args.by, args.images, args.steps, configs=configs)
-    options = Options(
-        data_dir=args.data_dir,
-        saved=arguments.saved_of(args),
-        cluster=tasks,
-        soft_placement=models.is_file(args.model),  # the devices were another machine's
-    )
-    return compare_batch_sizes(args.model, sizes, chosen, options=options)
 
 
 def check_options(args: argparse.Namespace, known: Sequence[str]) -> None:

@@ -72,7 +72,7 @@ def compare(
         steps=steps,
         configs=raced,
         passes=prepared.passes,
-        findings=findings.sentences(compared, steps, dataset.unit),
+        findings=findings.sentences(compared, steps, dataset.unit, chosen.by),
         interrupted=ending.interrupted or interrupts.take(),
         failure=str(ending.failure) if ending.failure else prepared.refused,
         images=prepared.images,
@@ -98,12 +98,13 @@ def raced_in(
     """Return the configurations, with verdicts if the sweep is complete, and how it ended."""
     if len(prepared.chosen.configs) < 2 or ending != measure.Outcome():
         return (), ending
-    observed = []
+    observed: list[configurations.Observed] = []
     try:
         with interrupts.released():
             step_ns = sum(median(batch.untraced_ns) for batch in batches.values())
-            for observation in configurations.observe(prepared, step_ns):
-                observed.append(observation)
+            observed.extend(
+                configurations.observe(prepared, step_ns)
+            )  # keeps those before an error
     except KeyboardInterrupt:
         ending = measure.Outcome(interrupted=True)
     except TflabError as error:
@@ -132,8 +133,7 @@ def with_each_pass_off(one: Prepared) -> Prepared:
         first = FirstRun(0, ())
     found = changing(one.placed[one.batch_sizes[0]].passes, first)
     raced = [f"{WITHOUT}{each.name}" for each in found if each.has_switch]
-    kept = [config for config in configs if config != PASSES]
-    chosen = replace(one.chosen, configs=(*kept, *raced))
+    chosen = replace(one.chosen, configs=(*(each for each in configs if each != PASSES), *raced))
     return replace(one, chosen=chosen, passes=found)
 
 

@@ -46,6 +46,7 @@ Times = Mapping[int, Sequence[int]]  # batch size -> ns of its steps
 Jobs = Mapping[str, measure.Job]  # by configuration
 Place = tuple[int, str]  # a process of an observation, and a configuration in it
 Observed = Mapping[Place, Times]
+Opponents = tuple[Place, Place, Place]  # of a configuration, of its `default` and of its control
 
 
 class Process(NamedTuple):
@@ -53,14 +54,6 @@ class Process(NamedTuple):
 
     environment: Mapping[str, str]
     names: Sequence[str]
-
-
-class Opponents(NamedTuple):
-    """The places of the times of a configuration, of its `default` and of its control."""
-
-    itself: Place
-    default: Place
-    control: Place
 
 
 def changing(configs: Sequence[str]) -> tuple[str, ...]:
@@ -88,10 +81,8 @@ def observe(prepared: Prepared, step_ns: float) -> Iterator[Observed]:
     program, batch_sizes = prepared.program, prepared.batch_sizes
     columns = session.feed_columns(program, prepared.split).values()
     rows = [datasets.first_rows(column, ROUNDS * max(batch_sizes)) for column in columns]
-    jobs = {}
-    for config in configs:
-        options = replace(prepared.options, **setting_of(config).options)
-        jobs[config] = measure.job_of(program, prepared.step, options)
+    options = {of: replace(prepared.options, **setting_of(of).options) for of in configs}
+    jobs = {of: measure.job_of(program, prepared.step, options[of]) for of in configs}
     jobs[CONTROL] = jobs[DEFAULT]
     numbers = measure.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
     plan = terminal.track("configurations", numbers, OBSERVATIONS, budget_s=budget_s)
@@ -108,7 +99,7 @@ def processes_of(configs: Sequence[str]) -> list[Process]:
     alone: list[Process] = []
     for config in configs:
         setting = setting_of(config)
-        if setting.environment and not setting.beside_default:
+        if setting.environment and not setting.options:
             alone.append(Process(setting.environment, [config]))
         elif config != DEFAULT:
             key = tuple(setting.environment.items())
@@ -126,7 +117,7 @@ def opponents(processes: Sequence[Process]) -> dict[str, Opponents]:
         places = alone | {name: (at, name) for name in names}
         for name in names:
             if name != CONTROL:
-                found.setdefault(name, Opponents(places[name], places[DEFAULT], places[CONTROL]))
+                found.setdefault(name, (places[name], places[DEFAULT], places[CONTROL]))
     return found
 
 

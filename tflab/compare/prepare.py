@@ -53,18 +53,15 @@ def prepare(
     image_count(backward, batch_sizes, chosen)  # raises an error before a step runs
     fetches = (program.model.output.name,) if chosen.phase == "inference" else ()
 
-    def place(sizes: set[int]) -> dict[int, Placement]:
+    def place(size: int) -> Placement:
         usual = replace(options, fetches=fetches, explained=False)
-        return {
-            size: placement.place(backward, replace(usual, batch_size=size))
-            for size in sorted(sizes)
-        }
+        return placement.place(backward, replace(usual, batch_size=size))
 
     placed: dict[int, Placement] = {}
     refused: dict[int, RefusedError] = {}
     for size in batch_sizes:
         try:
-            placed |= place({size})
+            placed[size] = place(size)
         except RefusedError as error:
             refused[size] = error
     if not placed:
@@ -78,7 +75,8 @@ def prepare(
         images = affordable(chosen.seconds, job, columns, batch_sizes, images)
     if fixed:
         images -= images % fixed
-    placed |= place({images % size for size in batch_sizes} - {0, *placed})
+    rests = {images % size for size in batch_sizes} - {0, *placed}
+    placed |= {size: place(size) for size in sorted(rests)}
     return Prepared(
         model=model,
         chosen=chosen,

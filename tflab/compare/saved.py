@@ -155,15 +155,16 @@ def mean(times: Sequence[float] | None) -> float | None:
 
 def gate_of(limit: float, rows: Iterable[Change], widened: bool = True) -> Gate:
     factor = 1 + limit / 100
-    slower, undecided = [], []
-    for row, verdict in ((row, row.verdict) for row in rows if row.verdict):
-        margin = verdict.control_high if widened else 1
-        name = f"step at batch {row.batch_size}" if row.batch_size else row.key
-        if verdict.word == "slower" and verdict.low / margin > factor:
-            slower.append(name)
-        elif not verdict.high * margin <= factor:
-            undecided.append(name)
-    return Gate(limit, tuple(slower), tuple(undecided))
+    names: dict[str, tuple[str, ...]] = dict.fromkeys(("slower", "undecided", "passed"), ())
+    for row in rows:
+        of, result = row.verdict, "undecided"
+        margin = of.control_high if of and widened else 1
+        if of and of.word == "slower" and of.low / margin > factor:
+            result = "slower"
+        elif of and of.high * margin <= factor:
+            result = "passed"
+        names[result] += (f"step at batch {row.batch_size}" if row.batch_size else row.key,)
+    return Gate(limit, **names)
 
 
 def decide(args: argparse.Namespace, gate: Gate | None) -> int:
@@ -180,10 +181,17 @@ def status_of(gate: Gate) -> int:
 
 def sentence(gate: Gate) -> str:
     """Return `Gate, at most 10 % slower: fails for the step at batch 1, 16 (exit status 1).`"""
-    told = (("fails", gate.slower), ("undecided", gate.undecided))
+    told = (("fails", gate.slower), ("undecided", gate.undecided), ("passes", gate.passed))
     said = (f"{word} for the {', '.join(names)}" for word, names in told if names)
-    result = ", ".join(said).replace(", step at batch ", ", ") or "passes"
+    result = ", ".join(said).replace(", step at batch ", ", ")
     return f"Gate, at most {gate.percent:g} % slower: {result} (exit status {status_of(gate)})."
+
+
+def rule(gate: Gate | None, low: str, high: str) -> Iterator[tuple[str, str]]:
+    """Yield how a gate decides, by what it makes of the ends of an interval."""
+    if gate:
+        fails = f"fails if the verdict is slower and {low} is above {1 + gate.percent / 100:g}"
+        yield "gate", f"{fails}, passes if {high} is not; [low, high] is the interval"
 
 
 def blocks(result: Changes, top: int = 10, full: bool = False) -> Iterator[Block]:
@@ -191,23 +199,28 @@ def blocks(result: Changes, top: int = 10, full: bool = False) -> Iterator[Block
         yield sentence(result.gate)
     first, second = result.files
     of = f"step of {result.model} {result.phase}"
-    yield f"{second} compared with {first}, {of}: {view.in_words(result.steps)}."
+    name, differ = NAMES[result.by], view.differing(result.rows, False)
+    each = f"{plural(len(result.rows), 'row')} by {name}"
+    only_rows = differ and not any(map(view.tone, result.steps))
+    changed = f"; {len(differ)} of {each} differ" if only_rows else ""
+    yield f"{second} compared with {first}, {of}: {view.in_words(result.steps)}{changed}."
     yield from noise(result.steps)
     medians = "mean of the rounds' medians"
     yield view.compared(f"The untraced step: {medians}", result.steps, result.files, (view.BATCH,))
-    name = NAMES[result.by]
     shown = view.differing(result.rows, full)
     title = f"Traced steps by {name}{', where they differ' * (not full)}: {medians}"
     if shown:
         labels = view.label(name), view.BATCH
         yield view.compared(title, shown, result.files, labels, None if full else top)
     if rest := len(result.rows) - len(shown):
-        of = f"{rest} of {plural(len(result.rows), 'row')} by {name}"
-        yield f"{of}: no difference is proven. --full lists them."
+        yield f"{rest} of {each}: no difference is proven. --full lists them."
+    machine = "errors by changes of the machine between the files: measure both in one go"
     yield view.reading(
         (*result.steps, *shown),
         f"geometric mean of the rounds of {second}, divided by that of {first}",
         f"1/r to r: r is the largest ratio of two rounds of a file, at least {verdicts.DRIFT}",
+        *[("not covered", machine)] * any(map(view.tone, (*result.steps, *differ))),
+        *rule(result.gate, "low / r", "high x r"),
     )
 
 
@@ -219,9 +232,8 @@ def noise(steps: Iterable[Change]) -> Iterator[str]:
         yield f"A verdict takes at least {verdicts.LEAST} rounds: measure with more --images."
     elif most > verdicts.DRIFT:
         yield (
-            f"Rounds of one file differ by up to {three_digits(most)} x, which hides smaller "
-            "differences of the files. Measure both again, one right after the other, on a machine "
-            "that does nothing else."
+            f"Rounds of the step within one file differ by up to {three_digits(most)} x, which "
+            "hides smaller differences of it. Measure both again, in one go, on a quieter machine."
         )
 
 

@@ -7,23 +7,21 @@ from dataclasses import replace
 from math import isfinite
 
 from tflab.analysis import row_labels, verdicts
-from tflab.analysis.row_labels import NO_LINE
 from tflab.compare import WITHOUT
-from tflab.compare.findings import gain, largest_share
+from tflab.compare.findings import fused_lines, gain, largest_share
 from tflab.records.blocks import Block, Column, Table, dearest, listing, numbers, sentences, table
 from tflab.records.graph import grouped
 from tflab.records.measured import Change, Compared, Comparison, Verdict
 from tflab.units import plural, rounded, size, three_digits, time
 from tflab.views import execution, op_table
 from tflab.views.op_table import costs, text_or_blank, work
-from tflab.views.words import DIFFERENT, ends_text, listed
+from tflab.views.words import DIFFERENT, ends_text
 
 CONCLUSIONS = 4  # sentences on one screen
-LINES = 6  # named in a sentence
 LONG = 16  # characters of a word in the head of a column
 # The columns of one batch size beside others: their headers, and how spare they are
-OF_CALLS = {"calls": ("calls", 2), "total": ("total", 3), "mean": ("a call", 1), "share": ("%", 0)}
-OF_STEPS = {"step": ("a step", 1), "share": ("%", 0)}
+HEADS = {"calls": ("calls", 2), "total": ("total", 3), "mean": ("a call", 1), "share": ("%", 0)}
+HEADS |= {"step": ("a step", 1)}
 
 
 def blocks(comparison: Comparison, top: int = 10, full: bool = True) -> Iterable[Block]:
@@ -38,7 +36,7 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     yield headline(comparison)
     if said := [*decided(comparison)]:
         yield sentences("The time of a step, compared with the default's", said)
-    yield from execution.load_line(comparison.load)
+    yield from execution.load_line(comparison.load, brief=True)
     yield from execution.partial(comparison.interrupted, comparison.failure)
     yield protocol(comparison)
     yield from conclusions(comparison, full)
@@ -47,12 +45,19 @@ def parts(comparison: Comparison, top: int, full: bool) -> Iterator[Block]:
     yield from passes(comparison)
     yield from basis(comparison)
     if len(sizes) > 1:
-        yield at_each_size(comparison, top)
+        yield at_each_size(comparison, top, full)
     for batch in comparison.tables if full or len(sizes) == 1 else ():
         yield costs(comparison, batch, top)
         if full:
             yield work(comparison, batch, top)
-    yield from fused_lines(comparison)
+    if rows := [row for row in comparison.rows if comparison.by == "line" and fused_lines(row)]:
+        yield table(
+            "Lines whose time includes ops of other lines, fused into theirs",
+            rows,
+            Column("line", lambda row: row.key),
+            Column("includes ops of", lambda row: ", ".join(fused_lines(row)), hanging=True),
+            most=top,
+        )
     if not full:
         yield "More: --full has each batch size; --by op, node, layer or line; docs/reference.md."
 
@@ -70,17 +75,15 @@ def conclusions(comparison: Comparison, full: bool) -> Iterator[Table]:
 def headline(comparison: Comparison) -> str:
     """Return which batch size processes most images a second, compared with the others."""
     rates = {size: comparison.steps[size].mean_images_per_second for size in comparison.batch_sizes}
-    best, *others = sorted(rates, key=lambda size: -rates[size])
+    best = max(rates, key=lambda size: rates[size])
+    others = sorted({*rates} - {best})
     rate = f"{rounded(rates[best])} {comparison.unit}s a second"
     said = f"{comparison.model}: batch size {best} processes {rate}"
-    if best > min(rates):
-        others.sort()
     for other in others:
         times, low, _ = gain(comparison.steps[other], comparison.steps[best])
         if low <= 1:
-            said += (
-                f". Cannot tell against batch size {other}: {times if low else 'too few rounds'}"
-            )
+            why = times if low else "too few rounds"
+            said += f". It is not certain to be more than at batch size {other}: {why}"
         elif other == others[0]:
             said += f", {times} as many as batch size {other}"
     return f"{said}.{' In brackets: 99 % intervals.' * ('[' in said)}"
@@ -89,13 +92,16 @@ def headline(comparison: Comparison) -> str:
 def protocol(comparison: Comparison) -> str:
     """Return how the steps were measured."""
     images = f"{'up to ' * comparison.partial}{plural(comparison.images, comparison.unit)}"
+    rests = {size: comparison.images % size for size in comparison.batch_sizes}
+    rest = [f"{plural(of, comparison.unit)} at batch {size}" for size, of in rests.items() if of]
+    last = f" The last step has {', '.join(rest)}." * bool(rest and not comparison.partial)
     tasks = (
         f" A step ran over {plural(comparison.tasks, 'task')}. Times of ops are without the "
         "tensors on the wire."
     )
     return (
         f"Steps of {comparison.phase} at each batch size, on {images} of {comparison.data}: "
-        "untraced and traced steps alternate. All times are of warm steps: the first "
+        f"untraced and traced steps alternate.{last} All times are of warm steps: the first "
         f"{comparison.warmup} of both kinds at each size, which are cold, are not counted."
         f"{tasks * bool(comparison.tasks)}"
     )
@@ -119,19 +125,21 @@ def steps(comparison: Comparison) -> Table:
 # All batch sizes
 
 
-def at_each_size(comparison: Comparison, top: int) -> Table:
-    """Return the times and shares of the rows at every batch size, the most expensive first."""
+def at_each_size(comparison: Comparison, top: int, full: bool = False) -> Table:
+    """Return the times and shares of the rows at every batch size, the most expensive first; if
+    `full`, without what the table of each batch size shows: calls and totals."""
 
     def column(name: str, batch: int) -> Column:
         def cell(row: Compared) -> str:
             shown = op_table.COLUMNS[name].cell
             return shown(row.cells[batch]).removesuffix(" %") if batch in row.cells else ""
 
-        header, spare = chosen[name]
+        header, spare = HEADS[name]
         return numbers(f"{header} at {batch}", cell, spare)
 
     unit = row_labels.unit(comparison.by)
-    chosen = OF_STEPS if unit == "step" else OF_CALLS
+    of_calls = ("mean", "share") if full else op_table.TIME_OF_CALLS
+    chosen = op_table.TIME_OF_STEPS if unit == "step" else of_calls
     rows = op_table.ranked(comparison.by, comparison.rows, top, largest_share)
     key, *code = op_table.keys(comparison.by, lambda row: next(iter(row.cells.values())).code)
     return table(
@@ -142,20 +150,6 @@ def at_each_size(comparison: Comparison, top: int) -> Table:
         most=top,
         tone=dearest(rows, largest_share),
     )
-
-
-def fused_lines(comparison: Comparison) -> Iterator[str]:
-    """Yield the lines with ops that ran as a part of another line's op."""
-    rows = comparison.rows if comparison.by == "line" else ()
-    pairs = [(line, row.key) for row in rows for line in row.fused_from if line != NO_LINE]
-    pairs.sort(key=lambda pair: (len(pair[0]), pair[0], len(pair[1]), pair[1]))
-    into = grouped((line, key.removeprefix(f"{line.rpartition(':')[0]}:")) for line, key in pairs)
-    if into:
-        fused = listed([f"{line} into {', '.join(into[line])}" for line in into], LINES, "; ")
-        yield (
-            "The runtime fused ops of some lines into ops of other lines, whose rows have the time "
-            f"of both: {fused}."
-        )
 
 
 # Verdicts, of a race and of files
@@ -253,6 +247,7 @@ def compared(
     other columns that would be empty. Long names would leave no room for the times."""
     long = any(len(word) > LONG for name in names for word in name.split())
     usual, other = ("first", "second") if long else names
+    alone = f"only in {usual}", f"only in {other}"
 
     def judged(show: Callable[[Verdict], str]) -> Callable[[Change], str]:
         return lambda row: show(row.verdict) if row.verdict else ""
@@ -264,7 +259,7 @@ def compared(
         numbers("ratio", judged(lambda of: f"{three_digits(of.ratio)} x" * isfinite(of.high))),
         Column("99 % interval", judged(lambda of: ends_text(of.low, of.high)), spare=1),
         Column("control", judged(lambda of: ends_text(of.control_low, of.control_high)), spare=2),
-        Column("verdict", judged(lambda of: of.word)),
+        Column("verdict", lambda row: row.verdict.word if row.verdict else alone[not row.first_ns]),
     )
     kept = (of for of in columns if of.header in (usual, other) or any(map(of.cell, rows)))
     return table(title, rows, *kept, most=top or len(rows), tone=tone)
@@ -276,13 +271,14 @@ def tone(row: Change) -> str:
 
 def basis(comparison: Comparison) -> Iterator[Table]:
     """Yield how to read what `configs` and `passes` show."""
-    anew = "mean of the observations' medians, in new processes, so not that of the table of steps"
+    mean = "mean of the observations' medians, in new processes, so not that of the table of steps"
+    anew = ("default anew", mean), ("step", "default anew x ratio")
     if rows := [*raced(comparison)]:
         yield reading(
             rows,
             f"step divided by default: mean of {observations(rows)}",
             "90 % interval of the default divided by itself in the same turns",
-            ("default anew", f"{anew}; step: this x ratio"),
+            *(anew if any(configs(comparison)) else ()),
         )
 
 

@@ -247,6 +247,7 @@ class Gate:
     percent: float
     slower: tuple[str, ...]  # what is proven slower, in words
     undecided: tuple[str, ...]
+    passed: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -198,12 +198,11 @@ def process_of(program: Program, steps: int, turn_ns: int) -> Generator[Watched 
 def run_of(seen: Watched, place: int, group: str | None) -> Run:
     """Return the times of a process. Its steps are the runs of this group or, without one, of the
     group that took longest; groups with runs in the main thread come first."""
-    repeated = [each for each in seen.groups if each.median_ns]
 
     def rank(of: Group) -> tuple[bool, bool, int]:
         return name_of(of) == group, of.in_other_threads < of.calls, of.total_ns
 
-    steps = max(repeated, key=rank, default=None)
+    steps = max(filter(lambda each: each.median_ns, seen.groups), key=rank, default=None)
     times: defaultdict[Row, float] = defaultdict(float)
     if steps and steps.median_ns:
         times[WHOLE, STEP] = steps.median_ns
@@ -230,7 +229,7 @@ def name_of(group: Group) -> str:
 
 def concluded(names: Sequence[str], rounds: Sequence[Round], load: Load | None) -> Programs:
     whole = tuple(changes(rounds, WHOLE))
-    counted = [each.place for each in counted_of(rounds)]
+    counted = [each.place for each in chain(*rounds[len(FIRST) :])]
     groups = {each.place: each.group for each in reversed([*chain(*rounds)])}  # of the first runs
     return Programs(
         programs=(names[0], names[1]),
@@ -258,10 +257,6 @@ def gate_of(result: Programs, limit: float) -> Gate:
     return replace(first, slower=saved.gate_of(limit, rows, widened=False).slower)
 
 
-def counted_of(rounds: Sequence[Round]) -> list[Run]:
-    return [*chain(*rounds[len(FIRST) :])]
-
-
 def observed(rounds: Sequence[Round], row: Row) -> tuple[list[float], list[float]]:
     """Return the ratios of the second program to the first, and the ratios of the control."""
     ratios, control = [], []
@@ -280,7 +275,7 @@ def changes(rounds: Sequence[Round], kind: str) -> Iterator[Change]:
     for row in dict.fromkeys(row for each in chain(*rounds) for row in each.times):
         if row[0] != kind:
             continue
-        runs = counted_of(rounds)
+        runs = [*chain(*rounds[len(FIRST) :])]
         times = [[each.times.get(row, 0) for each in runs if each.place == at] for at in (0, 1)]
         if any(map(any, times)) and all(all(own) or not any(own) for own in times):
             rows[row] = times
@@ -304,7 +299,7 @@ def blocks(result: Programs, top: int, full: bool = False) -> Iterator[Block]:
     if result.gate and not partial:
         yield saved.sentence(result.gate)
     yield f"{names[1]} compared with {names[0]}: {view.in_words(result.whole)}."
-    yield from execution.load_line(result.load)
+    yield from execution.load_line(result.load, brief=True)
     steps = f"; of {names[1]}, ".join(dict.fromkeys(step or NO_STEP for step in result.steps))
     runs = " and ".join(f"{n} of {name}" for n, name in zip(result.runs, names, strict=True))
     yield f"{plural(rounds, 'round')} of three runs: {runs}. A step is {steps}."
@@ -333,4 +328,5 @@ def blocks(result: Programs, top: int, full: bool = False) -> Iterator[Block]:
         f"others; mean of {view.observations(result.whole)}",
         "90 % interval of the two others divided by each other",
         ("times", "of the first: geometric mean of its runs; of the second: this x the ratio"),
+        *saved.rule(result.gate, "low", f"high of the {next(iter(result.least_slower))}"),
     )

@@ -23,7 +23,7 @@ def notes(stage: Execution, brief: bool = False) -> Iterator[str]:
     of a busy machine), and why measurements are incomplete."""
     yield from values.not_finite(stage)
     yield from most_added(stage.experiments)
-    yield from load_line(stage.load) if is_busy(stage.load) or not brief else ()
+    yield from load_line(stage.load, brief)
     yield from partial(stage.interrupted, stage.failure)
 
 
@@ -50,9 +50,9 @@ def tables(stage: Execution) -> Iterator[Block]:
     yield from values.tables(stage)
 
 
-def load_line(load: Load | None) -> Iterable[str]:
-    """Yield how much of the machine other programs used, and what follows if it was much."""
-    if load and load.during is not None:
+def load_line(load: Load | None, brief: bool = False) -> Iterable[str]:
+    """Yield how much of the machine other programs used; if `brief`, only if it was much."""
+    if load and load.during is not None and (is_busy(load) or not brief):
         busy = ": times may be too long" * is_busy(load)
         of = plural(load.processors, "processor")
         yield f"Other programs used {load.during:.1f} of {of}{busy}."

@@ -45,7 +45,6 @@ COLUMNS = {
     "mean": numbers("mean", lambda row: time(row.mean_ns)),
     "median": numbers("median", lambda row: time(row.median_ns), 1),
     "step": numbers("a step", lambda row: time(row.step_ns)),
-    "image": numbers("an image", lambda row: text_or_blank(row.image_ns, time)),
     "share": numbers("share", lambda row: percent(row.share)),
     "share of kind": numbers("share of kind", lambda row: percent(row.share)),
     "requested": numbers("requested", lambda row: size(row.requested_bytes), 2),
@@ -134,8 +133,9 @@ def ranked(
 def work(comparison: Comparison, batch: int, top: int) -> Table:
     """Return the FLOPs and bytes of the rows, in the order of their times."""
     rows = ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.total_ns)
+    uneven = " (requested: of a full step; FLOPs: mean of all)" * bool(comparison.images % batch)
     return table(
-        f"Batch {batch}: work per step, in the same order",
+        f"Batch {batch}: work per step, in the same order{uneven}",
         rows,
         *keys(comparison.by, lambda row: row.code),
         *(column for column in columns(WORK) if not rows or any(map(column.cell, rows))),
