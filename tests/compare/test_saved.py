@@ -171,6 +171,7 @@ def test_a_row_of_one_file_says_of_which_and_a_difference_what_no_verdict_covers
         del each["rows_ns"]["MaxPool"]
     said = said_of(other)
     assert said.count("only in a") == 2 and "only in b" not in said
+    assert "... and 2 more (--top shows more)" in said_of(content(rows=2), other, top=2)
     covered = "not covered errors by changes of the machine between the files"
     assert covered not in said  # nothing is slower or faster
     assert covered in said_of(content(1.5)) and covered in said_of(content(rows=2))

@@ -61,6 +61,15 @@ def test_rows_that_stand_out_are_the_dearest_and_those_with_a_verdict():
     assert [each.tone(row) for row in each.rows] == ["dearest", "", ""]
 
 
+def test_the_headline_says_of_which_batch_sizes_a_gain_is_not_certain():
+    sure = view.headline(COMPARISON)
+    assert "5.25 x [5.25, 5.25] as many as batch size 4." in sure and "certain" not in sure
+    for rates, why in (((9_000, 60_000, 14_000), "1.75 x ["), ((), "too few rounds.")):
+        steps = STEPS | {16: replace(STEPS[16], round_rates=rates)}
+        said = view.headline(replace(COMPARISON, steps=steps))
+        assert f". It is not certain to be more than at batch size 16: {why}" in said
+
+
 def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
     slow = op_at_size(10_000, 10**12, 123_456_789, 123_456_789, 1, 2**30, 1234.5)
     means = {1: 2e8, 16: 1.1e9, 64: 1.61e10}

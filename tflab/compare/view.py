@@ -126,8 +126,7 @@ def steps(comparison: Comparison) -> Table:
 
 
 def at_each_size(comparison: Comparison, top: int, full: bool = False) -> Table:
-    """Return the times and shares of the rows at every batch size, the most expensive first; if
-    `full`, without what the table of each batch size shows: calls and totals."""
+    """Return times and shares at every batch size; if `full`, others have calls and totals."""
 
     def column(name: str, batch: int) -> Column:
         def cell(row: Compared) -> str:
@@ -243,8 +242,7 @@ def compared(
     labels: Iterable[Column],
     top: int | None = None,
 ) -> Table:
-    """Return a table of changes: their labels, both times, their ratio, and its control, without
-    other columns that would be empty. Long names would leave no room for the times."""
+    """Return a table of changes without empty columns, and without names too long for a head."""
     long = any(len(word) > LONG for name in names for word in name.split())
     usual, other = ("first", "second") if long else names
     alone = f"only in {usual}", f"only in {other}"
@@ -262,7 +260,8 @@ def compared(
         Column("verdict", lambda row: row.verdict.word if row.verdict else alone[not row.first_ns]),
     )
     kept = (of for of in columns if of.header in (usual, other) or any(map(of.cell, rows)))
-    return table(title, rows, *kept, most=top or len(rows), tone=tone)
+    shown = table(title, rows, *kept, most=top or len(rows), tone=tone)
+    return replace(shown, option="--top shows more")
 
 
 def tone(row: Change) -> str:
