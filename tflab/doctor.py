@@ -60,9 +60,7 @@ def run(args: argparse.Namespace) -> int:
 def blocks(checks: Sequence[Check]) -> Iterator[Block]:
     """Yield the result, the table, and below it what to do, where no command is shortened."""
     wrong = sum(not check.works for check in checks)
-    result = f"Wrong: {plural(wrong, 'thing')}." if wrong else "Everything that tflab needs works."
-    absent = [check.what for check in checks if check.works and check.remedy]
-    yield f"{result} Not here, and not needed: {', '.join(absent)}." if absent else result
+    yield f"Wrong: {plural(wrong, 'thing')}." if wrong else "Everything that tflab needs works."
     yield table(
         "What was checked (in brackets: the extra that brings the package)",
         checks,

@@ -9,7 +9,7 @@ import pytest
 from tests import graph_notation
 from tests.approval import approve
 from tests.graph_notation import graph
-from tflab.analysis import chain_rule
+from tflab.analysis import chain_rule, formulas
 from tflab.analysis.chain_rule import GATES, SAME, STARTS, WHOLE, ZEROS
 from tflab.analysis.expressions import NOWHERE, Name, Points, text
 from tflab.analysis.gradient_graph import GradientGraph
@@ -142,6 +142,28 @@ def test_the_steps_of_the_chain_rule():
         Link("loss", "mean(mul)", "mul", "mul", "dL/d(mul)", "dL/d(loss) / 4", True),
         Link("mul", "x * y", "y", "mul/Read", "dL/dy", "sum(x * dL/d(mul))", True),
     )
+
+
+def test_why_a_step_has_no_formula(monkeypatch):
+    def why(**changed):
+        (step, _) = chain_rule.links(replace(GRAPH, **changed), [END])
+        return step.formula, step.lacks
+
+    divided = "gradients/loss_grad/truediv"
+    assert why() == ("dL/d(loss) / 4", "")
+    assert why(points=NOWHERE) == ("", "no values could be computed")
+    others = tuple(one | {divided: 2 * one[divided]} for one in POINTS.values)
+    unlike = ("", "the values did not confirm the formula")
+    assert why(points=replace(POINTS, values=others)) == unlike
+    unknown = [replace(n, op="Odd") if n.name == divided else n for n in NODES]
+    assert why(nodes=tuple(unknown)) == ("", "tflab has no rule for such gradients")
+    same = Node("same", "Identity", (divided,), outputs=FOUR)
+    after = [*NODES[:-1], same, NODES[-1]]
+    gradients = (GRADIENTS[0], replace(GRADIENTS[1], nodes=(*GRADIENTS[1].nodes, "same")))
+    points = replace(POINTS, values=tuple(one | {"same": one[divided]} for one in POINTS.values))
+    long = replace(GRAPH, nodes=tuple(after), gradients=gradients, points=points)
+    monkeypatch.setattr(formulas.composed, "__defaults__", (1, ()))
+    assert long.lacks("same") == "the formula is too long"
 
 
 def test_a_step_that_leads_to_no_variable_is_none_of_them():

@@ -39,6 +39,9 @@ def test_a_convolution_is_followed_into_the_relu_that_it_was_fused_into(historie
     assert history.ran_as == history.kernel.op == ran["conv1/Relu"]
     assert [*history.times] == [1, 16]
     assert all(row.key == "conv1/Relu" and row.calls for row in history.times.values())
+    assert len({size * row.calls for size, row in history.times.items()}) == 1  # the same rows
+    update = "train/update_conv1/kernel/ResourceApplyGradientDescent"
+    assert update in histories["conv1/kernel"].later_consumers
 
 
 def test_every_node_of_the_ledger_has_a_history_and_every_executed_one_its_time(histories, walked):

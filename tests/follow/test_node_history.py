@@ -186,6 +186,7 @@ def test_a_loop_is_shown_as_it_was_written_without_what_differentiation_added():
         "takes x",
         "makes float32 []",
         "is used by after",
+        "also used by gradients/loop_grad",
     ]
     own = node_history.histories((a_frontend(None, (X, grown, after, kept, grad)),))["loop"]
     assert (own.inputs, own.consumers) == (grown.inputs, ("after", "gradients/loop_grad"))

@@ -116,6 +116,17 @@ def test_only_small_variables_have_derivatives(size, formulas):
     assert formulas_of(loss_of, w=np.linspace(0, 1, size, dtype=np.float32)) == formulas
 
 
+def test_the_limit_that_was_exceeded_is_named():
+    def loss_of(x, a, b, c, d, e):
+        return tf.reduce_sum(tf.square(a + b + c + d + e)) + tf.reduce_mean(x)
+
+    values = np.linspace(0, 1, 60, dtype=np.float32)
+    many = differentiated(loss_of, **dict.fromkeys("abcde", values))
+    assert many.no_formula.endswith("only if the variables have at most 256 floats in all")
+    large = differentiated(lambda x, w: tf.reduce_sum(x * w), w=np.ones([65, 1], np.float32))
+    assert large.no_formula.endswith("only if no variable has more than 64 floats")
+
+
 @pytest.mark.parametrize("of_version_1", [False, True])
 def test_placeholders_of_a_fixed_size_decide_the_batch(of_version_1):
     if of_version_1:  # as after tf.disable_v2_behavior

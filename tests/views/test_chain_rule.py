@@ -62,7 +62,7 @@ def chain_of(*names):
     """Links along these ops, the last of which takes the variable w."""
     pairs = zip(names, [*names[1:], "w"], strict=True)
     links = (Link(a, f"Op({b})", b, b, f"dL/d({b})", f"{b} by hand", True) for a, b in pairs)
-    return {"chain_rule": tuple(links), "derivatives": ()}
+    return {"chain_rule": tuple(links), "derivatives": (), "no_formula": "they are large"}
 
 
 # Title -> what is different
@@ -75,15 +75,15 @@ VARIANTS = {
     },
     "steps without a formula": {
         "chain_rule": (
-            replace(LINKS[0], formula=""),
+            replace(LINKS[0], formula="", lacks="there is no rule"),
             *LINKS[1:],
-            replace(LINKS[2], formula="", by="z"),
+            replace(LINKS[2], formula="", lacks="the values differ", by="z"),
         )
     },
-    "one derivative without a formula": {"variable_count": 4},
+    "one derivative without a formula": {"variable_count": 4, "no_formula": "it is large"},
     "two derivatives are facts": {"derivatives": STAGE.derivatives[:2], "variable_count": 2},
     "an equation of five lines": {
-        "chain_rule": (Link("loss", "", "y" * 200, "", "dL/d(y)", "", True),)
+        "chain_rule": (Link("loss", "", "y" * 200, "", "dL/d(y)", "by hand", True),)
     },
     "of many layers the first and the last": chain_of(*(f"layer{n}/op" for n in range(9))),
     "a gradient of several parts": {

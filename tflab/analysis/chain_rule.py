@@ -43,6 +43,7 @@ def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
             gradient=graph.contribution(call, tensor, gradient),
             formula=formula,
             alone=len(incoming) == 1 == graph.parts[graph.label(tensor)],
+            lacks="" if formula else graph.lacks(gradient),
         )
         every.append(own)
     kept: set[str] = set()  # ops with a link on such a way

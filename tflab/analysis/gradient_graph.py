@@ -232,6 +232,16 @@ class GradientGraph:
             self.texts[tensor] = "" if is_node else self.points.text(formula, tensor)
         return self.texts[tensor]
 
+    def lacks(self, tensor: str) -> str:
+        """Return why the formula of a gradient is not printed."""
+        formula = self.expressions.get(tensor, Name(tensor, tensor))
+        if not self.points.values:
+            return "no values could be computed"
+        if not isinstance(formula, Name) or node_of(formula.id) not in self.owners:
+            return "the values did not confirm the formula"
+        known = not isinstance(self.expressions.get(formula.id, formula), Name)
+        return "the formula is too long" if known else "tflab has no rule for such gradients"
+
     @cached_property
     def texts(self) -> dict[str, str]:
         return {}

@@ -7,8 +7,7 @@ is the last. A node is in exactly one row, so the rows of any table add up to th
 Ops of a data-flow graph call nothing, because loops and functions are expanded before they run, so
 the time of a row is all its own. The exception is a call that stayed a node (`PartitionedCall` of a
 function that must not be inlined, `While` and `If` without lowering): its run lasts as long as its
-body. If the trace also has the ops of the body, as for `PartitionedCall`, that time is in their
-rows *and* in the row of the call. Ops run in parallel, so all rows together may exceed the step.
+body. If the trace also has the ops of the body, as for `PartitionedCall`, both have that time.
 """
 
 from __future__ import annotations

@@ -172,10 +172,7 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
         )
     kinds = len({kind for kind, _ in conversion.top_ops}) > 1
     if kinds:
-        yield (
-            "Totals of different kinds overlap and must not be added: a launch ends before its "
-            "kernel, and a thread waits for GPU work that is counted elsewhere."
-        )
+        yield "Totals of different kinds overlap and must not be added."
     share = "share of kind" if kinds else "share"
     names = ["type", "calls", "total", "median", share]
     if all(row.calls == 1 for _, row in conversion.top_ops):

@@ -22,16 +22,16 @@ MOST_S = 20  # if a step takes long, fewer rows
 def follow(
     stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
 ) -> tuple[node_history.Histories, bool]:
-    """Measure a walk's step at each batch size in turn, except its own. Return the history of every
-    node, and whether a signal came. A batch size is omitted if the training data do not fill a
-    batch, or if its step fails."""
+    """Measure a walk's step at each batch size in turn, each with the same rows. Return the history
+    of every node, and whether a signal came. A batch size that the data do not fill, or whose step
+    fails, is omitted."""
     backward = find_stage(stages, Backward)
     placed, ran = find_stage(stages, Placement), find_stage(stages, Execution)
     assert backward and placed and ran
     program = backward.program
     available, fixed = program.dataset("train").size, program.model.fixed_batch
     tables, interrupted = {ran.batch_size: sweep.of_walk(ran, placed)}, False
-    placed_at: dict[int, Placement] = {}
+    placed_at = {} if fixed else {ran.batch_size: placed}
     for size in batch_sizes:
         if not fixed and size != ran.batch_size and size <= available:
             with suppress(TflabError):

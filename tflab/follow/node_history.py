@@ -82,9 +82,10 @@ def from_program(frontend: Stage, backward: Backward | None) -> Histories:
     derived = {name: one.forward for one in backward.gradients for name in one.nodes}
     ways = {stop.variable: stop.path for stop in reversed(backward.gradient_stops)}
     for name, history in by_name.items():
-        gradient = gradients.get(name)
+        gradient, known = gradients.get(name), {*history.consumers}
         by_name[name] = replace(
             history,
+            later_consumers=tuple(user for user in users.get(name, ()) if user not in known),
             gradient_function=gradient.function if gradient else None,
             gradient_nodes=gradient.nodes if gradient else (),
             no_gradient=gradient.reason if gradient else None,

@@ -99,6 +99,8 @@ def headline(history: NodeHistory) -> str:
     if fate and history.carrier and not itself:
         way = "in favour of" if fate.fate == "removed" else PREPOSITIONS[fate.fate]
         what += f" {way} {history.carrier}"
+    elif fate and fate.fate == "folded" and itself:
+        what += f": runs as {history.ran_as}"
     calls = [f"{time(row.median_ns)} at batch {size}" for size, row in times(history).rows]
     if calls and (itself or (fate and fate.fate in ("fused", "merged", "compiled"))):
         of = "" if itself else f" of {history.carrier}"
@@ -160,7 +162,9 @@ def frontend_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def backward_lines(history: NodeHistory) -> Iterator[Line]:
-    yield from linked("derives ", [history.derived_from] if history.derived_from else [])
+    yield from linked(
+        "part of the gradient of ", [history.derived_from] if history.derived_from else []
+    )
     if node := history.meaning:
         goal = f"{'is' if node.complete else 'leads to'} {node.towards}" if node.towards else ""
         goal += "; no variable needs it" if goal and not node.used else ""
@@ -170,6 +174,7 @@ def backward_lines(history: NodeHistory) -> Iterator[Line]:
         elif node.formula:
             yield ("computes ", Code(node.formula), *([f", which {goal}"] if goal else []))
     yield from linked(f"{history.gradient_function} made ", history.gradient_nodes)
+    yield from linked("also used by ", history.later_consumers)
     if history.no_gradient and not history.gradient_nodes:
         yield (f"no gradient nodes: {history.no_gradient}",)
     if history.gradient_path:

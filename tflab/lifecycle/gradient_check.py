@@ -46,9 +46,8 @@ LARGEST = 64  # elements of a variable with a formula: each costs two runs of th
 MOST_OF_ALL = 256  # over all variables
 ROUNDING = 1e-3  # of the largest element: the gradients may be computed in float32
 ROWS = "the gradient of a variable has only some of its rows, or is not a separate tensor"
-LARGE = (
-    f"tflab writes formulas for at most {LARGEST} floats in a variable, and {MOST_OF_ALL} in all"
-)
+LARGE = f"tflab writes formulas only if no variable has more than {LARGEST} floats"
+MANY = f"tflab writes formulas only if the variables have at most {MOST_OF_ALL} floats in all"
 NO_FORMULA = f"no formula of at most {chain_rule.LONGEST} names and ops was confirmed by the values"
 
 T = TypeVar("T")
@@ -210,9 +209,8 @@ def compare(
     loss: float,
     largest_of_all: float,
 ) -> GradientCheck:
-    """Compare a gradient with its differences, both computed in `dtype`. The error is the largest
-    |gradient - difference|, divided by the largest of these numbers; 0 if both are 0 within
-    rounding.
+    """Compare a gradient with its differences. The error is the largest |gradient - difference|,
+    divided by the largest of these numbers; 0 if both are 0 within rounding.
 
     A difference is off by ROUNDINGS * eps * |loss| / h, where eps belongs to the dtype. A gradient
     adds up numbers as large as the other gradients, so it is off by ROUNDINGS * eps * max(|loss|,
@@ -243,12 +241,9 @@ def compare(
 def with_derivatives(
     checked: Checked, copy: Copy, program: Program, pairs: Pairs, graph: GradientGraph, size: int
 ) -> Checked:
-    """Return the checks with the derivatives that a formula gives, or with the reason for none.
-
-    The value is what the gradient graph computes for the first batch of this size and the initial
-    values of the variables. It is compared with central differences if the loss has a slope and
-    there is time.
-    """
+    """Return the checks with the derivatives that a formula gives, or with the reason for none. The
+    values are those of the first batch of this size and the initial variables, compared with
+    central differences if the loss has a slope and there is time."""
     gradients = {v.op.name: gradient for gradient, v in pairs if gradient is not None}
     variables = [variable for _, variable in pairs if variable.op.name in gradients]
     if not all(isinstance(gradient, tf.Tensor) for gradient in gradients.values()):
@@ -256,8 +251,10 @@ def with_derivatives(
     known = (variable.shape.num_elements() for variable in variables)
     sizes = [LARGEST + 1 if size is None else size for size in known]
     floats = all(dtype_of(variable) in STEPS for variable in variables)
-    if not floats or max(sizes, default=0) > LARGEST or sum(sizes) > MOST_OF_ALL:
+    if not floats or max(sizes, default=0) > LARGEST:
         return replace(checked, no_formula=LARGE)
+    if sum(sizes) > MOST_OF_ALL:
+        return replace(checked, no_formula=MANY)
     formulas = chain_rule.derivatives(graph, {v: names_of(g)[0] for v, g in gradients.items()})
     if not formulas:
         return replace(checked, no_formula=NO_FORMULA)

@@ -270,6 +270,7 @@ class Link:
     formula: str  # `2 * dL/d(error) * (add - targets)`; "" if no formula gives that gradient
     # whether one gradient came in, and nothing else contributes to the one that goes out
     alone: bool
+    lacks: str = ""  # why there is no formula
 
 
 @dataclass(frozen=True)

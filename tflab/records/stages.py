@@ -198,6 +198,7 @@ class NodeHistory(Shown):
     control_inputs: tuple[str, ...]
     outputs: tuple[graph.Tensor, ...]  # as written; for a node that the runtime made, as it ran
     consumers: tuple[str, ...] = ()  # nodes that take its outputs where it was made
+    later_consumers: tuple[str, ...] = ()  # that backward added
     gradient_function: str | None = None  # as "_MulGrad (math_grad.py:1404)"
     gradient_nodes: tuple[str, ...] = ()  # made by that function
     no_gradient: str | None = None  # why there are none

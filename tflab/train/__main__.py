@@ -2,8 +2,7 @@
 
     python -m tflab.train --model lenet
 
-It shows its progress. A checkpoint is saved after each epoch; --resume
-continues from the last one, and says what it does not restore.
+A checkpoint is saved after each epoch; --resume continues from the last one.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ def facts(stage: Backward) -> Iterator[Fact]:
         return
     made, updates = sum(len(row.nodes) for row in stage.gradients), len(stage.update_nodes)
     shared = len(stage.added_nodes) - made - updates
-    by = f"{made:,} by gradient functions, {shared:,} shared, {updates:,} by the optimiser"
+    around = f"{shared:,} around them (start, zeros, sums)"
+    by = f"{made:,} by gradient functions, {around}, {updates:,} by the optimiser"
     yield Fact("new nodes", by, detail=True)
     yield from chain_rule_facts(stage)
     yield from checks(stage)
@@ -116,12 +117,8 @@ def tables(stage: Backward) -> Iterator[Block]:
 SCOPE = "gradients/"  # of all nodes that tf.gradients adds
 DRAWN_WHOLE = 64  # gradient nodes; a larger graph has only the table of steps
 FEW = 2  # derivatives that are facts; more have a table
-NO_FORMULA = "tflab has no rule, or the values did not confirm it"
 STOPS = "TensorFlow's derivatives omit the paths through it; finite differences include them"
-CUSTOM = (
-    "TensorFlow takes its result as the derivative, right or wrong; finite differences do without "
-    "it"
-)
+CUSTOM = "TensorFlow takes its result, right or wrong; finite differences do without it"
 BACKWARDS = (
     "Going back from the loss, each op's gradient function turns the gradient with respect to its "
     "output into the gradients with respect to its inputs. A value that is used several times "
@@ -145,12 +142,11 @@ def chain_rule_facts(stage: Backward) -> Iterator[Fact]:
     missing = have - len(stage.derivatives)
     if stage.chain_rule and missing > 0:
         of = f"{missing:,} of {have:,} without a formula"
-        why = f"because {stage.no_formula or NO_FORMULA}"
-        yield Fact("derivatives", of, why, detail=not stage.derivatives)
-    if missing_at := [link.forward for link in stage.chain_rule if not link.formula]:
-        of = f"{len(missing_at):,} of {len(stage.chain_rule):,} without a formula"
-        at = ", ".join(dict.fromkeys(missing_at))
-        yield Fact("steps", f"{of}, at {at}", f"because {NO_FORMULA}", detail=True)
+        yield Fact("derivatives", of, f"because {stage.no_formula}", detail=not stage.derivatives)
+    links = stage.chain_rule
+    for why, at in grouped((one.lacks, one.forward) for one in links if not one.formula).items():
+        of = f"{len(at):,} of {len(links):,} without a formula, at {', '.join(dict.fromkeys(at))}"
+        yield Fact("steps", of, f"because {why}", detail=True)
     if stage.stopped:
         yield Fact("gradient ends at", ", ".join(stage.stopped), STOPS)
     if stage.custom_gradients:

@@ -93,7 +93,7 @@ def parallel(path: CriticalPath) -> Iterator[Fact]:
     """Yield the critical path, with the time of all ops as a multiple of its length."""
     if path.nodes:
         runs = plural(len(path.nodes), "op run")
-        longer = f"all op runs together take {path.parallelism:.2f} x as long"
+        longer = f"all op runs of that step take {path.parallelism:.2f} x as long"
         yield Fact("critical path", f"{time(path.ns)} in a traced step, {runs}", longer)
     else:
         yield Fact("critical path", "not shown", "an op began before its inputs were ready")
@@ -129,11 +129,14 @@ def holders(memory: Memory, nodes: Iterable[Node] = (), of: str = "the step") ->
 
 def most_expensive(stage: Execution) -> Table:
     spare = {"type": 4, "median": 3, "calls": 2, "mean": 2}
+    star = Column("", lambda row: "*" * (row.mean_ns > 2 * row.median_ns))
+    stars = "; *: over half of it in slow calls" * any(map(star.cell, stage.top_ops[:3]))
     return table(
-        f"The most expensive nodes (total time of {plural(stage.steps, 'traced step')})",
+        f"The most expensive nodes (total time of {plural(stage.steps, 'traced step')}{stars})",
         stage.top_ops,
         op_table.key("node"),
         *op_table.columns(op_table.NODES_MOST_EXPENSIVE, spare),
+        *[star] * bool(stars),
         most=TOP,
         tone=dearest(stage.top_ops, lambda row: row.total_ns),
     )
@@ -184,10 +187,8 @@ def costs(stage: Execution) -> Iterator[Block]:
             Column("step", lambda row: "slower" if adds(row, control) else NO_DIFFERENCE),
         )
         yield (
-            f"Each value is the median of {plural(control.observations, 'observation')} in new "
-            "sessions. The control, the unchanged step measured twice, adds "
-            f"{time(control.once_more_ns)}, {interval(control)}: an interval that overlaps with it "
-            "shows no difference."
+            f"Medians of {plural(control.observations, 'observation')} in new sessions. An "
+            f"interval that overlaps with the control's, {interval(control)}, shows no difference."
         )
     for row in experiments.untried if experiments else ():
         yield f"Not repeated: {row.name} ({row.op}): {row.reason}."

@@ -1,7 +1,4 @@
-"""Op table: all columns for op statistics, and the tables of one batch size.
-
-A new column is an entry of COLUMNS, and its name in the tables that show it.
-"""
+"""Op table: all columns for op statistics, and the tables of one batch size."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tflab.analysis.passes import BETWEEN, PURPOSES
+from tflab.analysis.passes import PURPOSES
 from tflab.cli import environment
 from tflab.records.blocks import LONGEST, Block, Column, Fact, Table, listing, numbers, table
 from tflab.records.graph import Tensor, grouped
@@ -20,7 +20,6 @@ from tflab.views.words import FATES, counted, graph_size, listed, tensor
 TITLE = "Placement: the graph is rewritten, given devices and cut into partitions"
 DEAREST = 10  # parts of the first run that have a row of their own
 MOST_KERNELS = 10  # rows; JSON has every node
-NOTHING = "nothing"  # changed by a pass
 RUNTIMES = "(the runtime's)"  # if no node of that name was written
 
 
@@ -107,15 +106,16 @@ def first_run_parts(stage: Placement, first: FirstRun) -> Table:
     rows.sort(key=lambda row: -row[1])
     shown, less = rows[:DEAREST], rows[DEAREST:]
     for idle in (True, False):
-        if times := [ns for _, ns, found in less if (found == NOTHING) is idle]:
-            shown.append((plural(len(times), "other"), sum(times), NOTHING * idle))
+        if rest := [(ns, count) for _, ns, count in less if (count == 0) is idle]:
+            ns, count = (sum(own or 0 for own in column) for column in zip(*rest, strict=True))
+            shown.append((plural(len(rest), "other"), ns, 0 if idle else count or None))
     return Table(
         "The first run of a new session, by what it did",
         (
             Column("part", lambda row: row[0], elastic=True, name=True),
             numbers("time", lambda row: time(row[1])),
             numbers("share", lambda row: percent(row[1] / first.wall_ns)),
-            numbers("nodes changed", lambda row: row[2]),
+            numbers("nodes changed", lambda row: "" if row[2] is None else f"{row[2]:,}"),
         ),
         tuple(shown),
         everything=(lambda: rows) if less else None,
@@ -126,13 +126,11 @@ def again(part: FirstPart | Pass) -> str:
     return f" (iteration {part.iteration + 1})" if part.iteration else ""
 
 
-def changed(stage: Placement, part: FirstPart) -> str:
-    """Return how many nodes a pass changed; "" for a part of a run that is no graph pass."""
+def changed(stage: Placement, part: FirstPart) -> int | None:
+    """Return how many nodes a pass changed; None for a part of a run that is no graph pass."""
     key = part.owner, part.iteration
     log = [step.changed for step in stage.passes if (step.name, step.iteration) == key]
-    if not log or part.owner in BETWEEN:
-        return ""
-    return f"{len(set[str]().union(*log)):,}" if any(log) else NOTHING
+    return len(set().union(*log)) if log else None
 
 
 def fate_counts(stage: Placement) -> Table:
@@ -167,8 +165,7 @@ def kernels(stage: Placement) -> Table:
         key=lambda row: (row[0] == RUNTIMES, row[0] == row[1], -row[3]),
     )
     return table(
-        "Kernels (inferred: the registration with the highest priority that matches device, types "
-        "and label)",
+        "Kernels (inferred: the registration of the highest priority that fits the node)",
         rows,
         Column("written", lambda row: row[0]),
         Column("runs as", lambda row: row[1]),
