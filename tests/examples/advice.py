@@ -100,7 +100,10 @@ def load(row):
 def rows(row):
     return tf.ensure_shape(tf.numpy_function(load, [row], tf.float32), [8])
 
-def train(count, workers):
+def mean(x):
+    return tf.reduce_mean(x)
+
+def train(count, workers, mean):
     data = tf.data.Dataset.from_tensor_slices(np.ones([8 * count, 8], np.float32))
     batches = iter(data.map(rows, num_parallel_calls=workers).batch(8).prefetch(1))
     weights = tf.Variable(tf.ones([8, 1]))
@@ -108,15 +111,15 @@ def train(count, workers):
     @tf.function
     def step():
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.square(next(batches) @ weights - 1))
+            loss = mean(tf.square(next(batches) @ weights - 1))
         weights.assign_sub(0.01 * tape.gradient(loss, weights))
         return loss
 
     for _ in range(count):
         step()
 
-train(120, None)
-train(60, 8)
+train(120, None, mean)
+train(60, 8, lambda x: tf.reduce_mean(x))
 """
 CHILDREN = """import subprocess, sys
 subprocess.run([sys.executable, "-c", "import time; time.sleep(2)"], check=True)

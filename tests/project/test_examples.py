@@ -26,7 +26,7 @@ WIDTH = 100
 FACTS = {
     "ordinary_program": (
         r"No value in its first step is NaN or Inf\.",
-        r"Inf began in Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(",
+        r"Inf began at ordinary_program\.py:\d+, `hits = labels \* tf\.math\.log\(",
     ),
     "adding_a_model": (
         r"backward   .*\b\d+ nodes new",

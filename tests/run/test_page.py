@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +17,9 @@ from tflab.records import watched
 from tflab.records.watched import OpTimes
 from tflab.report import html
 from tflab.report.contents import Annotated, Script, ScriptLine
-from tflab.run import page, view
+from tflab.run import page, program_graph, summary, view
+from tflab.run.groups import RunGroup
+from tflab.run.program_graph import Largest
 
 
 @pytest.fixture
@@ -79,6 +82,27 @@ def test_everything_that_a_page_says(seen):
     assert 'class="annotated alone"' in html.page(page.report(alone, ""))
     assert "The drawing" not in str(page.report(alone, "").chapters[0])
     approve("run-page.txt", "\n".join(shown))
+
+
+def test_what_only_waits_has_no_colour(seen):
+    graph = replace(seen.graph, ops={"IteratorGetNext": OpTimes(2, 9_000), "y": OpTimes(2, 1_000)})
+    assert page.drawn_graph(graph).ns == {"y": 500}
+
+
+@pytest.mark.tensorflow
+def test_the_drawing_has_the_times_of_the_lines(tmp_path, monkeypatch):
+    """Of three traced runs of 300 ns, one was interrupted; untraced ones took half as long."""
+    ops = {"y": (3, 1_600, 3, 1_400)}
+    group = RunGroup(1, SimpleNamespace(get_operations=list), ("y",), {}, "step", ops=ops)
+    group.calls, group.traced, group.total_ns, group.covered = 11, 3, 500, (1_600, 1_400)
+    nodes = tuple(notation.graph("y"))
+    monkeypatch.setattr("tflab.runtime.devices.chosen_kernels", lambda parts: ())
+    group.graph.get_collection = lambda name: ()
+    Largest(group, nodes).save(str(tmp_path))
+    graph, _ = program_graph.read(tmp_path)
+    assert page.drawn_graph(graph).ns["y"] == pytest.approx(50, abs=0.5)
+    (row,) = summary.op_times(group.segment([group.graph]), [[("y", "forward", None, "Op")]])
+    assert row.ns == 500  # in ten runs
 
 
 def test_the_page_numbers_the_nodes_of_each_line(seen):

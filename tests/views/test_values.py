@@ -132,6 +132,19 @@ ORIGINS = (  # what is different
 )
 
 
+def test_origins_at_one_line_are_one_sentence():
+    """The values of each begin there; equal counts are said once."""
+    gradient = replace(FIRST, node="gradients/log_grad", tensor="gradients/log_grad:0", op="Mul")
+    gradient = replace(gradient, derives="layer/log")
+    other = replace(FIRST, node="x", tensor="x:0", infinite=1)
+    elsewhere = replace(FIRST, source=source(20, "z = y / 0"), nan=1, infinite=0, node="z")
+    assert [*values.origins((FIRST, gradient, elsewhere, other))] == [
+        "Inf began at model.py:19, `y = tf.math.log(x)`: in layer/log and in its gradient "
+        "log_grad, 4 of 16 elements each; in x (Log), 1 of 16 elements.",
+        "NaN began at model.py:20, `z = y / 0`: in layer/log, 1 of 16 elements.",
+    ]
+
+
 def odd(results, origins):
     step = replace(STEP, not_finite=results)
     return replace(EXECUTION, values_step=step, not_finite=origins)
@@ -140,7 +153,7 @@ def odd(results, origins):
 def test_where_nan_or_inf_came_from_is_said():
     approve_view(
         "views-not-finite.txt",
-        [values.origin(replace(FIRST, **changes)) for changes in ORIGINS],
+        [*map(" ".join, ([*values.origins([replace(FIRST, **each)])] for each in ORIGINS))],
         {
             "it reached results": values.not_finite(odd(("loss:0", "w"), (FIRST,))),
             "it reached many": values.not_finite(odd(("loss:0",) * 10, (FIRST,))),

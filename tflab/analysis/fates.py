@@ -268,8 +268,7 @@ class Step:
 
     def relieved(self) -> Iterator[Takeover]:
         """Yield what happened to each node that remains, but whose users all take another node. The
-        arithmetic optimiser replaces nodes in this way. Nodes that only such nodes use are
-        included."""
+        arithmetic optimiser replaces nodes so. Nodes that only such nodes use are included."""
         old, new, users = self.old, self.new, self.after.users
         known = {
             name: by

@@ -88,8 +88,7 @@ def layer(name: str, homes: Set[str], layers: Mapping[str, str]) -> str:
 
 def without_calls(name: str) -> str:
     """Return the name without the calls that it was inlined from: `sequential/conv1/Conv2D` for
-    `StatefulPartitionedCall/StatefulPartitionedCall/sequential/conv1/Conv2D`. A node directly in a
-    call stays in the outermost call."""
+    `StatefulPartitionedCall/StatefulPartitionedCall/sequential/conv1/Conv2D` in a layer."""
     *scopes, own = PASSING.sub(r"\1\2", name).split("/")
     inner = list(dropwhile(CALLS.fullmatch, scopes))
     return "/".join((*(inner or scopes[:1]), own))

@@ -110,8 +110,7 @@ def run(
     types: Mapping[str, str],
 ) -> tuple[dict[int, MeasuredBatch], measure.Outcome]:
     """Measure a step on the first `rows` rows of the data at each batch size. Return each batch
-    size of which a step was traced, and how the sweep ended: Ctrl-C or a failure ends it. `types`
-    gives the op of each node that runs."""
+    size of which a step was traced, and how the sweep ended. `types` has the op of each node."""
     columns = list(session.feed_columns(program, split).values())
     batches = {
         size: MeasuredBatch(size, rows, measure.steps_of_rounds(rows, batch_sizes, size))

@@ -63,8 +63,7 @@ def slices(
 
 def batches(dataset: Dataset, batch_size: int) -> Iterator[dict[str, np.ndarray]]:
     """Return endless batches of exactly `batch_size` rows in their stored order: the last batch of
-    an epoch continues with the next. They are views if possible: do not write into a batch. Raises
-    UsageError if there are fewer rows."""
+    an epoch continues with the next. Do not write into them. Raises UsageError for fewer rows."""
     if not 1 <= batch_size <= dataset.size:
         raise UsageError(
             f"A batch of {batch_size} cannot be taken from the {dataset.size} rows of "

@@ -123,8 +123,7 @@ def unchanged(frontend: Frontend) -> Backward:
 
 
 def explained(stage: Backward, pairs: Pairs, calls: gradients.Calls, options: Options) -> Backward:
-    """Return the stage with the chain rule and the checks of the gradients. If a graph from a file
-    cannot run, nothing is checked."""
+    """Return the stage with the chain rule, and checks of the gradients if the graph can run."""
     program, graph = stage.program, gradients.graph_of(stage, calls)
     if why := program.model.unready:
         return with_chain_rule(stage, graph, pairs, nothing_checked("no step can be run", why))
@@ -243,8 +242,7 @@ def added_functions(
     frontend: Frontend, listed: Iterable[Node], graph: tf.Graph
 ) -> Iterable[Function]:
     """Yield the functions that differentiation added: gradients of branches and loops, and variants
-    of forward functions that keep what gradients need. A node without a user's line has the line of
-    the node that calls its function."""
+    of forward functions that keep what gradients need. A node may have the line of its caller."""
     before = {function.name for function in frontend.functions}
     lines: dict[tuple[str | None, str], Source | None] = {}
     lines |= {(None, node.name): node.line for node in listed}

@@ -66,8 +66,7 @@ class Checked:
 
 def check(copy: Copy, program: Program, pairs: Pairs) -> Checked:
     """Compare gradients of some elements of the variables. A gradient that disagrees is compared at
-    other weights, too: a difference may cross a kink, but a wrong gradient agrees nowhere. Raises
-    RefusedError if the loss cannot run."""
+    other weights, too: a difference may cross a kink, but a wrong gradient agrees nowhere."""
     found = check_at(copy, program, pairs, seed=0)
     for seed in range(1, POINTS):
         if all(one.agrees for one in found.checks):

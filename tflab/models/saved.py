@@ -305,8 +305,7 @@ def columns_of(fed: Sequence[tf.Tensor], given: Given) -> tuple[dict[str, Column
 
 def feed_shape(tensor: tf.Tensor, given: np.ndarray | tuple[int, ...] | None) -> Shape:
     """Return the shape to feed: that of the user's array, or the user's own, or else the static
-    one, in which the first open dimension is the batch (None) and any other is 1. Raises UsageError
-    if the tensor does not take it."""
+    one, with the batch (None) as first open dimension and 1 as any other. Raises UsageError."""
     known = tensor.shape.rank is not None
     dims = tensor.shape.as_list() if known else [None]
     if given is None:

@@ -17,6 +17,7 @@ from tflab.records.watched import Recorded, RecordedValues, Watched, WatchedLine
 from tflab.report import drawing, storage
 from tflab.report.contents import Annotated, Chapter, DrawnGraph, Report, Script, ScriptLine, State
 from tflab.run import sampler, view
+from tflab.run.groups import DATA_OPS
 from tflab.views.words import listed
 
 MOST_LINES = 5_000  # of a file that is shown completely
@@ -125,7 +126,7 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
         name=f"the graph of {listed(graph.fetches, view.NAMED)}",
         drawing=replace(plain, states=states),
         histories=histories,
-        ns={name: op.ns / graph.traced for name, op in graph.ops.items()} if graph.traced else {},
+        ns={n: op.ns / graph.traced for n, op in graph.ops.items() if not n.startswith(DATA_OPS)},
         statistic="mean",
         start=len(states) - 1,
     )

@@ -61,7 +61,7 @@ def blocks(seen: Watched, with_lines: bool) -> Iterator[Block]:
         yield from execution.load_line(seen.load)
     if seen.values and seen.values.values:
         results = seen.groups[seen.values.group - 1].fetches
-        yield from values.statistics(seen.values.values, "the step", results)
+        yield from values.statistics(seen.values.values, f"run {seen.values.run:,}", results)
     if with_lines:
         yield from of_lines(seen)
     yield table(
@@ -286,19 +286,20 @@ def compiled(rows: Sequence[Compiled]) -> Iterator[str]:
 
 
 def values_of(recorded: RecordedValues, groups: Sequence[Group]) -> Iterator[str]:
-    """Yield where NaN and Inf began, and `Values of run 3 (loss:0): 148 tensors, all finite.`"""
-    yield from map(values.origin, recorded.origins[:ORIGINS])
+    """Yield where NaN and Inf began, or `Values of run 3 (loss:0): 148 tensors, all finite.`"""
+    yield from values.origins(recorded.origins[:ORIGINS])
     if recorded.group and recorded.origins and not recorded.not_finite:
         yield values.consequence(())
     more = len(recorded.origins) - ORIGINS
     if more > 0:
         yield f"{units.plural(more, 'other node')} produced NaN or Inf independently."
     if recorded.group:
-        count = sum(value.not_finite > 0 for value in recorded.values)
-        all_of = units.plural(len(recorded.values), "tensor")
-        what = f"{count:,} of {all_of} have NaN or Inf" if count else f"{all_of}, all finite"
-        runs = runs_of(groups[recorded.group - 1])
-        yield f"Values of run {recorded.run:,} ({runs}): {what}."
+        group, run = groups[recorded.group - 1], f"run {recorded.run:,}"
+        first = recorded.run == min((group.not_finite or {}).values(), default=0)
+        tensors = units.plural(len(recorded.values), "tensor")
+        finite = f"Values of {run} ({runs_of(group)}): {tensors}, all finite."
+        bad = f"First in {run}." if first else f"Seen in {run} ({runs_of(group)})."
+        yield bad if any(value.not_finite for value in recorded.values) else finite
     elif recorded.function:
         found = "" if recorded.origins else ": no op made NaN"
         yield f"Call {recorded.run:,} of {recorded.function} ran op by op{found}."
@@ -315,6 +316,8 @@ def fetched(seen: Watched) -> Iterator[str]:
                 what = f"Call {first:,} of {group.fetches[0]} was the first to return"
                 if recorded and recorded.function and recorded.origins:
                     continue  # what a call that ran op by op returned was not looked at
+            if recorded and (recorded.group, recorded.run) == (at, first):
+                continue  # it is said to be the first
             yield f"{what} NaN or Inf: {name}."
             if recorded and (recorded.group not in (0, at) or recorded.run == first):
                 continue

@@ -202,8 +202,7 @@ def job() -> str:
 
 def start(address: str) -> tuple[str, bool]:
     """Start a server. Return its address, with a real port instead of 0, and whether only this
-    machine can connect to it. Raises UsageError if the address is not free, TflabError if no server
-    starts."""
+    machine can connect to it. Raises UsageError if the address is not free, or TflabError."""
     host, _, port = address.rpartition(":")
     # TensorFlow would only log that it cannot listen there
     try:

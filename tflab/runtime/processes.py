@@ -94,8 +94,7 @@ def stream(
     function: str, *args: object, environment: Mapping[str, str] | None = None
 ) -> Iterator[Iterator[Any]]:
     """Yield the items of the generator `module:function(*args)`, made in a process of its own that
-    stands still until the next item is requested, so that several can take turns. Raises as `call`
-    does, where an item is requested."""
+    stands still until the next item is requested, so that several can take turns."""
     pickled = pickle.dumps(args)
     with started(__name__, function, environment=environment) as (process, errors):
         assert process.stdin

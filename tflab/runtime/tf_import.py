@@ -1,6 +1,5 @@
 """Quiet import: TensorFlow is imported without the messages that it writes before a log level can
-be set, and without Keras, which takes as long to import as TensorFlow itself; `tf.keras` imports it
-when it is first used."""
+be set, and without Keras, which takes as long to import; `tf.keras` imports it when it is used."""
 
 from __future__ import annotations
 

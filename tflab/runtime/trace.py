@@ -210,8 +210,7 @@ class Profiled(NamedTuple):
 
 def profiled_durations(content: bytes) -> Profiled:
     """Return the op runs in a profile, an XSpace. A run that waits for data of an iterator gets the
-    name `DATA` instead of its node's. Rows of devices other than the host are left out, because the
-    profiler names kernels there."""
+    name `DATA` instead of its node's. Devices other than the host have names of kernels."""
     profile = Profiled([], [], [], {}, Counter())
     for plane in watched_functions.xspace(content).planes:
         if plane.name != HOST:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tflab.records.blocks import Block, Column, Table, numbers, table
-from tflab.records.graph import FORWARD, Shape, graph_def_name
+from tflab.records.graph import FORWARD, Shape, graph_def_name, grouped
 from tflab.records.stages import Execution
 from tflab.records.values import (
     COMPUTED,
@@ -35,28 +35,42 @@ def not_finite(stage: Execution) -> Iterable[str]:
     """Yield the first sentences of the stage: the origins of NaN and Inf among the values."""
     if stage.values_step is None or not stage.not_finite:
         return
-    yield from map(origin, stage.not_finite[:MOST_ORIGINS])
+    yield from origins(stage.not_finite[:MOST_ORIGINS])
     if (more := len(stage.not_finite) - MOST_ORIGINS) > 0:
         yield f"Other origins: {more:,} (--format json lists all)."
     yield consequence(stage.values_step.not_finite)
 
 
-def origin(record: NotFinite) -> str:
-    """Return `Inf began in log (Log, m.py:2: y = log(x)): Inf in 4 of 9 elements.`."""
-    what = "NaN" if not record.infinite else "NaN and Inf" if record.nan else "Inf"
-    about = [KINDS.get(record.kind, record.op)]
+def origins(records: Iterable[NotFinite]) -> Iterator[str]:
+    """Yield `Inf began at m.py:2, `y = log(x)`: in log, 4 of 9 elements.` for each line."""
+    alike = grouped(((bool(r.nan), bool(r.infinite), r.source), r) for r in records)
+    for (nan, infinite, source), own in alike.items():
+        code = f", `{source.code}`" if source and len(source.code) <= CODE else ""
+        at = f" at {place(source)}{code}:" if source else ""
+        nodes = [record.node for record in own]
+        counts = grouped((elements_of(record), where(record, nodes)) for record in own)
+        parts = (
+            f"in {' and in '.join(n)}, {of}{' each' * (len(n) > 1)}" for of, n in counts.items()
+        )
+        yield f"{' and '.join(['NaN'] * nan + ['Inf'] * infinite)} began{at} {'; '.join(parts)}."
+
+
+def elements_of(record: NotFinite) -> str:
+    both = f"NaN in {record.nan:,}, Inf in {record.infinite:,}"
+    count = both if record.nan and record.infinite else f"{record.nan or record.infinite:,}"
+    return f"{count} of {plural(record.size, 'element')}"
+
+
+def where(record: NotFinite, nodes: Sequence[str]) -> str:
+    """Return the name of an origin, with what it is; `nodes` began at the same line."""
+    name = graph_def_name(record.tensor)
     if record.kind == UPDATE:
-        about.append(f"which updates {record.tensor}")
-    if record.derives:
-        about.append(f"of the gradient of {record.derives}")
-    if record.source:
-        code = record.source.code
-        about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
-    where = record.node if record.kind in (CONSTANT, UPDATE) else graph_def_name(record.tensor)
-    began = f"{what} began in {where} ({', '.join(about)})"
-    both = (("NaN", record.nan), ("Inf", record.infinite))
-    counts = ", ".join(f"{name} in {count:,}" for name, count in both if count)
-    return f"{began}: {counts} of {plural(record.size, 'element')}."
+        return f"{record.node}, which updates {record.tensor}"
+    if record.derives in nodes:
+        return f"its gradient {name.removeprefix('gradients/')}"
+    about = [KINDS.get(record.kind, "" if record.op.lower() in name.lower() else record.op)]
+    about += [f"of the gradient of {record.derives}"] if record.derives else []
+    return f"{name} ({', '.join(filter(None, about))})".removesuffix(" ()")
 
 
 def consequence(results: Sequence[str]) -> str:
@@ -134,9 +148,10 @@ def statistics(values: Sequence[Value], step: str, results: Sequence[str] = ()) 
         ("The largest variables before and after the step", both),
     ):
         bad = any(value.not_finite for value in rows)
-        title += " (mean, min and max of the finite elements)" * bad
+        first = "not finite first; " * (rows is tensors)
+        title += f" ({first}mean, min and max of the finite elements)" * bad
         if rows:
-            yield table(title, rows, *COLUMNS, *[BAD] * bad, most=ROWS)
+            yield table(title, rows, COLUMNS[0], *[BAD] * bad, *COLUMNS[1:], most=ROWS)
 
 
 COLUMNS = (

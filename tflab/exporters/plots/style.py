@@ -134,8 +134,7 @@ def message(title: str, sentence: str) -> Figure:
 
 
 def settled(figure: Figure) -> Figure:
-    """Translate the axes and legends, and fix the positions that the layout finds, so that a figure
-    always gives the same bytes."""
+    """Translate axes and legends, and fix the layout's positions: a figure is always the same."""
     for axes in figure.axes:
         legend = axes.get_legend()
         for text in (axes.xaxis.label, axes.yaxis.label, *(legend.get_texts() if legend else ())):

@@ -223,8 +223,7 @@ def noting(original: Any, method: str) -> Any:
 
 def calling(original: Any) -> Any:
     """Return a `Layer.__call__` that records which nodes it made, and in which name scope. Of
-    nested layers the innermost gives a node its line. Of layers inside one that is not a model, no
-    scope is recorded."""
+    nested layers the innermost gives a node its line. Only models and their layers have scopes."""
     import tensorflow as tf
 
     around: list[Any] = []  # the calls that are running, the outermost first
