@@ -42,6 +42,8 @@ def test_a_convolution_is_followed_into_the_relu_that_it_was_fused_into(historie
     assert len({size * row.calls for size, row in history.times.items()}) == 1  # the same rows
     update = "train/update_conv1/kernel/ResourceApplyGradientDescent"
     assert update in histories["conv1/kernel"].later_consumers
+    later = histories["conv1/Relu"].later_consumers  # without those that its own function made
+    assert later == ("gradients/pool1/MaxPool_grad/MaxPoolGrad",)
 
 
 def test_every_node_of_the_ledger_has_a_history_and_every_executed_one_its_time(histories, walked):

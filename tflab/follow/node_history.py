@@ -82,7 +82,8 @@ def from_program(frontend: Stage, backward: Backward | None) -> Histories:
     derived = {name: one.forward for one in backward.gradients for name in one.nodes}
     ways = {stop.variable: stop.path for stop in reversed(backward.gradient_stops)}
     for name, history in by_name.items():
-        gradient, known = gradients.get(name), {*history.consumers}
+        gradient = gradients.get(name)
+        known = {*history.consumers, *(gradient.nodes if gradient else ())}
         by_name[name] = replace(
             history,
             later_consumers=tuple(user for user in users.get(name, ()) if user not in known),
