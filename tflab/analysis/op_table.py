@@ -5,9 +5,8 @@ nodes, the functions `with_...` take rows and return them with something more, a
 is the last. A node is in exactly one row, so the rows of any table add up to the same time.
 
 Ops of a data-flow graph call nothing, because loops and functions are expanded before they run, so
-the time of a row is all its own. The exception is a call that stayed a node (`PartitionedCall` of a
-function that must not be inlined, `While` and `If` without lowering): its run lasts as long as its
-body. If the trace also has the ops of the body, as for `PartitionedCall`, both have that time.
+the time of a row is all its own. The exception is a call that stayed a node (`PartitionedCall`,
+`While`, `If`): its run lasts as long as its body, whose ops may be in the trace, too.
 """
 
 from __future__ import annotations

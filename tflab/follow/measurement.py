@@ -22,9 +22,8 @@ MOST_S = 20  # if a step takes long, fewer rows
 def follow(
     stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
 ) -> tuple[node_history.Histories, bool]:
-    """Measure a walk's step at each batch size in turn, each with the same rows. Return the history
-    of every node, and whether a signal came. A batch size that the data do not fill, or whose step
-    fails, is omitted."""
+    """Measure a walk's step at each batch size in turn, with the same rows, except where the data
+    do not fill a batch or the step fails. Return every node's history, and if a signal came."""
     backward = find_stage(stages, Backward)
     placed, ran = find_stage(stages, Placement), find_stage(stages, Execution)
     assert backward and placed and ran
