@@ -142,6 +142,13 @@ def test_a_run_that_raises_is_not_counted_and_one_in_a_handler_is(lab):
     assert (step.group, group.calls, other.calls) == (group, 3, 0)
 
 
+def test_a_first_run_whose_values_are_fetched_has_its_graphs(lab):
+    lab.seen.values = SimpleNamespace(begin=lambda run, *_: setattr(run, "timed", False))
+    lab.run(90)
+    (group,) = lab.seen.groups.values()
+    assert (group.executed, lab.seen.waiting) == (b"trace", groups.deque())
+
+
 def test_the_tracings_of_one_function_have_one_number(lab, monkeypatch):
     monkeypatch.setattr(recorder.watched_functions, "arguments", lambda kind: {})
     monkeypatch.setattr(recorder.watched_functions, "results", lambda function: 0)

@@ -116,7 +116,7 @@ def drawn_graph(graph: Recorded, known: RecordedValues | None = None) -> DrawnGr
     stages = recorded.stages(recorded.needed(graph))
     histories = recorded.histories(graph, stages, known)
     plain = drawing.draw(stages, histories)
-    how = f"Times are means of {units.plural(graph.traced, 'traced run')} of the program."
+    how = f"Times are estimated from {units.plural(graph.traced, 'traced run')} of the program."
     about = "The ops ran in the order of their dependencies."
     if not graph.executed:
         about = "The ops of the function ran; this is its graph before the runtime rewrote it."

@@ -386,7 +386,7 @@ class Recorder:
         group = run.group
         took_ns = perf_counter_ns() - run.start_ns
         content = self.tracer.taken(metadata)
-        if run.timed:
+        if run.trace and run.trace[0] is self.graphs_options:
             group.executed = content
             return
         self.log.usual()

@@ -1,6 +1,6 @@
 /* Frame: how large a drawing is in its paper, and how to get to what is outside of it. */
 
-import { READING } from "./layout.js";
+import { BUS, READING } from "./layout.js";
 
 const LEGIBLE = 10; // pixels on the screen: no drawing becomes smaller by itself, but scrolls
 export const LEAST = LEGIBLE / READING.type;
@@ -21,9 +21,10 @@ export class Frame {
     this.viewer = viewer;
     this.paper = viewer.part("paper");
     this.fitted = true; // until the reader wants another scale
+    this.least = LEAST; // of the scale, until the reader wants the whole drawing
     viewer.part("larger").addEventListener("click", () => this.enlarge(1.25));
     viewer.part("smaller").addEventListener("click", () => this.enlarge(1 / 1.25));
-    viewer.part("fit").addEventListener("click", () => this.fit());
+    viewer.part("fit").addEventListener("click", () => this.fit(0));
     window.addEventListener("resize", () => this.refit(), { signal: viewer.ended.signal });
     this.width = 0; // of the paper when the drawing was fitted
     const observer = new ResizeObserver(() => this.paper.clientWidth !== this.width && this.refit());
@@ -36,16 +37,16 @@ export class Frame {
     this.paper.addEventListener("click", (event) => this.way > STILL && event.stopImmediatePropagation(), { capture: true });
   }
 
-  /* The whole drawing, in what the window has below the controls, if it can be read then. */
-  fit() {
+  /* The whole drawing, in what the window has below the controls, in letters that can be read. */
+  fit(least = this.least) {
     const { viewer, paper } = this;
-    this.fitted = true;
+    [this.fitted, this.least] = [true, least];
     this.width = paper.clientWidth;
     if (!this.width) return; // it is not shown
     if (viewer.layout.room !== roomFor(this.width)) viewer.arrange();
     paper.style.maxHeight = viewer.presenting ? "" : `${this.room()}px`;
     viewer.part("panel").style.minHeight = paper.style.maxHeight;
-    this.scale(viewer.presenting ? this.whole(paper.clientHeight) : Math.max(LEAST, this.whole(this.room())));
+    this.scale(viewer.presenting ? this.whole(paper.clientHeight) : Math.max(least, this.whole(this.room())));
   }
 
   /* The scale at which the whole drawing is in a room of so many pixels. */
@@ -118,13 +119,12 @@ export class Frame {
     }
   }
 
-  /* Bring a box to the middle. */
-  centre(id) {
+  /* Scroll no further than a box needs to be in view, to the left of a track if that will do. */
+  reach(id) {
     const { layout, zoom } = this.viewer;
-    const rect = layout.rects.get(id);
-    this.paper.scrollTo({
-      left: (rect.x + rect.width / 2) * zoom - this.paper.clientWidth / 2,
-      top: (rect.y + rect.height / 2) * zoom - this.paper.clientHeight / 2,
-    });
+    const { x, y, width, height } = layout.rects.get(id);
+    const [right, bottom] = [x + width + BUS - this.paper.clientWidth / zoom, y + height + BUS - this.paper.clientHeight / zoom];
+    const tracks = layout.tracks.map((track) => track.x).filter((left) => left - BUS >= right);
+    this.paper.scrollTo({ left: right > 0 ? (Math.min(x, ...tracks) - BUS) * zoom : 0, top: bottom * zoom });
   }
 }

@@ -43,7 +43,7 @@ export class Viewer {
     this.arrange();
     this.frame.fit();
     if (!this.frame.isReadable() && this.open.size) this.openOnly([]);
-    if (root.closest(".annotated")) this.frame.centre(this.hottest());
+    if (root.closest(".annotated")) this.frame.reach(this.hottest());
   }
 
   /* What the colours say in this state: what the reader chose, or what its stage is about. */
@@ -167,7 +167,7 @@ export class Viewer {
     } else this.draw();
     this.frame.refit();
     if (reveal && this.zoom < LEAST) this.frame.enlarge(1 / this.zoom);
-    if (reveal) this.frame.centre(id);
+    if (reveal) this.frame.reach(id);
     if (reveal) this.part("paper").scrollIntoView({ block: "nearest", behavior: "instant" });
     this.part("panel").scrollTop = 0;
     this.root.dispatchEvent(new Event("selected"));
