@@ -89,19 +89,26 @@ def watch(monkeypatch, stream: io.StringIO, patience: float) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("done", "total", "past", "said"),
+    ("done", "total", "past", "budget", "said"),
     [
-        (1, 4, 2.0, ", about 6 s left"),
-        (3, 4, 30.0, ", about 10 s left"),
-        (0, 4, 30.0, ""),  # unknown
-        (3, 0, 30.0, ""),
-        (1, 4, 1.0, ""),  # short
-        (4, 4, 30.0, ""),
+        (1, 4, 2.0, 0, ", about 6 s left"),
+        (3, 4, 30.0, 0, ", about 10 s left"),
+        (0, 4, 30.0, 0, ""),  # unknown
+        (3, 0, 30.0, 0, ""),
+        (1, 4, 1.0, 0, ""),  # short
+        (4, 4, 30.0, 0, ""),
+        (0, 4, 20.0, 300, ", about 280 s left"),
+        (1, 4, 10.0, 300, ", about 30 s left"),
+        (2, 8, 90.0, 300, ", about 210 s left"),
+        (2, 4, 400.0, 300, ""),  # the budget is over
     ],
 )
-def test_the_time_left_of_a_phase_is_as_long_a_part_as_what_is_left_of_it(done, total, past, said):
+def test_the_time_left_of_a_phase_is_in_proportion_to_what_is_left_of_it_up_to_its_budget(
+    done, total, past, budget, said
+):
     start = terminal.time.monotonic() - past
-    assert terminal.Phase("steps", total, done=done, start=start).left() == said
+    phase = terminal.Phase("steps", total, budget_s=budget, done=done, start=start)
+    assert phase.left() == said
 
 
 @pytest.mark.slow
@@ -131,15 +138,6 @@ def test_a_command_that_counts_its_phases_is_done_by_parts(monkeypatch):
             shares += [terminal.share_done() for _ in terminal.track("steps", "ab", 2)]
         shares.append(terminal.share_done())
     assert shares == [0, 0.25, 0.25, 0.375, 0.5]
-
-
-def test_the_time_left_is_that_of_the_items_before_up_to_the_budget(monkeypatch):
-    start, spent = terminal.time.monotonic(), iter((0, 10, 90, 400))
-    monkeypatch.setattr(terminal.time, "monotonic", lambda: start + next(spent))
-    labels = [terminal.phases[-1].label for _ in terminal.track("rounds", "abcd", 4, None, 300)]
-    # 3 more of 10 s; 2 of 45 s; the budget is over
-    left = ("300", "30", "90", "0")
-    assert labels == [f"rounds, up to {seconds} s left" for seconds in left]
 
 
 @pytest.mark.slow

@@ -97,13 +97,15 @@ class Phase:
     label: str
     total: int = 0  # 0: unknown
     whole: bool = False  # of a command, which prints between the phases that it consists of
+    budget_s: float = 0  # after which no part begins; 0: there is no limit
     done: int = 0
     start: float = field(default_factory=time.monotonic)
 
     def left(self) -> str:
         """Return `, about 40 s left`; empty if it is unknown, or the phase takes less than 5 s."""
         past = time.monotonic() - self.start
-        whole = past * self.total / self.done if self.done else 0
+        whole = past * self.total / self.done if self.done else self.budget_s
+        whole = min(whole, self.budget_s or whole)
         return f", about {whole - past:.0f} s left" if whole > max(past, 5) else ""
 
 
@@ -127,15 +129,10 @@ def track(
     budget_s: float = 0,
 ) -> Iterator[Item]:
     """Yield the items, and show how many are done. If given, `about` describes the current one, and
-    `budget_s` is the time after which no item starts: then the time that is left is shown."""
+    `budget_s` is the time after which no item starts."""
     with phase(label, total) as current:
+        current.budget_s = budget_s
         for item in items:
-            spent_s, done = time.monotonic() - current.start, current.done
-            if budget_s:
-                rest_s = spent_s / done * (total - done) if done else budget_s
-                current.label = (
-                    f"{label}, up to {max(0, min(rest_s, budget_s - spent_s)):.0f} s left"
-                )
             if about:
                 current.label = f"{label}: {about(item)}"
             yield item

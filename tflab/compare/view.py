@@ -242,7 +242,8 @@ def compared(
     labels: Iterable[Column],
     top: int | None = None,
 ) -> Table:
-    """Return a table of changes without empty columns, and without names too long for a head."""
+    """Return a table of changes: their labels, both times, their ratio, and its control, without
+    other columns that would be empty. Long names would leave no room for the times."""
     long = any(len(word) > LONG for name in names for word in name.split())
     usual, other = ("first", "second") if long else names
     alone = f"only in {usual}", f"only in {other}"

@@ -76,7 +76,8 @@ def write(
 
 
 def encode(capture: Capture, *, host: str = "localhost", elsewhere: Iterable[OpRun] = ()) -> bytes:
-    """Return a capture as a serialised XSpace, with `elsewhere`, the runs on other hosts."""
+    """Return a capture as one serialised XSpace. `elsewhere` are the runs of its steps on other
+    hosts: the session waits for them too."""
     runs, steps = op_runs.of(capture.runs), capture.steps
     # The `group_id` of each step: counted from 1, in the order of the steps' numbers
     groups = {number: group for group, number in enumerate(sorted(step.step for step in steps), 1)}

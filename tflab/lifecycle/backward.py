@@ -97,7 +97,8 @@ def grow(frontend: Frontend, options: Options) -> tuple[Backward, Pairs, gradien
 
 
 def unchanged(frontend: Frontend) -> Backward:
-    """Return the stage of a graph to which nothing is added, which may have gradients."""
+    """Return the stage of a graph to which nothing is added. The stage says whether the graph has
+    gradients, not which of its nodes they are."""
     program = frontend.live
     program.graph.finalize()
     listed, why = frontend.nodes, program.model.not_trained.rstrip(".") or NO_LOSS
@@ -158,7 +159,8 @@ def nothing_checked(what: str, why: TflabError) -> Checked:
 def with_chain_rule(
     stage: Backward, graph: GradientGraph, pairs: Pairs, checked: Checked
 ) -> Backward:
-    """Return the stage with the chain rule, and what the loss's own gradients are and compute."""
+    """Return the stage with the chain rule, the purposes of its gradient nodes, and the checks of
+    the loss's own gradients."""
     loss_pairs = gradients.of_loss(graph, pairs)
     called = dict.fromkeys(call.forward for call in graph.calls)
     custom = (  # gradient functions of a node's own, instead of that of its type

@@ -48,7 +48,8 @@ class Measured:
 
 
 def execute(placement: Placement, options: Options) -> Execution:
-    """Run warm steps, and account for their time. Raises TflabError; Ctrl-C keeps the steps."""
+    """Run real, warm steps, and account for their time. Raises TflabError if a step fails. Ctrl-C
+    keeps the steps so far."""
     with interrupts.held():
         execution = measure_steps(placement, options)
         return replace(execution, interrupted=True) if interrupts.take() else execution

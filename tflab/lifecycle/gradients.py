@@ -77,7 +77,8 @@ def rows_and_stops(
     calls: Calls,
     pairs: Pairs,
 ) -> tuple[tuple[Gradient, ...], tuple[GradientStop, ...]]:
-    """Return gradient function and nodes of each forward node or why none, and where they stop."""
+    """Return the gradient function and the gradient nodes of each forward node, or why it has none;
+    and where the gradients of variables stop."""
     origins = ((graphs.original_op(op), op.name) for op in gradient_ops)
     derived = grouped((origin.name, name) for origin, name in origins if origin is not None)
     calls_of = grouped((call[0].name, call) for call in calls if call[0].graph is program.graph)
@@ -173,7 +174,8 @@ def differentiable(node: Node) -> bool:
 
 
 def parts_of(gradient: GradientTensor) -> list[str]:
-    """Return the tensors of a gradient, of some rows also indices and perhaps shape, or none."""
+    """Return the tensors of a gradient; for only some rows, their values, indices and perhaps the
+    shape; none if there is no gradient."""
     parts = tf.nest.flatten(gradient, expand_composites=True)
     return [part.name for part in parts if isinstance(part, tf.Tensor)]
 

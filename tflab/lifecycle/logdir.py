@@ -76,7 +76,8 @@ def turns(program: Program, size: int) -> Iterator[measure.Turn]:
 
 
 def capture_of(program: Program, size: int, traced: Traced, types: Mapping[str, str]) -> Capture:
-    """Return traced steps as a Capture, called `lenet-batch-16`, with the name of other data."""
+    """Return traced steps as a Capture, called `lenet-batch-16`. The name of data that replace the
+    model's own stands at its end."""
     dataset = program.dataset("train")
     name = f"{program.name}-batch-{size}" + f"-{dataset.name}" * bool(dataset.stands_in_for)
     runs = (trace.op_runs(timed.step, metadata.step_stats, types) for timed, metadata in traced)

@@ -82,7 +82,8 @@ class Ticks:
             self.library.timer_delete(self.timers.pop())
 
     def wait(self) -> bool:
-        """Wait for a tick or the time to look at the main thread; return whether to sample."""
+        """Wait for a tick, or until it is time to look whether the main thread waits; return
+        whether this thread has to sample."""
         left_ns = max(self.next_ns - time.monotonic_ns(), 0)
         if _signal.sigtimedwait([self.waking], left_ns / 1e9):
             self.ticks += 1

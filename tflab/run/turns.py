@@ -149,7 +149,8 @@ def rounds_of(programs: Sequence[Program], steps: int, budget_s: float) -> Itera
 
 
 def together(programs: Sequence[Program], steps: int) -> list[Watched]:
-    """Run a process of each program, in turns; return what was seen. Raise TflabError."""
+    """Run a process of each of these programs, in turns; return what was seen of each. Raise
+    TflabError if one fails."""
     turn_ns = TURN_NS if len(programs) > 1 else 0
     ended: dict[int, Watched] = {}
     with ExitStack() as stack:

@@ -95,7 +95,8 @@ class Values:
     def take(
         self, run: Run, session: tf1.Session, fetched: Fetched, graphs: program_graph.ProgramGraphs
     ) -> None:
-        """Keep the values of the wanted run, or of the run before if it spoiled a variable."""
+        """Keep the values of the wanted run, or of the run before if it made a variable NaN or
+        Inf."""
         began_ns = perf_counter_ns()
         try:
             recorded = self.recorded(run, session, fetched, graphs.nodes_of(run.group.graph))

@@ -388,7 +388,8 @@ def times(line: WatchedLine) -> tuple[tuple[int, str], ...]:
 
 
 def sampled(value: float, samples: int, say: Callable[[float], str] = units.time) -> str:
-    """Return `1.25 s`, or of fewer samples the 95 % interval `0.3 to 0.5 s`, or of few ""."""
+    """Return `1.25 s`, or the 95 % interval `0.3 to 0.5 s` if the samples are too few to be more
+    precise; "" if there are too few for that."""
     if samples < summary.LEAST_SAMPLES:
         return ""
     # The number of samples on a line is nearly Poisson, so its standard deviation is its root

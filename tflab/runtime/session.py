@@ -174,7 +174,8 @@ def step_of(program: Program, fetches: Sequence[str]) -> Step:
 
 
 def default_fetches(program: Program) -> tuple[str, ...]:
-    """Return loss and train op, without one the model's own updates, or without loss the output."""
+    """Return the loss and the train op; without a train op, the loss and the model's own updates;
+    of a model that is not trained, the output."""
     model = program.model
     if program.train_op:
         return (program.loss.name, program.train_op)

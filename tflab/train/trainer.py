@@ -120,7 +120,8 @@ def prepare(name: str, function: Callable[[], Model], options: Options) -> Train
 def stages(
     function: Callable[[], Model], settings: Settings, options: Options
 ) -> tuple[Stage, ...]:
-    """Return the stages of the model up to its placement, with its recipe's first optimizer."""
+    """Return the stages of the model up to its placement, with the optimizer of its recipe at the
+    first learning rate."""
 
     def trained() -> Model:
         model = function()

@@ -19,7 +19,8 @@ HOLDERS = 5  # largest holders of memory at the peak that have a row
 
 
 def notes(stage: Execution, brief: bool = False) -> Iterator[str]:
-    """Yield findings about values and experiments, the load, and why anything is incomplete."""
+    """Yield the findings about the values and of the experiments, the load (if `brief`, only that
+    of a busy machine), and why measurements are incomplete."""
     yield from values.not_finite(stage)
     yield from most_added(stage.experiments)
     yield from load_line(stage.load, brief)

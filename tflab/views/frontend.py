@@ -158,7 +158,8 @@ def at(source: Source | None) -> str:
 
 
 def always_run(inputs: Sequence[BranchInput]) -> Iterator[Fact]:
-    """Yield nodes that run in every step for one branch; all but the first are details."""
+    """Yield the nodes that run in every step although only one branch uses them; all but the first
+    are details."""
     for number, row in enumerate(inputs):
         why = f"only the {row.branch} uses it; it was made outside of that branch"
         about = ", ".join(filter(None, (row.op, place(row.source))))

@@ -35,7 +35,8 @@ DERIVED: KeptOps = WeakKeyDictionary()
 
 @contextmanager
 def corner(what: str, file: str) -> Iterator[None]:
-    """Raise a TflabError if `what` in this file of TensorFlow is not as expected meanwhile."""
+    """Raise a TflabError if `what` in this file of TensorFlow is not as tflab expects, in a `with`
+    block or a decorated function."""
     try:
         yield
     except (AttributeError, ImportError) as error:
