@@ -197,7 +197,7 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         ran = history.fate is not None and history.fate.fate == "compiled"
         about = f"XLA's code{'' if ran else ', not run here'}"
         code = ", ".join(one.name for one in history.code)
-        yield (f"{about}: {code}, listed by `lifecycle --stage placement`",)
+        yield (f"{about}: {code}, listed by python -m tflab.lifecycle --stage placement",)
 
 
 def parts_of_touch(touch: Touch) -> Iterator[Part]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from math import isfinite
 
 from tflab.analysis import critical_path, fates, timeline
 from tflab.analysis.slow_steps import LEAST_STEPS
 from tflab.compare import CONFIGURATIONS, view
-from tflab.compare.findings import GREW
+from tflab.compare.findings import GREW, shares
 from tflab.exporters import plots
 from tflab.records.blocks import Column, Fact, Table, fact_table, numbers, sentences, table
 from tflab.records.graph import Node, node_of
@@ -282,8 +283,10 @@ def found(comparison: Comparison) -> Iterator[Part]:
     if min(leads) >= GREW:
         at_large = f"{last.key} at {large}"
         yield f"The most expensive op type changes: {first.key} at batch size {small}, {at_large}."
+    for pair in pairwise(sizes):
+        yield from grown(comparison, last, *pair)
     if small != large:
-        yield from grown(comparison, last, small, large)
+        yield from shares(comparison.rows, sizes)
         yield view.headline(comparison)
 
 
@@ -383,11 +386,13 @@ def in_program(row: OpStats, ops: Mapping[str, str]) -> str:
 def picture_of_graph(walked: Walked) -> Iterator[Part]:
     """Yield the picture of the forward graph, and where all nodes are shown."""
     rows, shapes, _ = layers(walked)
+    whole = len(walked.stages[0].nodes) <= frontend.DRAWN_WHOLE
+    without = "" if whole else ", without variables and constants"
     yield contents.picture("graph", plots.graph.draw, walked.model, rows, shapes)
     yield (
-        "This is the forward graph as written; a large one is drawn without variables and "
-        "constants. TensorBoard's Graphs shows the graph that ran, with its gradients, node by "
-        f"node. The command python -m tflab.lifecycle --model {walked.model} --logdir "
+        f"This is the forward graph as written{without}. "
+        "TensorBoard's Graphs shows the graph that ran, with its gradients, node by node. The "
+        f"command python -m tflab.lifecycle --model {walked.model} --logdir "
         f"runs/{walked.model} writes it, and tensorboard --logdir runs shows it."
     )
 
@@ -410,7 +415,7 @@ def layers(walked: Walked) -> tuple[list[Row], dict[tuple[str, str], str], Count
     from one to another, and for each the elements of the variables that it is the first to use."""
     unneeded = {fate.name for fate in walked.placement.ledger if fate.fate == "unreached"}
     nodes = {node.name: node for node in walked.stages[0].nodes if node.name not in unneeded}
-    whole = len(nodes) <= frontend.DRAWN_WHOLE
+    whole = len(walked.stages[0].nodes) <= frontend.DRAWN_WHOLE
     drawn = {name: node for name, node in nodes.items() if whole or node.op not in STORED}
     before = drawing.Waits(
         {name: drawn.keys() & map(node_of, node.inputs) for name, node in drawn.items()}

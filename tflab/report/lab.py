@@ -111,7 +111,11 @@ def affordable_rows(settings: Settings, step: Execution) -> int:
 def train(lab: Lab, options: Options) -> Iterator[Lab]:
     """Train like `python -m tflab.train`, but for at most TRAINING_S."""
     ready = trainer.prepare(lab.model, models.find(lab.model, options.saved), options)
-    lab = replace(lab, optimizer=ready.optimizer, recipe_epochs=ready.recipe.epochs)
+    model = program_of(lab.walked.stages).model if lab.walked else None
+    optimizer, own = ready.optimizer, type(model.optimizer).__name__ if model else ""
+    if model and model.optimizer and own != optimizer:
+        optimizer += f"; in the graph and the measured steps {own}"
+    lab = replace(lab, optimizer=optimizer, recipe_epochs=ready.recipe.epochs)
     settings = ready.settings(EPOCHS)
     if lab.walked:
         rows = affordable_rows(settings, lab.walked.execution)

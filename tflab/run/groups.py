@@ -37,17 +37,8 @@ FIRST_GUESS = 0.5
 MOST_GUESSED_NS = 50_000_000
 # Fields that are written as they are
 WRITTEN = (
-    *(
-        "number",
-        "function",
-        "later",
-        "fetches",
-        "feeds",
-        "calls",
-        "first_runs",
-        "cold_ns",
-        "total_ns",
-    ),
+    *("number", "function", "later", "fetches", "feeds"),
+    *("calls", "first_runs", "cold_ns", "total_ns"),
     *("main_ns", "in_other_threads", "traced", "traced_ns", "times", "types", "ops", "not_finite"),
 )
 
