@@ -135,6 +135,12 @@ def test_the_picture_of_the_graph_has_the_layers_of_the_forward_graph():
     approve("hand-in-graph.txt", "\n".join(map(str, (*rows, *shapes.items(), parameters))))
 
 
+@pytest.mark.parametrize(("most", "said"), [(1, True), (99, False)])
+def test_what_the_picture_of_a_large_graph_leaves_out_is_said_below_it(monkeypatch, most, said):
+    monkeypatch.setattr(chapters.frontend, "DRAWN_WHOLE", most)
+    assert (", without variables and constants." in handout.page(of(WHOLE))) == said
+
+
 def test_counts_have_their_measure_words():
     counted = [contents.chinese(plural(n, "image")) for n in (1, 2_000)]
     assert counted == ["1 张图像", "2,000 张图像"]
