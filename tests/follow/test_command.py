@@ -106,7 +106,7 @@ def test_the_command_prints_one_history():
     [
         (
             ("mull",),
-            "There is no node 'mull' in the graph of toy (--model names another). "
+            "There is no node 'mull' in the graph of toy (for another graph: --model). "
             "Did you mean 'mul'?",
         ),
         (

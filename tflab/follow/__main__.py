@@ -57,7 +57,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     from tflab.follow import measurement, node_history
     from tflab.lifecycle import execution
 
-    whose = f"{args.model} (--model names another)"
+    whose = f"{args.model} (for another graph: --model)"
     stages: list[Stage] = []
     histories, interrupted = node_history.Histories(), True
     with terminal.phase(args.model), interrupts.held():

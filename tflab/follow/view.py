@@ -243,13 +243,13 @@ def value_lines(history: NodeHistory) -> Iterator[Line]:
     ran = history.fate is None or history.fate.fate == "executed"
     if history.fate and history.fate.fate == "unreached":
         return
+    off = "" if ran else " with the passes off"
     for value in history.taken[:MOST]:
         name = graph_def_name(value.tensor)
-        yield ("input ", *links([name]), f": {amounts_of(value, value.shape)}")
+        yield ("input ", *links([name]), f"{off}: {amounts_of(value, value.shape)}")
     for value in history.values[:MOST]:
         is_first = graph_def_name(value.tensor) == node_of(value.tensor)
-        computed = "value" if is_first else f"value of {value.tensor}"
-        computed += "" if ran else " with the passes off"
+        computed = ("value" if is_first else f"value of {value.tensor}") + off
         about = {FED: "fed", VARIABLE: "before the step"}.get(value.kind, computed)
         yield (f"{about}: {amounts_of(value, value.shape)}",)
         if value.after is not None:

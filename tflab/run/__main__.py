@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         default=0,
         type=command.count("number of steps"),
         metavar="N",
-        help="interrupt the program after N runs of one group, if it would not end by itself",
+        help="interrupt the program after N runs of the same graph and fetches",
     )
     add(
         "--overhead",

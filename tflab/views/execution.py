@@ -33,7 +33,7 @@ def facts(stage: Execution) -> Iterator[Fact]:
     if stage.wall_ns:
         parts = ((owner.ns / stage.wall_ns, owner.owner) for owner in stage.time_ledger)
         shares = (f"{percent(share)} {owner.split(' (')[0]}" for share, owner in parts)
-        yield Fact("when traced", ", ".join(shares), brief=True)
+        yield Fact("when traced", f"{', '.join(shares)}, with tflab's trace", brief=True)
     yield from parallel(stage.critical_path)
     yield from memory_facts(stage.memory, stage.nodes)
     if stage.network and stage.network.unrecorded > 0:
@@ -131,7 +131,7 @@ def holders(memory: Memory, nodes: Iterable[Node] = (), of: str = "the step") ->
 def most_expensive(stage: Execution) -> Table:
     spare = {"type": 4, "median": 3, "calls": 2, "mean": 2}
     star = Column("", lambda row: "*" * (row.mean_ns > 2 * row.median_ns))
-    stars = "; *: over half of it in slow calls" * any(map(star.cell, stage.top_ops[:3]))
+    stars = "; *: the mean is over 2 x the median" * any(map(star.cell, stage.top_ops[:3]))
     return table(
         f"The most expensive nodes (total time of {plural(stage.steps, 'traced step')}{stars})",
         stage.top_ops,
@@ -161,7 +161,7 @@ def most_added(experiments: Experiments | None) -> Iterator[str]:
         slower = [row for row in experiments.ops if adds(row, control)]
         most = max(slower, key=lambda row: row.once_more_ns, default=None)
         alike = sum(row.high_ns >= most.low_ns for row in experiments.ops) - 1 if most else 0
-        overlap = f" {plural(alike, 'other interval')} overlap{'s' * (alike == 1)} with this one."
+        overlap = f" Uncertain: {plural(alike, 'other interval')} overlap{'s' * (alike == 1)}."
         yield (
             f"With {most.name} run twice, a step takes {time(most.once_more_ns)} longer, the "
             f"largest median of {plural(len(slower), 'op')} with a difference "
