@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from tests.examples.runs import run, runs
@@ -183,11 +184,13 @@ def test_a_recorded_loop_gives_convert_and_lifecycle_one_number(tmp_path):
     from tflab.runtime import trace
 
     with tf.Graph().as_default(), tf1.Session() as session:
-        x = tf1.placeholder(tf.float32, [200, 200])
+        x = tf1.placeholder(tf.float32, [500, 500])  # so that nothing else takes as long
         out = tf1.while_loop(lambda i, _: i < 7, lambda i, y: (i + 1, y @ x), [0, x])[1]
         metadata = tf1.RunMetadata()
         options = tf1.RunOptions(trace_level=3, output_partition_graphs=True)
-        session.run(out, {x: [[0.0] * 200] * 200}, options, metadata)
+        data = {x: np.zeros((500, 500))}
+        session.run(out, data)
+        session.run(out, data, options, metadata)
     parts = [graph_nodes.from_graph_def(part, {}, {}) for part in metadata.partition_graphs]
     ran = [node for part in parts for node in part]
     types = {node.name: node.op for node in ran}

@@ -33,7 +33,7 @@ def facts(stage: Execution) -> Iterator[Fact]:
     if stage.wall_ns:
         parts = ((owner.ns / stage.wall_ns, owner.owner) for owner in stage.time_ledger)
         shares = (f"{percent(share)} {owner.split(' (')[0]}" for share, owner in parts)
-        yield Fact("when traced", f"{', '.join(shares)}, with tflab's trace", brief=True)
+        yield Fact("when traced", ", ".join(shares), brief=True)
     yield from parallel(stage.critical_path)
     yield from memory_facts(stage.memory, stage.nodes)
     if stage.network and stage.network.unrecorded > 0:
