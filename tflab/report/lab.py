@@ -114,7 +114,7 @@ def train(lab: Lab, options: Options) -> Iterator[Lab]:
     model = program_of(lab.walked.stages).model if lab.walked else None
     optimizer, own = ready.optimizer, type(model.optimizer).__name__ if model else ""
     if model and model.optimizer and own != optimizer:
-        optimizer += f"; in the graph and the measured steps {own}"
+        optimizer += f"; in the graph with gradients {own}"
     lab = replace(lab, optimizer=optimizer, recipe_epochs=ready.recipe.epochs)
     settings = ready.settings(EPOCHS)
     if lab.walked:
