@@ -34,7 +34,7 @@ TRY = {
     "movement": "They compute nothing: try to avoid them, or to use fewer and larger ones",
     "small ops": "Each call has this overhead: try fewer, larger ops (one op on a whole tensor), "
     "or XLA (compare --configs xla measures whether it helps a model)",
-    "one op": "Other ops matter less: try less work, or another shape, data format or dtype for it",
+    "one op": "Try less work, or another shape, data format or dtype for it",
     "feeds": "Reading feeds takes time: try to feed only what the step uses, in a smaller dtype, "
     "and keep constant data in a variable",
     "copies": "Try to keep the data in aligned arrays (the documentation of run shows how)",

@@ -191,7 +191,7 @@ def rule(gate: Gate | None, low: str, high: str) -> Iterator[tuple[str, str]]:
     """Yield how a gate decides, by what it makes of the ends of an interval."""
     if gate:
         fails = f"fails if the verdict is slower and {low} is above {1 + gate.percent / 100:g}"
-        yield "gate", f"{fails}, passes if {high} is not; [low, high] is the interval"
+        yield "gate", f"{fails}, passes if {high} is at most that; [low, high] is the interval"
 
 
 def blocks(result: Changes, top: int = 10, full: bool = False) -> Iterator[Block]:
@@ -233,7 +233,7 @@ def noise(steps: Iterable[Change]) -> Iterator[str]:
     elif most > verdicts.DRIFT:
         yield (
             f"Rounds of the step within one file differ by up to {three_digits(most)} x, which "
-            "hides smaller differences of it. Measure both again, in one go, on a quieter machine."
+            "hides smaller differences of the step. Measure both again, in one go."
         )
 
 
